@@ -1,0 +1,94 @@
+# Every target sets up what it needs. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+LOCK_VENV := build/lock-venv
+UV_VERSION := 0.13.7
+# The first interpreter that is new enough; `make setup PYTHON=...` chooses another one.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv with the pinned packages (does nothing when it is up to date)
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo "setup: ottla needs Python 3.11 or newer; none found (set PYTHON=...)" >&2; exit 2; }
+	@echo "setup 1/3: environment in $(VENV) with $$($(PYTHON) --version)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setup 2/3: $$(grep -c '^[a-z].*==' requirements/dev.txt) pinned packages (some minutes on a slow line, 650 MB on disk)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+		--require-hashes -r requirements/dev.txt | sed -un 's/^Collecting \([^ ]*\).*/  fetching \1/p; s/^Installing.*/  installing/p'
+	@echo "setup 3/3: ottla itself, editable"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "setup: done; try $(BIN)/ottla --help"
+
+.PHONY: demo
+demo: setup ## a guided tour of what there is so far
+	@$(BIN)/ottla demo
+
+.PHONY: test
+test: check ## everything that continuous integration runs: lint, types, contracts, generated files, tests
+	@$(BIN)/pytest -n 2
+
+.PHONY: check
+check: lint types fresh ## lint, types, import contracts and generated files, without running the tests
+
+.PHONY: lint
+lint: setup ## ruff (rules and format) and the import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: types
+types: setup ## mypy, strict
+	@$(BIN)/mypy src $(wildcard tests/types)
+
+.PHONY: fresh
+fresh: setup
+	@if test -f tools/generate_types.py; then $(BIN)/python tools/generate_types.py --check; fi
+
+.PHONY: generate
+generate: setup ## write the generated types anew from src/ottla/wire/schemas
+	@$(BIN)/python tools/generate_types.py
+
+.PHONY: format
+format: setup ## let ruff mend what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: interop
+interop: setup ## real clients and Apache Kafka's own tools (needs Java 17 and Maven)
+	@test -d tests/interop || { echo "interop: there are no interop tests yet (tests/interop does not exist)"; exit 0; }; \
+		$(BIN)/pytest tests/interop -m interop
+
+.PHONY: bench
+bench: setup ## the codec's benchmarks, beside other libraries
+	@test -d benchmarks/wire || { echo "bench: there are no benchmarks yet (benchmarks/wire does not exist)"; exit 0; }; \
+		$(BIN)/python -m benchmarks.wire
+
+.PHONY: docs
+docs: setup ## build the documentation pages
+	@$(BIN)/ottla docs build
+
+.PHONY: lock
+lock: ## pin the newest allowed packages anew in requirements/
+	@test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/pip install --quiet uv==$(UV_VERSION); }
+	@for set in "base" "dev --extra test --group dev"; do \
+		name=$${set%% *}; options=$${set#$$name}; echo "lock: requirements/$$name.txt"; \
+		$(LOCK_VENV)/bin/uv pip compile --quiet pyproject.toml $$options --upgrade --universal --python-version 3.11 \
+			--generate-hashes --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt; done
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
