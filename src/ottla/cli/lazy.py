@@ -1,0 +1,71 @@
+"""A click group that imports a command's module only when that command runs."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from ottla import __version__
+from ottla.cli.failure import nearest
+
+
+class Entry(NamedTuple):
+    """One command: where it lives, as "module:attribute", and its line in the list of commands."""
+
+    target: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """Commands known by name and summary; everything else about them waits in their module."""
+
+    def __init__(self, name: str, entries: Mapping[str, Entry], *, help: str) -> None:
+        super().__init__(name, help=help, invoke_without_command=True, no_args_is_help=False, callback=_help_alone)
+        self.params.append(_version_option())
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        return load(entry) if entry else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.entries:
+            advice = nearest(args[0], self.entries) or f"'{ctx.command_path} --help' lists the commands"
+            raise click.UsageError(f"there is no command '{args[0]}'; {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.entries[name].summary) for name in self.list_commands(ctx)])
+
+
+def load(entry: Entry) -> click.Command:
+    """Import the module of a command and give the command."""
+    module, _, attribute = entry.target.partition(":")
+    command = getattr(import_module(module), attribute)
+    assert isinstance(command, click.Command), f"{entry.target} is not a command"
+    return command
+
+
+@click.pass_context
+def _help_alone(context: click.Context) -> None:
+    """`ottla` without a command shows what there is."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def _version_option() -> click.Option:
+    def show(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            click.echo(f"ottla {__version__}")
+            context.exit()
+
+    return click.Option(
+        ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=show, help="Show the version and exit."
+    )

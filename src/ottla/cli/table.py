@@ -1,0 +1,7 @@
+"""Every command of `ottla`, one line each. The summary stands here so that `ottla --help` imports no command."""
+
+from ottla.cli.lazy import Entry
+
+COMMANDS = {
+    "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
+}

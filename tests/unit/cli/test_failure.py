@@ -1,0 +1,89 @@
+"""Bad input: one line that names it, exit code 2."""
+
+import errno
+import subprocess
+import sys
+
+import click
+import pytest
+
+from ottla.cli import run
+from ottla.cli.failure import Failure, answer, nearest
+
+
+def failing(error: Exception):
+    def command() -> None:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["versoin"], "ottla: there is no command 'versoin'; did you mean version?\n"),
+        (["VERSION"], "ottla: there is no command 'VERSION'; did you mean version?\n"),
+        (["qqq"], "ottla: there is no command 'qqq'; 'ottla --help' lists the commands\n"),
+    ],
+)
+def test_an_unknown_command_is_refused_with_the_nearest_one(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(arguments) == 2
+    assert capsys.readouterr() == ("", line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["--wrong"], "--wrong"),
+        (["version", "--jsn"], "--json"),
+        (["version", "surplus"], "surplus"),
+    ],
+)
+def test_wrong_usage_is_one_line_naming_what_is_wrong(
+    arguments: list[str], fragment: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("ottla")
+    assert fragment in err
+
+
+def test_a_failure_is_its_problem_and_its_advice(capsys: pytest.CaptureFixture[str]):
+    assert answer(failing(Failure("port 'x' is not a number", "give one from 1 to 65535"))) == 2
+    assert capsys.readouterr().err == "ottla: port 'x' is not a number; give one from 1 to 65535\n"
+
+
+def test_a_complaint_of_several_lines_becomes_one(capsys: pytest.CaptureFixture[str]):
+    assert answer(failing(click.ClickException("this\n  and that"))) == 2
+    assert capsys.readouterr().err == "ottla: this and that\n"
+
+
+def test_an_interrupt_has_the_exit_code_of_one():
+    assert answer(failing(click.Abort())) == 130
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug of ours"), OSError(errno.EIO, "disk")])
+def test_a_bug_is_not_hidden(error: Exception):
+    with pytest.raises(type(error)):
+        answer(failing(error))
+
+
+def test_a_reader_that_stops_early_gets_no_complaint():
+    program = "import sys; from ottla.cli import main; sys.argv[1:] = ['version']; main()"
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert err == b""
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [("fetchrequest", "did you mean FetchRequest?"), ("zzz", ""), ("FetchRequst", "did you mean FetchRequest?")],
+)
+def test_the_nearest_word_ignores_case(word: str, advice: str):
+    assert nearest(word, ["FetchRequest", "VoteRequest"]) == advice

@@ -1,0 +1,43 @@
+"""What an import brings along. Seconds are for benchmarks; here we look at the list of loaded modules."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"asyncio", "click", "cramjam", "crc32c", "dpkt", "msgspec", "numba", "numpy", "pyarrow", "rich"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Names of the top-level packages and of ottla's modules that a fresh interpreter holds after `statement`."""
+    program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr))
+
+
+def test_the_list_of_modules_can_tell():
+    assert "asyncio" in loaded_by("import asyncio")
+    assert not HEAVY & loaded_by("pass"), "a start-up hook of this interpreter loads what the tests look for"
+
+
+def test_the_package_brings_nothing():
+    loaded = loaded_by("import ottla")
+    assert not HEAVY & loaded
+    assert {name for name in loaded if name.startswith("ottla.")} == set()
+
+
+def test_the_codec_brings_nothing_heavy():
+    loaded = loaded_by("import ottla.wire")
+    assert "ottla.wire" in loaded
+    assert not HEAVY & loaded
+    assert not {name for name in loaded if name.startswith("ottla.wire.types.")}
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]])
+def test_help_loads_no_command(arguments: list[str]):
+    loaded = loaded_by(f"import ottla.cli\nassert ottla.cli.run({arguments!r}) == 0")
+    assert "click" in loaded
+    assert not (HEAVY - {"click"}) & loaded
+    mine = {name for name in loaded if name.startswith("ottla.")}
+    assert mine == {"ottla.cli", "ottla.cli.failure", "ottla.cli.lazy", "ottla.cli.table"}
