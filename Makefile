@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCK_VENV := build/lock-venv
 UV_VERSION := 0.13.7
+# Processes that run the tests side by side.
+WORKERS ?= 2
 # The first interpreter that is new enough; `make setup PYTHON=...` chooses another one.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -38,7 +40,7 @@ demo: setup ## a guided tour of what there is so far
 
 .PHONY: test
 test: check ## everything that continuous integration runs: lint, types, contracts, generated files, tests
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n $(WORKERS)
 
 .PHONY: check
 check: lint types fresh ## lint, types, import contracts and generated files, without running the tests
@@ -51,11 +53,11 @@ lint: setup ## ruff (rules and format) and the import contracts
 
 .PHONY: types
 types: setup ## mypy, strict
-	@$(BIN)/mypy src $(wildcard tests/types)
+	@$(BIN)/mypy src tools $(wildcard tests/types)
 
 .PHONY: fresh
 fresh: setup
-	@if test -f tools/generate_types.py; then $(BIN)/python tools/generate_types.py --check; fi
+	@$(BIN)/python tools/generate_types.py --check
 
 .PHONY: generate
 generate: setup ## write the generated types anew from src/ottla/wire/schemas
