@@ -1,0 +1,1 @@
+"""Benchmarks: each beside its rivals, on one machine, in one run."""

@@ -1,0 +1,1 @@
+"""The codec beside kio, kafka-python and aiokafka."""

@@ -1,0 +1,52 @@
+"""What importing the codec adds to the start of Python, and what the first message adds to that, beside the rivals.
+
+    python -m benchmarks.wire.bench_import [--rounds 15]
+
+Every window is one new process, so the figures hold the whole of what a user waits for. `python -c pass` takes its turn
+among them; what is beyond it is printed at the end. Bytecode is written by a first start that does not count.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks import runner
+from benchmarks.runner import Case, Settings, Subject
+
+PACKAGES = ("msgspec", "kio", "kafka-python", "aiokafka")
+
+# A steady ConsumerGroupHeartbeatRequest v1: group g, member m, epoch 41, the rest null or unchanged.
+HEARTBEAT = "0267 026d 00000029 00 00 ffffffff 00 00 00 00 00"
+
+STARTS = {
+    "python -c pass": "pass",
+    "ottla.wire": "import ottla.wire",
+    "ottla.wire.errors": "import ottla.wire.errors",
+    "ottla, first decode": "from ottla import wire; "
+    f"wire.decode('ConsumerGroupHeartbeatRequest', 1, bytes.fromhex('{HEARTBEAT}'))",
+    "msgspec": "import msgspec",
+    "kio, first decode": "from kio.serial import entity_reader; "
+    "from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest as R; "
+    f"entity_reader(R)(bytes.fromhex('{HEARTBEAT}'), 0)",
+    "kafka-python, import": "import kafka.protocol.metadata, kafka.protocol.consumer, kafka.protocol.producer",
+    "aiokafka, import": "import aiokafka.protocol.metadata, aiokafka.protocol.fetch, aiokafka.protocol.produce",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = runner.parser(__doc__).parse_args(arguments)
+    options.window = 0.0  # one process per window
+    case = Case("import", [Subject(name, runner.run_python, [(code,)]) for name, code in STARTS.items()])
+    if options.only not in case.name:
+        return 0
+    measured = runner.measure(case, Settings(options.rounds, options.window))
+    base = measured[0]
+    print(f"{'':24}{'median':>10}{'spread':>8}{'beyond pass':>13}")
+    for one in measured:
+        beyond = one.median - base.median
+        print(f"{one.subject:24}{runner.duration(one.median):>10}{one.spread:>8.0%}{beyond * 1e3:>10.1f} ms")
+    runner.save("wire-import", [(case, measured)], options, PACKAGES)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
