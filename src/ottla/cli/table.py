@@ -3,5 +3,6 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

@@ -1,0 +1,76 @@
+"""`ottla messages`: every message and record type that the codec knows."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import click
+
+from ottla.cli.failure import Failure, nearest
+from ottla.wire import names, versions
+from ottla.wire.index import MESSAGES
+
+Row = dict[str, object]
+HEADINGS = ("KEY", "NAME", "KIND", "VERSIONS", "FLEXIBLE", "NOTE")
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON array instead of a table.")
+def messages(text: str | None, as_json: bool) -> None:
+    """List messages and record types with their keys and versions.
+
+    With TEXT, only those that have it in their name, in capitals or not. The key is the API key of a request and its
+    response, and the type id of a record; some records have none.
+    """
+    found = matching(text) if text else names()
+    if as_json:
+        click.echo("[\n" + ",\n".join(json.dumps(described(name)) for name in found) + "\n]")
+        return
+    for line in aligned([HEADINGS, *(cells(name) for name in found)]):
+        click.echo(line)
+
+
+def matching(text: str) -> list[str]:
+    """The names that hold `text`; a Failure with the nearest name if none does."""
+    found = [name for name in names() if text.lower() in name.lower()]
+    if not found:
+        raise Failure(
+            f"no message has '{text}' in its name", nearest(text, names()) or "'ottla messages' lists them all"
+        )
+    return found
+
+
+def described(name: str) -> Row:
+    """What the index says of a message, as JSON has it."""
+    entry = MESSAGES[name]
+    return {
+        "name": name,
+        "kind": entry.kind,
+        "key": entry.key,
+        "versions": [versions(name).start, versions(name).stop - 1],
+        "flexibleFrom": entry.flexible_low if entry.flexible_low <= entry.high else None,
+        "latestIsUnstable": entry.unstable,
+        "listeners": list(entry.listeners),
+    }
+
+
+def cells(name: str) -> tuple[str, ...]:
+    """The same for people: one text per column."""
+    entry = MESSAGES[name]
+    known = versions(name)
+    return (
+        "-" if entry.key is None else str(entry.key),
+        name,
+        entry.kind,
+        f"{known.start}-{known.stop - 1}" if len(known) > 1 else str(known.start),
+        f"{entry.flexible_low}+" if entry.flexible_low <= entry.high else "never",
+        f"v{entry.high} is unstable" if entry.unstable else "",
+    )
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
+    """Rows as lines whose columns stand below each other; the first column is made of numbers."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for first, *rest in rows:
+        padded = [cell.ljust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        yield "  ".join([first.rjust(widths[0]), *padded]).rstrip()
