@@ -1,0 +1,367 @@
+"""Records: what a batch of magic 2 holds.
+
+One record is `length, attributes, timestamp delta, offset delta, key, value, headers`, all integers but the
+attributes zigzag varints; a length below zero stands for null.
+
+Theory of operation. Two readers, one meaning:
+
+- `read_records` is one flat loop for what clients send. It gives up without a reason (returns None) on anything it
+  does not like: damage, but also rarities such as a timestamp that overflows.
+- `walk` is slow and exact. It gives the place of every field, and for damage a `WireError` with path and byte offset.
+
+Whoever reads calls the first and, when it gives up, the second; so the error's text is written once and the loop
+stays short. The numba decoder in `ottla.wire.columns` relies on `walk` in the same way, and compaction uses its
+places to copy records without decoding.
+
+No reader trusts a count: every record takes seven bytes at least, so a loop over them ends with the input.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, NoReturn
+
+import msgspec
+
+from ottla.wire.fault import WireError
+from ottla.wire.varint import encode_varint, raw_varint, unfold, wrap_int64
+
+__all__ = [
+    "RECORD_BYTES_MIN",
+    "Header",
+    "Record",
+    "RecordPlace",
+    "Section",
+    "TimestampType",
+    "encode_record",
+    "read_records",
+    "walk",
+    "walk_headers",
+    "walk_records",
+]
+
+# length, attributes, timestamp delta, offset delta, key length, value length and header count, one byte each
+RECORD_BYTES_MIN: Final = 7
+
+Bytes = bytes | bytearray | memoryview
+Header = tuple[str, Bytes | None]
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A record with its absolute offset and timestamp.
+
+    Keys and values are `bytes`, or views where the reader was asked for them.
+    """
+
+    offset: int
+    timestamp: int
+    key: Bytes | None
+    value: Bytes | None
+    headers: Sequence[Header] = ()
+
+
+class TimestampType(IntEnum):
+    """Whose clock a timestamp is from: bit 3 of the attributes."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class RecordPlace(NamedTuple):
+    """Where the parts of a record lie in its section; a length of -1 is null."""
+
+    start: int
+    timestamp_delta: int
+    offset_delta: int
+    key_length_start: int
+    key_start: int
+    key_length: int
+    value_start: int
+    value_length: int
+    headers_start: int
+    header_count: int
+    end: int
+
+
+class Section(NamedTuple):
+    """The (decompressed) records of one batch, and how errors name them."""
+
+    data: bytes | memoryview
+    path: str
+    byte_offset: int
+    was_compressed: bool
+
+    def refuse(self, field: str, position: int, reason: str) -> NoReturn:
+        """Raise the error for `position` in the section; in compressed input, that of the whole section is named."""
+        if self.was_compressed:
+            raise WireError(f"{self.path}{field}", self.byte_offset, f"{reason} (byte {position} after decompression)")
+        raise WireError(f"{self.path}{field}", self.byte_offset + position, reason)
+
+
+# --- the fast reader --------------------------------------------------------------------------------------------------
+
+_INT64_MAX: Final = (1 << 63) - 1
+# Bases this far from the limits of 64 bits cannot overflow by a small delta.
+_BASE_MAX: Final = 1 << 62
+
+
+def read_records(  # noqa: C901  (one flat loop: a call per field would double its time)
+    data: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+) -> list[Record] | None:
+    """The records of a section, or None if `walk` should look; `append_time` replaces each record's own timestamp.
+
+    Slices past the end do not raise, but then the next index does, or the position misses the end of the record.
+    """
+    records: list[Record] = []
+    if count * RECORD_BYTES_MIN > len(data) or abs(base_offset) > _BASE_MAX or abs(base_timestamp) > _BASE_MAX:
+        return None
+    append = records.append
+    position = 0
+    try:
+        for _ in range(count):
+            size = data[position]
+            position += 1
+            if size > 127:
+                size, position = raw_varint(data, position - 1, 5)
+            end = position + (size >> 1)
+            raw = data[position + 1]
+            position += 2
+            if raw > 127:
+                raw, position = raw_varint(data, position - 1, 10)
+            timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
+            raw = data[position]
+            position += 1
+            if raw > 127:
+                raw, position = raw_varint(data, position - 1, 5)
+            offset = base_offset + (raw >> 1 ^ -(raw & 1))
+            raw = data[position]
+            position += 1
+            if raw > 127:
+                raw, position = raw_varint(data, position - 1, 5)
+            if raw & 1:
+                key = None
+            else:
+                stop = position + (raw >> 1)
+                key = data[position:stop]
+                position = stop
+            raw = data[position]
+            position += 1
+            if raw > 127:
+                raw, position = raw_varint(data, position - 1, 5)
+            if raw & 1:
+                value = None
+            else:
+                stop = position + (raw >> 1)
+                value = data[position:stop]
+                position = stop
+            headers: tuple[Header, ...] = ()
+            if data[position]:
+                headers, position = _read_headers(data, position)
+            else:
+                position += 1
+            if position != end or size & 1 or not -_INT64_MAX <= timestamp <= _INT64_MAX:
+                return None
+            append(Record(offset, append_time if append_time is not None else timestamp, key, value, headers))
+    except (IndexError, OverflowError):
+        return None
+    return records if position == len(data) else None
+
+
+def _read_headers(data: bytes | memoryview, position: int) -> tuple[tuple[Header, ...], int]:
+    count, position = raw_varint(data, position, 5)
+    headers: list[Header] = []
+    if count & 1:
+        raise IndexError
+    for _ in range(count >> 1):
+        raw, position = raw_varint(data, position, 5)
+        if raw & 1:
+            raise IndexError
+        stop = position + (raw >> 1)
+        key = decode_header_key(data[position:stop])
+        raw, position = raw_varint(data, stop, 5)
+        if raw & 1:
+            headers.append((key, None))
+        else:
+            stop = position + (raw >> 1)
+            headers.append((key, data[position:stop]))
+            position = stop
+    return tuple(headers), position
+
+
+def decode_header_key(data: Bytes) -> str:
+    """Header keys are UTF-8; what is not becomes U+FFFD in the places where Java's decoder puts it."""
+    return bytes(data).decode("utf-8", _REPLACE)
+
+
+def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
+    # One mark for a surrogate's three bytes (or the first two, at the end), where Python puts one for each byte.
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    data, start = error.object, error.start
+    if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0":
+        rest = data[start + 1 : start + 3]
+        if all(0x80 <= byte <= 0xBF for byte in rest):
+            return "\ufffd", start + 1 + len(rest)
+    return "\ufffd", error.end
+
+
+_REPLACE: Final = "ottla.replace_as_java_does"
+codecs.register_error(_REPLACE, _replace_as_java_does)
+
+
+# --- the exact reader -------------------------------------------------------------------------------------------------
+
+
+def walk(section: Section, count: int) -> Iterator[RecordPlace]:
+    """The place of each record; raises WireError where the bytes are not `count` records and nothing else."""
+    if count < 0:
+        section.refuse("", 0, f"the header claims {count} records")
+    cursor = _Cursor(section)
+    for index in range(count):
+        yield cursor.record(index)
+    if cursor.position != len(section.data):
+        section.refuse("", cursor.position, f"{len(section.data) - cursor.position} bytes follow the {count} records")
+
+
+def walk_headers(section: Section, place: RecordPlace, index: int) -> list[tuple[int, int, int, int]]:
+    """Start and length of key and value of each header of a record."""
+    cursor = _Cursor(section)
+    cursor.position, cursor.limit, cursor.index = place.headers_start, place.end, index
+    return [cursor.header(number) for number in range(place.header_count)]
+
+
+def walk_records(
+    section: Section, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+) -> list[Record]:
+    """What `read_records` gives, through the exact reader."""
+    return [
+        Record(
+            wrap_int64(base_offset + place.offset_delta),
+            wrap_int64(base_timestamp + place.timestamp_delta) if append_time is None else append_time,
+            _slice(section.data, place.key_start, place.key_length),
+            _slice(section.data, place.value_start, place.value_length),
+            tuple(
+                (decode_header_key(section.data[key : key + key_length]), _slice(section.data, value, value_length))
+                for key, key_length, value, value_length in walk_headers(section, place, index)
+            ),
+        )
+        for index, place in enumerate(walk(section, count))
+    ]
+
+
+def _slice(data: bytes | memoryview, start: int, length: int) -> bytes | memoryview | None:
+    return None if length < 0 else data[start : start + length]
+
+
+class _Cursor:
+    """A position in a section that says, when a read fails, which field was being read."""
+
+    __slots__ = ("data", "index", "limit", "position", "section")
+
+    def __init__(self, section: Section) -> None:
+        self.section = section
+        self.data = section.data
+        self.position = 0
+        self.limit = len(section.data)
+        self.index = 0
+
+    def refuse(self, field: str, position: int, reason: str) -> NoReturn:
+        self.section.refuse(f"[{self.index}]{field}", position, reason)
+
+    def varint(self, field: str, bytes_max: int = 5) -> int:
+        start = self.position
+        try:
+            raw, self.position = raw_varint(self.data, start, bytes_max)
+        except IndexError:
+            self.refuse(field, start, "the records end here")
+        except OverflowError as error:
+            self.refuse(field, start, f"a varint with {error}")
+        if self.position > self.limit:
+            self.refuse(field, start, "the record's length ends here")
+        return unfold(raw)
+
+    def blob(self, field: str) -> tuple[int, int]:
+        """Start and length of a nullable run of bytes; any negative length is null, as in Java."""
+        start = self.position
+        length = max(self.varint(f"{field}_length"), -1)
+        place = self.position
+        if length > self.limit - place:
+            self.refuse(f"{field}_length", start, f"{length} bytes where the record has {self.limit - place} left")
+        self.position += max(length, 0)
+        return place, length
+
+    def record(self, index: int) -> RecordPlace:
+        self.index = index
+        self.limit = len(self.data)
+        start = self.position
+        length = self.varint(".length")
+        if not 0 < length <= self.limit - self.position:
+            self.refuse(".length", start, f"{length} bytes where {self.limit - self.position} are left")
+        end = self.limit = self.position + length
+        self.position += 1  # attributes: no bit has a meaning
+        timestamp_delta = self.varint(".timestamp_delta", 10)
+        offset_delta = self.varint(".offset_delta")
+        key_length_start = self.position
+        key_start, key_length = self.blob(".key")
+        value_start, value_length = self.blob(".value")
+        header_count = self.header_count()
+        headers_start = self.position
+        for number in range(header_count):
+            self.header(number)
+        if self.position != end:
+            self.refuse("", self.position, f"{end - self.position} bytes of the record's length are left over")
+        return RecordPlace(
+            start,
+            timestamp_delta,
+            offset_delta,
+            key_length_start,
+            key_start,
+            key_length,
+            value_start,
+            value_length,
+            headers_start,
+            header_count,
+            end,
+        )
+
+    def header_count(self) -> int:
+        start = self.position
+        count = self.varint(".header_count")
+        if not 0 <= count <= self.limit - self.position:
+            self.refuse(".header_count", start, f"{count} headers where {self.limit - self.position} bytes are left")
+        return count
+
+    def header(self, number: int) -> tuple[int, int, int, int]:
+        start = self.position
+        key_start, key_length = self.blob(f".headers[{number}].key")
+        if key_length < 0:
+            self.refuse(f".headers[{number}].key_length", start, "a header's key cannot be null")
+        return key_start, key_length, *self.blob(f".headers[{number}].value")
+
+
+# --- the writer -------------------------------------------------------------------------------------------------------
+
+
+def encode_record(
+    offset_delta: int, timestamp_delta: int, key: Bytes | None, value: Bytes | None, headers: Sequence[Header] = ()
+) -> bytes:
+    """One record, its length in front."""
+    parts: list[Bytes] = [
+        b"\x00",
+        encode_varint(wrap_int64(timestamp_delta)),
+        encode_varint(offset_delta),
+        *_encode_blob(key),
+        *_encode_blob(value),
+        encode_varint(len(headers)),
+    ]
+    for header_key, header_value in headers:
+        parts += (*_encode_blob(header_key.encode()), *_encode_blob(header_value))
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def _encode_blob(data: Bytes | None) -> tuple[Bytes, Bytes]:
+    return (b"\x01", b"") if data is None else (encode_varint(len(data)), data)

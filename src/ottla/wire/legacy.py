@@ -1,0 +1,278 @@
+"""Message sets of magic 0 and 1, the formats before Kafka 0.11: reading only.
+
+Today's brokers store neither, but old logs and captures hold them. A message is ::
+
+    offset        int64   0
+    message_size  int32   8   bytes after this field
+    crc           uint32 12   CRC-32 (zlib's) of everything that follows
+    magic         int8   16
+    attributes    int8   17   bits 0-2 codec, bit 3 log append time (magic 1)
+    timestamp     int64  18   magic 1 only
+    key           bytes       int32 length, below zero for null
+    value         bytes       likewise
+
+Compression wraps: the value of one message is a whole compressed message set. The wrapper carries the offset of its
+last inner message. In magic 0 inner offsets are absolute. In magic 1 they count from the first inner message, so the
+absolute ones follow from the wrapper's; a wrapper at offset 0 is taken for a produced set, whose inner offsets stand
+as they are. With log append time the wrapper's timestamp replaces those inside. Inner messages are never compressed
+again.
+
+A message and its inner ones are one batch here, as in the Java client: `LegacyBatch` has the properties of
+`ottla.wire.batch_view.BatchView` that make sense for it. A set that ends in the middle of an inner message is
+complete as far as it goes, also as in Java.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple, NoReturn
+
+import msgspec
+
+from ottla.wire.batch_record import Record, Section, TimestampType
+from ottla.wire.compress import DEFAULT_MAX_BYTES, Compression, decompress
+from ottla.wire.fault import WireError
+from ottla.wire.varint import wrap_int64
+
+__all__ = ["LegacyBatch", "MessagePlace", "read_legacy_batch"]
+
+_HEADER: Final = struct.Struct(">qiIbb")
+_HEADER_BYTES: Final = _HEADER.size
+_LOG_OVERHEAD_BYTES: Final = 12
+_MESSAGE_SIZE_MIN: Final = 14
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_CODEC_BITS: Final = 0x07
+_LOG_APPEND_TIME_BIT: Final = 0x08
+_NO_TIMESTAMP: Final = -1
+
+
+class MessagePlace(NamedTuple):
+    """One message of a section: absolute offset, timestamp, and where key and value lie (-1: null)."""
+
+    offset: int
+    timestamp: int
+    key_start: int
+    key_length: int
+    value_start: int
+    value_length: int
+
+
+class _Message(NamedTuple):
+    """A message inside a section, fields as stored."""
+
+    start: int
+    end: int
+    offset: int
+    crc: int
+    magic: int
+    attributes: int
+
+
+class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A message of magic 0 or 1, with the messages inside it if it is compressed."""
+
+    buffer: memoryview
+    position: int
+    offset: int
+    message_size: int
+    crc: int
+    magic: int
+    attributes: int
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records())
+
+    @property
+    def size_bytes(self) -> int:
+        return self.message_size + _LOG_OVERHEAD_BYTES
+
+    @property
+    def data(self) -> memoryview:
+        return self.buffer[self.position : self.position + self.size_bytes]
+
+    @property
+    def base_offset(self) -> int:
+        """The first record's offset; for a wrapper this has to decompress it."""
+        return self.places()[1][0].offset if self.is_compressed else self.offset
+
+    @property
+    def last_offset(self) -> int:
+        return self.offset
+
+    @property
+    def next_offset(self) -> int:
+        return wrap_int64(self.offset + 1)
+
+    @property
+    def compression(self) -> Compression:
+        try:
+            return Compression(self.attributes & _CODEC_BITS)
+        except ValueError:
+            reason = f"compression {self.attributes & _CODEC_BITS} does not exist"
+            raise WireError("Message.attributes", self.position + 17, reason) from None
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.attributes & _CODEC_BITS != 0
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        if self.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        return TimestampType.LOG_APPEND_TIME if self.attributes & _LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
+
+    @property
+    def timestamp(self) -> int:
+        """The message's own; -1 in magic 0."""
+        if self.magic == 0:
+            return _NO_TIMESTAMP
+        if self.message_size < _MESSAGE_SIZE_MIN + _INT64.size:
+            raise WireError("Message.timestamp", self.position + _HEADER_BYTES, "the message ends before it")
+        timestamp: int = _INT64.unpack_from(self.buffer, self.position + _HEADER_BYTES)[0]
+        return timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        return self.timestamp
+
+    @property
+    def is_control(self) -> bool:
+        return False
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def is_valid(self) -> bool:
+        return self.crc == zlib.crc32(self.data[_MESSAGE_CRC_END:])
+
+    def check_crc(self) -> None:
+        """Raise WireError if the stored checksum is not that of the bytes."""
+        if not self.is_valid:
+            computed = zlib.crc32(self.data[_MESSAGE_CRC_END:])
+            raise WireError("Message.crc", self.position + 12, f"{self.crc:#010x} is stored, {computed:#010x} computed")
+
+    def records(self, *, copy: bool = True, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> list[Record]:
+        """The inner messages of a wrapper, else the message itself.
+
+        Keys and values as `bytes` or, if not `copy`, views.
+        """
+        section, places = self.places(max_decompressed_bytes=max_decompressed_bytes)
+        data = section.data if copy else memoryview(section.data)
+        return [
+            Record(
+                place.offset,
+                place.timestamp,
+                None if place.key_length < 0 else data[place.key_start : place.key_start + place.key_length],
+                None if place.value_length < 0 else data[place.value_start : place.value_start + place.value_length],
+            )
+            for place in places
+        ]
+
+    def places(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Section, list[MessagePlace]]:
+        """The bytes that hold the records' keys and values, and where each lies in them."""
+        outer = Section(bytes(self.data), "Message", self.position, was_compressed=False)
+        message = _Message(0, self.size_bytes, self.offset, self.crc, self.magic, self.attributes)
+        place = _place(outer, "", message, None)
+        if not self.is_compressed:
+            return outer, [place]
+        if self.compression is Compression.ZSTD:
+            outer.refuse(".attributes", 17, "zstd came only with magic 2")
+        if place.value_length < 0:
+            outer.refuse(".value", place.value_start, "a compressed message has no value")
+        inner = Section(
+            decompress(
+                self.compression,
+                outer.data[place.value_start : place.value_start + place.value_length],
+                magic=self.magic,
+                max_bytes=max_decompressed_bytes,
+                path="Message.value",
+                byte_offset=self.position + place.value_start,
+            ),
+            "Message.value",
+            self.position + place.value_start,
+            was_compressed=True,
+        )
+        return inner, self._inner_places(inner)
+
+    def _inner_places(self, inner: Section) -> list[MessagePlace]:
+        append_time = self.timestamp if self.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+        messages = list(_inner_messages(inner))
+        if not messages:
+            inner.refuse("", 0, "no messages in a compressed message")
+        base = self._inner_base_offset(inner, messages[-1])
+        return [
+            _place(inner, f"[{index}]", message._replace(offset=wrap_int64(base + message.offset)), append_time)
+            for index, message in enumerate(messages)
+        ]
+
+    def _inner_base_offset(self, inner: Section, last: _Message) -> int:
+        """What to add to the offsets inside."""
+        if self.magic == 0 or self.offset == 0:
+            return 0
+        if self.offset < last.offset:
+            inner.refuse("", last.start, f"the last offset inside, {last.offset}, is past the wrapper's {self.offset}")
+        return wrap_int64(self.offset - last.offset)
+
+
+_MESSAGE_CRC_END: Final = 16
+
+
+def read_legacy_batch(buffer: bytes | memoryview, position: int = 0) -> LegacyBatch:
+    """The view of the message at `position`, which must be whole."""
+    view = memoryview(buffer)
+    return LegacyBatch(view, position, *_HEADER.unpack_from(view, position))
+
+
+def _inner_messages(section: Section) -> Iterator[_Message]:
+    data = section.data
+    position = 0
+    index = 0
+    while len(data) - position >= _LOG_OVERHEAD_BYTES:
+        (size,) = _INT32.unpack_from(data, position + 8)
+        if size < _MESSAGE_SIZE_MIN:
+            section.refuse(f"[{index}].message_size", position + 8, f"{size} bytes are fewer than any message has")
+        end = position + _LOG_OVERHEAD_BYTES + size
+        if end > len(data):
+            return
+        offset, _, crc, magic, attributes = _HEADER.unpack_from(data, position)
+        if attributes & _CODEC_BITS:
+            section.refuse(f"[{index}].attributes", position + 17, "a message inside a compressed one is compressed")
+        if crc != zlib.crc32(data[position + _MESSAGE_CRC_END : end]):
+            section.refuse(f"[{index}].crc", position + 12, "the checksum is wrong")
+        yield _Message(position, end, offset, crc, magic, attributes)
+        position = end
+        index += 1
+
+
+def _place(section: Section, name: str, message: _Message, append_time: int | None) -> MessagePlace:
+    """Where key and value of a message lie. Any magic but 0 has a timestamp; only magic 1 takes the wrapper's."""
+    position = message.start + _HEADER_BYTES
+    timestamp = _NO_TIMESTAMP
+    if message.magic != 0:
+        if message.end - position < _INT64.size:
+            section.refuse(f"{name}.timestamp", position, "the message ends before it")
+        (timestamp,) = _INT64.unpack_from(section.data, position)
+        position += _INT64.size
+    key_start, key_length = _blob(section, f"{name}.key", position, message.end)
+    value_start, value_length = _blob(section, f"{name}.value", key_start + max(key_length, 0), message.end)
+    if message.magic == 1 and append_time is not None:
+        timestamp = append_time
+    return MessagePlace(message.offset, timestamp, key_start, key_length, value_start, value_length)
+
+
+def _blob(section: Section, field: str, position: int, end: int) -> tuple[int, int]:
+    def refuse(reason: str) -> NoReturn:
+        section.refuse(f"{field}_length", position, reason)
+
+    if end - position < _INT32.size:
+        refuse("the message ends before it")
+    length = max(_INT32.unpack_from(section.data, position)[0], -1)
+    start = position + _INT32.size
+    if length > end - start:
+        refuse(f"{length} bytes where the message has {end - start} left")
+    return start, length
