@@ -1,0 +1,87 @@
+"""Codecs per (message, version): source written from the shape, compiled at first use and kept.
+
+Nothing generated here is committed or cached on disk: one codec takes about a millisecond to make, and a broker needs few.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from ottla.wire.decoder_writer import DecoderWriter
+from ottla.wire.encoder_writer import EncoderWriter
+from ottla.wire.fault import WireError
+from ottla.wire.index import MESSAGES
+from ottla.wire.schemas import message_schema
+from ottla.wire.shape import Struct, shape_of
+from ottla.wire.trace import Classes, encode_slowly, trace
+
+Decoder = Callable[..., Any]
+"""`decode(data, start=0)`: the message that fills `data` from `start` to its end."""
+Encoder = Callable[[Any], bytes]
+
+_OUR_BUG = "the compiled codec refuses what the interpreter accepts; please report it with these bytes"
+
+
+def classes_of(name: str) -> Classes:
+    """Finds the classes of a message and of its structs."""
+    module = import_module(f"ottla.wire.types.{MESSAGES[name].module}")
+
+    def find(class_name: str) -> type:
+        found: type = getattr(module, class_name)
+        return found
+
+    return find
+
+
+def decoder_source(name: str, version: int) -> str:
+    return DecoderWriter(message_shape(name, version), classes_of(name)).source()
+
+
+def encoder_source(name: str, version: int) -> str:
+    return EncoderWriter(message_shape(name, version), classes_of(name)).source()
+
+
+def message_shape(name: str, version: int) -> Struct:
+    return shape_of(message_schema(name), version)
+
+
+def compile_decoder(name: str, version: int) -> Decoder:
+    shape, classes = message_shape(name, version), classes_of(name)
+    writer = DecoderWriter(shape, classes)
+
+    def explain(data: bytes, start: int) -> WireError:
+        error = trace(shape, classes, data[start:]).error
+        if error is None:
+            return WireError(name, start, _OUR_BUG)
+        at = None if error.byte_offset is None else start + error.byte_offset
+        return WireError(error.path, at, error.reason)
+
+    decode: Decoder = _compiled(writer.source(), writer.env | {"explain": explain}, f"{name} v{version} decoder")
+    return decode
+
+
+def compile_encoder(name: str, version: int) -> Encoder:
+    shape = message_shape(name, version)
+    writer = EncoderWriter(shape, classes_of(name))
+
+    def explain(message: object) -> WireError:
+        try:
+            encode_slowly(shape, message)
+        except WireError as error:
+            return error
+        return WireError(name, None, _OUR_BUG)
+
+    encode: Encoder = _compiled(writer.source(), writer.env | {"explain": explain}, f"{name} v{version} encoder")
+    return encode
+
+
+def _compiled(source: str, env: dict[str, Any], label: str) -> Any:
+    """Run a source that defines one function, and give that function."""
+    filename = f"<ottla {label}>"
+    # Tracebacks and profilers then show the generated lines.
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), env)
+    return env.get("decode") or env["encode"]
