@@ -1,0 +1,1 @@
+"""Ways to print a page. Each takes a Page and gives text; none knows more than the page."""
