@@ -1,0 +1,26 @@
+"""`ottla demo`: a guided tour of what there is. Each area has a module here with its steps; append yours to `TOUR`."""
+
+import click
+from rich.console import Console
+
+from ottla.cli.demo import wire
+from ottla.cli.demo.step import Stage, Step
+
+TOUR: tuple[Step, ...] = (*wire.STEPS,)
+
+
+@click.command()
+def demo() -> None:
+    """Take a guided tour of what ottla can do so far. It needs no network and leaves nothing behind."""
+    take(TOUR, Console(highlight=False))
+
+
+def take(tour: tuple[Step, ...], console: Console) -> None:
+    """Show every step; what a step claims is checked, and a claim that does not hold ends the tour with an error."""
+    stage = Stage(console)
+    for number, step in enumerate(tour, 1):
+        console.rule(f"[bold]{number} of {len(tour)}: {step.title}", align="left")
+        console.print(step.text, style="dim")
+        step.show(stage)
+        console.print()
+    console.print(f"That is all for now: {len(tour)} steps, {stage.checked} claims checked.", style="bold green")

@@ -1,0 +1,57 @@
+"""What the steps of the tour are made of."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from rich.console import Console, RenderableType
+from rich.syntax import Syntax
+from rich.text import Text
+
+BYTES_A_ROW = 16
+
+
+class Stage:
+    """Where a step shows things, and where its claims are checked."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.checked = 0
+
+    def show(self, *things: RenderableType) -> None:
+        self._console.print(*things)
+
+    def code(self, source: str) -> None:
+        """A line of Python, as the reader would type it."""
+        self._console.print(Syntax(source, "python", background_color="default", word_wrap=True))
+
+    def bytes(self, data: bytes | memoryview, *, mark: int | None = None) -> None:
+        """A hex dump; the byte at `mark` stands out."""
+        for row in hex_rows(bytes(data), mark):
+            self._console.print(row)
+
+    def check(self, claim: str, holds: bool) -> None:
+        """Say something that is true. AssertionError if it is not: a tour must not lie."""
+        assert holds, f"the demo claims what does not hold: {claim}"
+        self.checked += 1
+        mark = "ok" if self._console.options.ascii_only else "✓"
+        self._console.print(Text.assemble((mark, "green"), " ", claim))
+
+
+class Step(NamedTuple):
+    """One stop of the tour."""
+
+    title: str
+    text: str
+    show: Callable[[Stage], None]
+
+
+def hex_rows(data: bytes, mark: int | None = None) -> Iterator[Text]:
+    """Rows of offset, bytes and printable characters."""
+    for start in range(0, len(data), BYTES_A_ROW):
+        row = data[start : start + BYTES_A_ROW]
+        text = Text(f"  {start:04x}  ", style="dim")
+        for place, byte in enumerate(row, start):
+            text.append(f"{byte:02x} ", style="bold red" if place == mark else "default")
+        text.append("   " * (BYTES_A_ROW - len(row)))
+        text.append(" " + "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row))
+        yield text
