@@ -30,9 +30,10 @@ def test_a_claim_that_does_not_hold_ends_the_tour():
 
 
 def test_a_plain_terminal_can_show_it():
-    raw = BytesIO()
-    take(TOUR, Console(file=TextIOWrapper(raw, encoding="ascii")))
-    assert b"ok the field is kept" in raw.getvalue()
+    terminal = TextIOWrapper(BytesIO(), encoding="ascii")
+    take(TOUR, Console(file=terminal))
+    terminal.seek(0)
+    assert "ok the field is kept" in terminal.read()
 
 
 def test_a_hex_dump_has_offset_bytes_and_characters():
