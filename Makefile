@@ -70,8 +70,8 @@ format: setup ## let ruff mend what it can
 
 .PHONY: interop
 interop: setup ## real clients and Apache Kafka's own tools (needs Java 17 and Maven)
-	@test -d tests/interop || { echo "interop: there are no interop tests yet (tests/interop does not exist)"; exit 0; }; \
-		$(BIN)/pytest tests/interop -m interop
+	@$(BIN)/python -m tests.interop.jars
+	@$(BIN)/pytest tests/interop -m interop
 
 .PHONY: bench
 bench: setup ## the codec's benchmarks, beside other libraries

@@ -1,0 +1,74 @@
+"""Fixtures for tests beside the original. Everything in this folder is marked `interop`; `make interop` runs it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.apache import ApacheKafka
+from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.interop)
+
+
+@pytest.fixture(scope="session")
+def report(request: pytest.FixtureRequest) -> Report:
+    """Says something to the person who waits, past pytest's capturing."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+
+    def say(text: str) -> None:
+        if terminal is not None:  # a worker of pytest-xdist has none
+            with capture.global_and_fixture_disabled():
+                terminal.write(text)
+
+    return say
+
+
+def fetched(name: str, report: Report) -> Path:
+    try:
+        return libraries(name, report)
+    except SetupError as missing:
+        pytest.fail(str(missing), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def apache_jars(report: Report) -> Path:
+    """The jars of Apache Kafka: broker, tools, Kafka Streams, clients."""
+    return fetched(APACHE_KAFKA, report)
+
+
+@pytest.fixture(scope="session")
+def clients_4_4_jars(report: Report) -> Path:
+    """The jars of the newer Java clients alone."""
+    return fetched(CLIENTS_4_4, report)
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """One node for the whole run. A test that stops it, or needs settings of its own, takes `boot_apache_kafka`."""
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka")) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def boot_apache_kafka(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
+    """Boots nodes for one test: `boot_apache_kafka(log_segment_bytes=…)`. What still runs at its end is killed."""
+    booted: list[ApacheKafka] = []
+
+    def boot(**settings: object) -> ApacheKafka:
+        kafka = ApacheKafka(tmp_path / f"apache-kafka-{len(booted)}", **settings)  # type: ignore[arg-type]
+        booted.append(kafka)
+        kafka.start()
+        return kafka
+
+    yield boot
+    for kafka in booted:
+        if kafka.running:
+            kafka.kill()
