@@ -223,6 +223,12 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def run_python(code: str) -> None:
-    """Start this Python with some code and wait for its end: how start-up and imports are timed."""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+def run_python(code: str, bytecode: str) -> None:
+    """Start this Python with some code and wait for its end: how start-up and imports are timed.
+
+    `bytecode` is a folder for compiled modules, whatever the surroundings say about writing them: packages come with
+    theirs when they are installed, a working copy does not.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = bytecode
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=environment)

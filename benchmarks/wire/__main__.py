@@ -9,6 +9,9 @@ from pathlib import Path
 
 
 def main(arguments: list[str]) -> int:
+    if any(argument.startswith("--o") and not argument.startswith("--on") for argument in arguments):
+        print("--out is for one benchmark: give it to benchmarks.wire.bench_NAME", file=sys.stderr)
+        return 2
     for path in sorted(Path(__file__).parent.glob("bench_*.py")):
         print(f"== {path.stem}", flush=True)
         status: int = importlib.import_module(f"benchmarks.wire.{path.stem}").main(arguments)
