@@ -21,6 +21,7 @@ help: ## list the targets
 
 .PHONY: setup
 setup: $(STAMP) ## make .venv with the pinned packages (does nothing when it is up to date)
+	@:
 
 $(STAMP): pyproject.toml requirements/dev.txt
 	@test -n "$(PYTHON)" || { echo "setup: ottla needs Python 3.11 or newer; none found (set PYTHON=...)" >&2; exit 2; }
