@@ -1,0 +1,150 @@
+"""The wire diagram: every field in the order of its bytes, with type and size.
+
+A struct's rows stand one level deeper below the field that holds it, and each struct that has a tagged section shows
+it as its own last row. So one sees which section belongs to whom, which a flat list of structs cannot show.
+"""
+
+from __future__ import annotations
+
+from ottla.explain.page import Block, DiagramRow
+from ottla.wire import frames
+from ottla.wire.compile import message_shape
+from ottla.wire.index import MESSAGES
+from ottla.wire.keyed import framing
+from ottla.wire.schemas import message_schema
+from ottla.wire.shape import FIXED_SIZES, Member, Struct, Type
+from ottla.wire.text import Field, Message
+
+FRAME_PATH = "Frame"
+SIZE_PATH = f"{FRAME_PATH}.Size"
+TAGGED_SECTION = "tagged fields"
+FRAMING_ROWS = {
+    "type16": (("RecordType", "int16", "2"),),
+    "version16": (("Version", "int16", "2"),),
+    "frame-varints": (("FrameVersion", "uvarint", "1"), ("RecordType", "uvarint", "1"), ("Version", "uvarint", "1")),
+}
+"""What stands before a stored record, by the name of the form."""
+
+
+def header_of(name: str, version: int) -> tuple[str, int] | None:
+    """Name and version of the header that goes before a message; None for what is not sent alone."""
+    entry = MESSAGES[name]
+    if entry.kind == "request":
+        assert entry.key is not None
+        return "RequestHeader", frames.request_header_version(entry.key, version)
+    if entry.kind == "response":
+        assert entry.key is not None
+        return "ResponseHeader", frames.response_header_version(entry.key, version)
+    return None
+
+
+def diagram(name: str, version: int) -> tuple[Block, ...]:
+    """All blocks of a message in a version: frame and header, or what stands before a record, then the body."""
+    blocks = []
+    if header := header_of(name, version):
+        blocks.append(Block("frame", "Frame", False, (DiagramRow(0, "Size", "int32", "4", (), SIZE_PATH),)))
+        blocks.append(_message_block("header", *header))
+    if form := framing(name):
+        rows = [DiagramRow(0, row, kind, size, (), f"{FRAME_PATH}.{row}") for row, kind, size in FRAMING_ROWS[form]]
+        blocks.append(Block("framing", "Before the record", False, tuple(rows)))
+    return (*blocks, _message_block("body", name, version))
+
+
+def _message_block(kind: str, name: str, version: int) -> Block:
+    shape = message_shape(name, version)
+    rows = _Rows(message_schema(name))
+    rows.struct(shape, 0, name)
+    return Block(kind, f"{name} v{version}", shape.flexible, tuple(rows.found))  # type: ignore[arg-type]
+
+
+class _Rows:
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.found: list[DiagramRow] = []
+
+    def struct(self, shape: Struct, depth: int, path: str) -> None:
+        for member in shape.plain:
+            self.member(member, depth, path)
+        if shape.flexible:
+            size = "1+…" if shape.tagged else "1"
+            self.found.append(DiagramRow(depth, TAGGED_SECTION, "uvarint", size, (), path, is_tagged_section=True))
+            for member in shape.tagged:
+                self.member(member, depth + 1, path)
+
+    def member(self, member: Member, depth: int, path: str) -> None:
+        inner = f"{path}.{member.name}"
+        found_marks = marks(self.message, member)
+        row = DiagramRow(depth, member.name, type_text(member.type), size_text(member.type), found_marks, inner)
+        self.found.append(row)
+        element = member.type.element if member.type.kind == "array" else member.type
+        if element is not None and element.struct is not None:
+            self.struct(element.struct, depth + 1, f"{inner}[]" if member.type.kind == "array" else inner)
+
+
+def type_text(shape: Type) -> str:
+    """`compact string`, `compact []FetchTopic`, `int32`."""
+    if shape.kind == "array":
+        assert shape.element is not None
+        prefix = "compact " if shape.compact else ""
+        element = shape.element
+        return f"{prefix}[]{element.struct.name if element.struct else element.kind}"
+    if shape.struct is not None:
+        return shape.struct.name
+    return f"compact {shape.kind}" if shape.compact and not shape.is_fixed else shape.kind
+
+
+def size_text(shape: Type) -> str:
+    """Bytes of a value: what stands before it and its content. The tag and size of a tagged field are not counted."""
+    if shape.is_fixed:
+        return str(FIXED_SIZES[shape.kind])
+    if shape.kind == "struct":
+        assert shape.struct is not None
+        inner = struct_size_text(shape.struct)
+        # The marker of a nullable struct is a byte, be it an int8 in line or a varint in a tagged field.
+        return f"1+{inner}" if shape.nullable else inner
+    if shape.kind == "array":
+        assert shape.element is not None
+        return f"{1 if shape.compact else 4}+{_elements_text(shape.element)}"
+    prefix = 1 if shape.compact else 2 if shape.kind == "string" else 4
+    return f"{prefix}+n"
+
+
+def _elements_text(element: Type) -> str:
+    if element.is_fixed:
+        size = FIXED_SIZES[element.kind]
+        return "n" if size == 1 else f"{size}n"
+    inner = size_text(element)
+    return f"n×{inner}" if inner.isdigit() or inner.startswith("(") else f"n×({inner})"
+
+
+def struct_size_text(shape: Struct) -> str:
+    """The size of a struct if all its values have one size, else (…). An empty tagged section is one byte."""
+    sizes = [size_text(member.type) for member in shape.plain]
+    if shape.tagged or not all(size.isdigit() for size in sizes):
+        return "(…)"
+    return str(sum(map(int, sizes)) + shape.flexible)
+
+
+def lifetime(message: Message, field: Field) -> tuple[int, int]:
+    """The first and the last version of the message that has the field, in line or tagged."""
+    ranges = [field.versions] + ([field.tagged] if field.tag is not None else [])
+    since = max(min(found.low for found in ranges), message.versions.low)
+    return since, min(max(found.high for found in ranges), message.versions.high)
+
+
+def marks(message: Message, member: Member) -> tuple[str, ...]:
+    """What the reader must know of a field beside its type."""
+    found = []
+    field = member.field
+    if member.type.nullable:
+        found.append("nullable")
+    if member.tag is not None:
+        found.append(f"tag {member.tag}")
+    since, until = lifetime(message, field)
+    if since > message.versions.low:
+        found.append(f"since v{since}")
+    if until < message.versions.high:
+        found.append(f"up to v{until}")
+    if field.flexible is not None:
+        found.append("not compact")
+    return tuple(found)

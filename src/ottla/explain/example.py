@@ -1,0 +1,171 @@
+"""Examples: a plausible value of a message, encoded by the real codec, with every byte labelled.
+
+A value is made field by field: what the scene of the message says, else what the rules say of the entity type or the
+name, else the default of the type. The result is encoded and traced, so an example that the codec would refuse cannot
+exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ottla import wire
+from ottla.explain import cast
+from ottla.explain.diagram import FRAME_PATH, FRAMING_ROWS, SIZE_PATH, header_of
+from ottla.explain.page import Example
+from ottla.explain.raw_span import RawSpan
+from ottla.explain.rules import NO_RULE, players, rule_value
+from ottla.explain.scene import Scene, scene_of
+from ottla.explain.spans import labelled, traced_spans
+from ottla.wire.compile import classes_of, message_shape
+from ottla.wire.index import MESSAGES
+from ottla.wire.keyed import encode_framed, framing
+from ottla.wire.shape import Member, Struct, Type
+from ottla.wire.trace import Classes
+
+CORRELATION_ID = 7
+
+
+class Made(NamedTuple):
+    """A message of an example and the scene it comes from."""
+
+    message: Any
+    scene: Scene
+
+
+def make(name: str, version: int) -> Made:
+    """The value of the example."""
+    scene = scene_of(name)
+    maker = _Maker(name, classes_of(name))
+    return Made(maker.struct(message_shape(name, version), scene.overrides(version), name), scene)
+
+
+def example(name: str, version: int) -> Example:
+    """The whole example: value, bytes and spans, with frame and header or with what stands before a stored record."""
+    message, scene = make(name, version)
+    body = wire.encode(message, version)
+    before, header = _before(name, version, scene, body)
+    spans = [*before.spans, *traced_spans(name, version, body, at=len(before.data))]
+    return Example(
+        caption=scene.caption,
+        value=wire.to_json(message, version),
+        header=header,
+        hex=(before.data + body).hex(),
+        spans=labelled(spans),
+        body_at=len(before.data),
+    )
+
+
+class _Before(NamedTuple):
+    data: bytes
+    spans: list[RawSpan]
+
+
+def _before(name: str, version: int, scene: Scene, body: bytes) -> tuple[_Before, dict[str, Any] | None]:
+    """What goes before the body, and the header in it."""
+    header = header_of(name, version)
+    if header is None:
+        return _stored(name, version, body), None
+    header_name, header_version = header
+    made = _header(name, version, header_name, scene)
+    data = wire.encode(made, header_version)
+    spans = traced_spans(header_name, header_version, data, at=len(_size(0)))
+    return _framed(data, len(data) + len(body), spans), wire.to_json(made, header_version)
+
+
+def _size(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+def _framed(header: bytes, size: int, spans: list[RawSpan]) -> _Before:
+    raw = _size(size)
+    return _Before(raw + header, [RawSpan(0, len(raw), SIZE_PATH, "value", "int32", str(size)), *spans])
+
+
+def _header(name: str, version: int, header_name: str, scene: Scene) -> Any:
+    types = classes_of(header_name)
+    if header_name == "ResponseHeader":
+        return types(header_name)(correlation_id=CORRELATION_ID)
+    return types(header_name)(
+        request_api_key=MESSAGES[name].key,
+        request_api_version=version,
+        correlation_id=CORRELATION_ID,
+        client_id=_resolved(scene.client_id or f"${players(name).client}"),
+    )
+
+
+def _stored(name: str, version: int, body: bytes) -> _Before:
+    """What stands before a record on disk; nothing for data that is kept or sent bare."""
+    form = framing(name)
+    if form is None:
+        return _Before(b"", [])
+    message = wire.decode(name, version, body)
+    data = encode_framed(message, version)[: -len(body) or None]
+    width = len(data) // len(FRAMING_ROWS[form])
+    assert width * len(FRAMING_ROWS[form]) == len(data), (name, data)
+    spans = []
+    for index, (row, kind, _) in enumerate(FRAMING_ROWS[form]):
+        start = index * width
+        number = int.from_bytes(data[start : start + width], "big")
+        spans.append(RawSpan(start, start + width, f"{FRAME_PATH}.{row}", "value", kind, str(number)))
+    return _Before(data, spans)
+
+
+def _resolved(value: Any) -> Any:
+    """A scene's value with the cast's in place of its $words."""
+    return cast.value(value[1:]) if isinstance(value, str) and value.startswith("$") else value
+
+
+class _Maker:
+    """Walks a shape and fills it."""
+
+    def __init__(self, name: str, classes: Classes) -> None:
+        self.name = name
+        self.classes = classes
+
+    def struct(self, shape: Struct, given: dict[str, Any], path: str) -> Any:
+        values = {}
+        for member in (*shape.plain, *shape.tagged):
+            value = given.get(member.name, NO_RULE)
+            if value is NO_RULE and member.tag is not None:
+                continue  # a tagged field is on the wire only when something is to be said
+            values[member.attr] = self.member(member, value, f"{path}.{member.name}")
+        return self.classes(shape.class_name)(**values)
+
+    def member(self, member: Member, given: Any, path: str) -> Any:
+        shape = member.type
+        element = shape.element if shape.kind == "array" else shape
+        assert element is not None
+        if element.struct is not None:
+            return self.structs(member, element.struct, given, path)
+        if given is NO_RULE:
+            given = rule_value(member, element, self.name)
+        if given is NO_RULE:
+            return member.default
+        if shape.kind == "array" and given is not None:
+            return tuple([leaf(element, item, path) for item in given])
+        return leaf(shape, given, path)
+
+    def structs(self, member: Member, struct: Struct, given: Any, path: str) -> Any:
+        """A struct, or an array of them: one made by the rules unless it may be left out or the scene says more."""
+        if given is NO_RULE:
+            if member.type.nullable and member.default in (None, ()):
+                return None if member.default is None else ()
+            given = {}
+        if given is None:
+            return None
+        if member.type.kind != "array":
+            return self.struct(struct, given, path)
+        elements = given if isinstance(given, list) else [given]
+        return tuple([self.struct(struct, element, f"{path}[]") for element in elements])
+
+
+def leaf(shape: Type, given: Any, path: str) -> Any:
+    """A scene's value as the codec wants it."""
+    value = _resolved(given)
+    if value is None or isinstance(value, bytes):
+        return value
+    if shape.kind == "uuid":
+        return wire.uuid_bytes(value)
+    assert shape.kind not in ("bytes", "records"), f"{path}: bytes come from the cast, not {value!r}"
+    return float(value) if shape.kind == "float64" else value

@@ -1,0 +1,99 @@
+"""Scenes: what happens in the example of a message, written down as text.
+
+A scene overrides what the rules would make of single fields. Files in `scenes/` hold them::
+
+    file    = { scene | comment | blank }            comment = "--" text, alone on its line
+    scene   = Name [" -- " caption]                  then its lines, two spaces deep
+    line    = "client: " client id of the header  |  path ["@" range] ": " value
+    path    = names of fields, joined by "."         an array of structs on the way has one element
+    value   = JSON, in which $word (also without quotes) stands for a member of the cast
+
+An array of structs may also be given as a whole, `[{"Name": "a"}, {"Name": "b"}]`; what an element leaves out, the
+rules make. `@range` limits a line to versions of the message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from ottla.wire.text import ALWAYS, Range, parse_range
+
+_BARE_WORD = re.compile(r'(?<!")\$\w+')
+_LINE = re.compile(r"(?P<path>[\w.]+)(?:@(?P<versions>[\d+-]+))?: (?P<value>.+)")
+_CLIENT = "client"
+
+
+class Line(NamedTuple):
+    path: tuple[str, ...]
+    versions: Range
+    value: str
+
+
+class Scene(NamedTuple):
+    caption: str
+    client_id: str | None
+    lines: tuple[Line, ...]
+
+    def overrides(self, version: int) -> dict[str, Any]:
+        """The values for one version as a tree: field name -> JSON value, or -> the tree of a struct."""
+        tree: dict[str, Any] = {}
+        for line in self.lines:
+            if version in line.versions:
+                _put(tree, line.path, json.loads(_BARE_WORD.sub(r'"\g<0>"', line.value)))
+        return tree
+
+
+EMPTY = Scene("", None, ())
+
+
+def scene_of(name: str) -> Scene:
+    """The scene of a message; an empty one where the rules do well alone."""
+    return _scenes().get(name, EMPTY)
+
+
+@cache
+def _scenes() -> dict[str, Scene]:
+    found: dict[str, Scene] = {}
+    for file in sorted((files(__package__) / "scenes").iterdir(), key=lambda path: path.name):
+        if file.name.endswith(".txt"):
+            found |= parse_scenes(file.read_text(encoding="utf-8"))
+    return found
+
+
+def parse_scenes(text: str) -> dict[str, Scene]:
+    blocks: dict[str, tuple[str, list[str]]] = {}
+    name = ""
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("--"):
+            continue
+        if line.startswith(" "):
+            blocks[name][1].append(line.strip())
+        else:
+            name, _, caption = line.partition(" -- ")
+            assert name not in blocks, f"two scenes of {name}"
+            blocks[name] = (caption, [])
+    return {name: _parse_scene(caption, lines) for name, (caption, lines) in blocks.items()}
+
+
+def _parse_scene(caption: str, lines: list[str]) -> Scene:
+    client_id = None
+    found = []
+    for line in lines:
+        match = _LINE.fullmatch(line)
+        assert match, f"not a line of a scene: {line}"
+        if match["path"] == _CLIENT:
+            client_id = match["value"]
+        else:
+            versions = parse_range(match["versions"]) if match["versions"] else ALWAYS
+            found.append(Line(tuple(match["path"].split(".")), versions, match["value"]))
+    return Scene(caption, client_id, tuple(found))
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
