@@ -36,7 +36,13 @@ ONE_NODE = {
     "broker.heartbeat.interval.ms": "1000",
     "broker.session.timeout.ms": "4000",  # a boot after a crash waits for the old session to end
     "default.replication.factor": "1",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.min.heartbeat.interval.ms": "500",
     "group.streams.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
