@@ -13,7 +13,7 @@ from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import framing
 from ottla.wire.schemas import message_schema
 from ottla.wire.shape import FIXED_SIZES, Member, Struct, Type
-from ottla.wire.text import Field, Message
+from ottla.wire.text import Field, Message, Range
 
 FRAME_PATH = "Frame"
 SIZE_PATH = f"{FRAME_PATH}.Size"
@@ -53,7 +53,7 @@ def diagram(name: str, version: int) -> tuple[Block, ...]:
 def _message_block(kind: str, name: str, version: int) -> Block:
     shape = message_shape(name, version)
     rows = _Rows(message_schema(name))
-    rows.struct(shape, 0, name)
+    rows.struct(shape, 0, name, rows.message.versions)
     return Block(kind, f"{name} v{version}", shape.flexible, tuple(rows.found))  # type: ignore[arg-type]
 
 
@@ -62,23 +62,24 @@ class _Rows:
         self.message = message
         self.found: list[DiagramRow] = []
 
-    def struct(self, shape: Struct, depth: int, path: str) -> None:
+    def struct(self, shape: Struct, depth: int, path: str, around: Range) -> None:
         for member in shape.plain:
-            self.member(member, depth, path)
+            self.member(member, depth, path, around)
         if shape.flexible:
             size = "1+…" if shape.tagged else "1"
             self.found.append(DiagramRow(depth, TAGGED_SECTION, "uvarint", size, (), path, is_tagged_section=True))
             for member in shape.tagged:
-                self.member(member, depth + 1, path)
+                self.member(member, depth + 1, path, around)
 
-    def member(self, member: Member, depth: int, path: str) -> None:
+    def member(self, member: Member, depth: int, path: str, around: Range) -> None:
         inner = f"{path}.{member.name}"
-        found_marks = marks(self.message, member)
+        found_marks = marks(self.message, member, around)
         row = DiagramRow(depth, member.name, type_text(member.type), size_text(member.type), found_marks, inner)
         self.found.append(row)
         element = member.type.element if member.type.kind == "array" else member.type
         if element is not None and element.struct is not None:
-            self.struct(element.struct, depth + 1, f"{inner}[]" if member.type.kind == "array" else inner)
+            inner = f"{inner}[]" if member.type.kind == "array" else inner
+            self.struct(element.struct, depth + 1, inner, lifetime(self.message, member.field))
 
 
 def type_text(shape: Type) -> str:
@@ -125,15 +126,15 @@ def struct_size_text(shape: Struct) -> str:
     return str(sum(map(int, sizes)) + shape.flexible)
 
 
-def lifetime(message: Message, field: Field) -> tuple[int, int]:
+def lifetime(message: Message, field: Field) -> Range:
     """The first and the last version of the message that has the field, in line or tagged."""
     ranges = [field.versions] + ([field.tagged] if field.tag is not None else [])
     since = max(min(found.low for found in ranges), message.versions.low)
-    return since, min(max(found.high for found in ranges), message.versions.high)
+    return Range(since, min(max(found.high for found in ranges), message.versions.high))
 
 
-def marks(message: Message, member: Member) -> tuple[str, ...]:
-    """What the reader must know of a field beside its type."""
+def marks(message: Message, member: Member, around: Range) -> tuple[str, ...]:
+    """What the reader must know of a field beside its type; `around` are the versions of the struct that holds it."""
     found = []
     field = member.field
     if member.type.nullable:
@@ -141,9 +142,9 @@ def marks(message: Message, member: Member) -> tuple[str, ...]:
     if member.tag is not None:
         found.append(f"tag {member.tag}")
     since, until = lifetime(message, field)
-    if since > message.versions.low:
+    if since > around.low:
         found.append(f"since v{since}")
-    if until < message.versions.high:
+    if until < around.high:
         found.append(f"up to v{until}")
     if field.flexible is not None:
         found.append("not compact")

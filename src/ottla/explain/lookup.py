@@ -137,7 +137,8 @@ def _checked(name: str, version: int | None) -> int:
 
 
 def _nearest(word: str) -> str:
-    names = {_folded(name): name for name in (*api_names().values(), *MESSAGES, *ErrorCode.__members__)}
+    errors = tuple(ErrorCode.__members__)
+    names = {_folded(name): name for name in (errors if "_" in word else (*api_names().values(), *MESSAGES, *errors))}
     near = get_close_matches(_folded(word), names, n=1)
     return f"did you mean {names[near[0]]}?" if near else "'ottla explain' alone lists what can be explained"
 

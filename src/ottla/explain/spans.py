@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.explain.batch_spans import batch_spans
 from ottla.explain.page import Span
@@ -82,18 +81,13 @@ def label(span: RawSpan) -> str:
     return f"{inner} {word}".strip() if word else inner
 
 
-class _Leaf(NamedTuple):
-    path: str
-    is_section: bool
-
-
 def _hues(raw: list[RawSpan]) -> Iterator[int]:
     """One hue for each field after the other; the numbers of one array are one field."""
     hue = -1
-    previous: _Leaf | None = None
+    previous = ""
     for span in raw:
-        leaf = _Leaf(_LAST_INDEX.sub("", span.path), span.role == "tags")
-        if leaf != previous:
+        field = f"{span.path} tags" if span.role == "tags" else _LAST_INDEX.sub("", span.path)
+        if field != previous:
             hue = (hue + 1) % HUES
-            previous = leaf
+            previous = field
         yield hue

@@ -1,0 +1,121 @@
+"""`ottla explain`: a page about a message, a record type or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ottla.explain import Page, PageRef
+
+FORMATS = ("json", "html", "markdown")
+
+
+@click.command()
+@click.argument("words", metavar="[NAME [VERSION] [request|response]]", nargs=-1)
+@click.option("--error", "error", metavar="NAME|CODE", help="Explain an error by its name or code.")
+@click.option("--list", "is_list", is_flag=True, help="List what can be explained, as `ottla explain` alone does.")
+@click.option("--json", "form", flag_value="json", help="The page as a JSON object; several pages as an array.")
+@click.option("--html", "form", flag_value="html", help="The page as one HTML file that needs nothing else.")
+@click.option("--markdown", "form", flag_value="markdown", help="The page as Markdown.")
+@click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
+def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str | None, width: int | None) -> None:
+    """Explain a message, a record type or an error, down to its bytes.
+
+    NAME is Kafka's, in any case: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue, FENCED_MEMBER_EPOCH, or an
+    API key such as 78. Without VERSION the highest stable one is shown; without request or response, both.
+
+    \b
+    ottla explain StreamsGroupHeartbeat 0 response
+    ottla explain ShareFetch 2
+    ottla explain error 110
+    """
+    from ottla.explain import NotFound
+
+    try:
+        if error is None and (is_list or not words):
+            _show_catalogue(form, width)
+        else:
+            _show(_refs(words, error), form, width)
+    except NotFound as refusal:
+        raise Failure(refusal.problem, refusal.advice) from None
+
+
+def _refs(words: Sequence[str], error: str | None) -> tuple[PageRef, ...]:
+    from ottla.explain import find, find_error
+
+    if error is None:
+        return find(words)
+    if words:
+        raise Failure(f"'{' '.join(words)}' and --error cannot go together", "ask for one of them")
+    return (find_error(error),)
+
+
+def _show(refs: Sequence[PageRef], form: str | None, width: int | None) -> None:
+    from ottla.explain import build
+
+    pages = [build(ref) for ref in refs]
+    if form is None:
+        from ottla.explain.render.terminal import print_page
+
+        console = _console(width)
+        for page in pages:
+            print_page(page, console)
+    else:
+        click.echo(_rendered(pages, form), nl=False)
+
+
+def _rendered(pages: Sequence[Page], form: str) -> str:
+    if form == "json":
+        from ottla.explain.render import json
+
+        return json.render_all(pages) + "\n"
+    if form == "html":
+        from importlib import import_module
+
+        text: str = import_module("ottla.explain.render.html").render_all(pages)
+        return text
+    from ottla.explain.render import markdown
+
+    return "\n".join(markdown.render(page) for page in pages)
+
+
+def _show_catalogue(form: str | None, width: int | None) -> None:
+    from ottla.explain import catalogue
+
+    sections = catalogue()
+    if form == "json":
+        from ottla.explain.render import json
+
+        click.echo(json.catalogue(sections))
+    elif form == "markdown":
+        from ottla.explain.render import markdown
+
+        click.echo(markdown.catalogue(sections), nl=False)
+    elif form == "html":
+        raise Failure("the list of pages has no HTML of its own", "`ottla docs build` makes a site of all pages")
+    else:
+        from ottla.explain.render.terminal import catalogue_lines, print_lines
+
+        console = _console(width)
+        print_lines(catalogue_lines(sections, console.width), console)
+
+
+def _console(width: int | None) -> Console:
+    """Colours on a terminal unless NO_COLOR says otherwise; the width of the terminal, or 100 where there is none."""
+    from rich.console import Console
+
+    from ottla.explain.render.terminal import WIDTH_DEFAULT
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if width is None and not console.is_terminal:
+        width = WIDTH_DEFAULT
+    if width is not None:
+        console.width = width
+    return console

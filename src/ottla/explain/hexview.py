@@ -1,0 +1,109 @@
+"""Annotated hex: the bytes of an example in rows, each byte in the colour of its field, with labels at the right.
+
+Spans of one field (its length and its value, the count and the numbers of an array) form a group with one label. Each
+group has rows of its own, of up to 16 bytes, so the view can be read without colours, too. Labels are indented as
+deep as the field lies; an element of an array is named by its index alone, since the row with the count has just
+named the array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from ottla.explain.page import Example, Span
+
+ROW_BYTES = 16
+_LAST_INDEX = re.compile(r"\[\d+\]$")
+
+
+class Group(NamedTuple):
+    """Neighbouring spans of one field."""
+
+    depth: int
+    label: str
+    value: str
+    hue: int
+    spans: tuple[Span, ...]
+
+    @property
+    def start(self) -> int:
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        return self.spans[-1].end
+
+
+class Cell(NamedTuple):
+    """One byte; `is_value` is false for lengths, counts and tags."""
+
+    byte: int
+    hue: int
+    is_value: bool
+
+
+class Row(NamedTuple):
+    offset: int
+    cells: tuple[Cell, ...]
+    group: Group
+    is_first: bool
+    """Whether the group begins here; a long one goes on in further rows."""
+
+
+def field_path(span: Span) -> str:
+    """The field that a span belongs to: the numbers of an array are one field, a tagged section is its struct's."""
+    return f"{span.path} tags" if span.role == "tags" else _LAST_INDEX.sub("", span.path)
+
+
+def groups(example: Example) -> list[Group]:
+    """The fields of the example in the order of their bytes."""
+    counted = {span.path for span in example.spans if span.role == "count"}
+    return [_group(tuple(spans), counted) for _, spans in groupby(example.spans, field_path)]
+
+
+def _group(spans: tuple[Span, ...], counted: set[str]) -> Group:
+    first = spans[0]
+    if first.role == "tags":
+        inside = f"{first.path}.tagged fields"
+        value = "" if first.value == "0" else f"×{first.value}"
+    else:
+        inside = field_path(first)
+        value = _value(spans)
+    parent, _, name = inside.rpartition(".")
+    depth = parent.count(".")
+    return Group(depth, f"{_parent_label(parent, counted)}{name}", value, first.hue, spans)
+
+
+def _parent_label(parent: str, counted: set[str]) -> str:
+    """What must stand before a field's name: nothing at the top, an index in an array, else the struct's name."""
+    if "." not in parent:
+        return ""
+    array = _LAST_INDEX.sub("", parent)
+    if array in counted:
+        return f"{parent[len(array) :]}."
+    return f"{parent.rpartition('.')[2]}."
+
+
+def _value(spans: tuple[Span, ...]) -> str:
+    values = [span.value for span in spans if span.is_value]
+    count = next((span for span in spans if span.role == "count"), None)
+    if count is not None:
+        # The elements of an array of structs have groups of their own; here is only their count.
+        return f"[{', '.join(values)}]" if values or count.value == "0" else f"×{count.value}"
+    if any(span.role == "null" for span in spans):
+        return "null"
+    if not values and any(span.role == "length" for span in spans):
+        return "empty"
+    return values[0] if values else ""
+
+
+def rows(example: Example, *, row_bytes: int = ROW_BYTES) -> Iterator[Row]:
+    """The bytes row by row."""
+    data = example.data
+    for group in groups(example):
+        cells = [Cell(data[at], span.hue, span.is_value) for span in group.spans for at in range(span.start, span.end)]
+        for at in range(0, len(cells), row_bytes):
+            yield Row(group.start + at, tuple(cells[at : at + row_bytes]), group, at == 0)

@@ -1,0 +1,155 @@
+"""Text in lines and columns, styled by word: what the terminal renderer is made of.
+
+A line is a list of pieces with the name of their style. All widths are counted here, so that no line is ever wider
+than asked for, whatever prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ottla.explain.page import Prose
+
+
+class Styled(NamedTuple):
+    text: str
+    style: str = ""
+
+
+Line = list[Styled]
+
+_PIECES = re.compile(r"\s+|\S+")
+_WIDTH_MIN = 8
+
+
+def width_of(line: Line) -> int:
+    return sum(len(piece.text) for piece in line)
+
+
+def prose(text: Prose, style: str = "", link: str = "link") -> Line:
+    return [Styled(piece.text, link if piece.target else style) for piece in text]
+
+
+def wrapped(pieces: Iterable[Styled], width: int) -> list[Line]:
+    """The pieces in lines of at most `width`, broken between words, or inside one that is longer than a line."""
+    width = max(width, _WIDTH_MIN)
+    lines: list[Line] = [[]]
+    room = width
+    for text, style in _words(pieces):
+        if text.isspace():
+            if len(text) < room and lines[-1]:
+                lines[-1].append(Styled(text, style))
+                room -= len(text)
+            continue
+        if len(text) > room and room < width:
+            lines.append([])
+            room = width
+        for start in range(0, len(text), width):
+            if start:
+                lines.append([])
+                room = width
+            lines[-1].append(Styled(text[start : start + width], style))
+            room -= len(text[start : start + width])
+    return [_trimmed(line) for line in lines]
+
+
+def _words(pieces: Iterable[Styled]) -> Iterator[Styled]:
+    for piece in pieces:
+        for match in _PIECES.finditer(piece.text):
+            yield Styled(match[0], piece.style)
+
+
+def _trimmed(line: Line) -> Line:
+    while line and line[-1].text.isspace():
+        line = line[:-1]
+    return line
+
+
+def indented(lines: Iterable[Line], indent: int) -> list[Line]:
+    return [[Styled(" " * indent), *line] if line else [] for line in lines]
+
+
+def hanging(head: Line, body: Iterable[Styled], width: int, indent: int) -> list[Line]:
+    """A paragraph with `head` before its first line; all other lines begin at `indent`."""
+    lines = wrapped(body, width - indent)
+    gap = indent - width_of(head)
+    if gap < 1:
+        return [head, *indented(lines, indent)]
+    return [[*head, Styled(" " * gap), *lines[0]], *indented(lines[1:], indent)]
+
+
+def columns(rows: Sequence[Sequence[list[Line]]], widths: Sequence[int], gap: int = 2) -> list[Line]:
+    """Cells below each other; each cell is a list of lines that fit into its column."""
+    lines: list[Line] = []
+    for cells in rows:
+        height = max(map(len, cells))
+        padded = [[*cell, *[[]] * (height - len(cell))] for cell in cells]
+        lines += [_joined(row, widths, gap) for row in zip(*padded, strict=True)]
+    return lines
+
+
+def _joined(cells: Sequence[Line], widths: Sequence[int], gap: int) -> Line:
+    line: Line = []
+    pending = 0
+    for cell, width in zip(cells, widths, strict=True):
+        if cell:
+            if pending:
+                line.append(Styled(" " * pending))
+            line += cell
+            pending = 0
+        pending += width - width_of(cell) + gap
+    return line
+
+
+def json_lines(value: Any, width: int) -> list[Line]:
+    """JSON for people: what fits stays on one line, the rest opens up; a long text is cut into pieces of the width."""
+    return [folded for line in _json(value, width, 0, []) for folded in _folded(line, width)]
+
+
+def _folded(line: Line, width: int) -> list[Line]:
+    """A line that is still too wide, broken anywhere; only a long text or a deep place can cause that."""
+    if width_of(line) <= width:
+        return [line]
+    indent = len(line[0].text) if line and line[0].text.isspace() else 0
+    rest = line[1:] if indent else line
+    return indented(wrapped(rest, width - indent), indent)
+
+
+def _json(value: Any, width: int, indent: int, head: Line) -> list[Line]:
+    flat = _flat(value)
+    start = [Styled(" " * indent), *head] if indent else head
+    if indent + width_of(head) + width_of(flat) + 1 <= width or not isinstance(value, dict | list) or not value:
+        return [[*start, *flat]]
+    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    lines = [[*start, Styled(opening, "mark")]]
+    items = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
+    for index, (key, item) in enumerate(items):
+        inner = _json(item, width, indent + 2, [] if key is None else _key(key))
+        if index < len(items) - 1:
+            inner[-1].append(Styled(",", "mark"))
+        lines += inner
+    return [*lines, [Styled(" " * indent), Styled(closing, "mark")] if indent else [Styled(closing, "mark")]]
+
+
+def _key(key: str) -> Line:
+    return [Styled(json.dumps(key), "name"), Styled(": ", "mark")]
+
+
+def _flat(value: Any) -> Line:
+    if isinstance(value, dict):
+        inner = [[*_key(key), *_flat(item)] for key, item in value.items()]
+        return [Styled("{", "mark"), *_comma_separated(inner), Styled("}", "mark")]
+    if isinstance(value, list):
+        return [Styled("[", "mark"), *_comma_separated([_flat(item) for item in value]), Styled("]", "mark")]
+    style = "string" if isinstance(value, str) else "number"
+    return [Styled(json.dumps(value, ensure_ascii=False), style)]
+
+
+def _comma_separated(parts: Sequence[Line]) -> Iterator[Styled]:
+    for index, part in enumerate(parts):
+        if index:
+            yield Styled(", ", "mark")
+        yield from part
