@@ -1,6 +1,6 @@
 """Our own Java programs in java/src: unmodified Java clients doing one thing each, with either release of the clients.
 
-Each takes the bootstrap servers, checks what it sees, and ends by itself with exit code 0. `pairs()` lists what can run.
+Each takes the bootstrap servers, checks what it sees, and ends by itself with exit code 0. `pairs()` lists them.
 """
 
 import hashlib
