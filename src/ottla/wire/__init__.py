@@ -6,8 +6,8 @@
     data = wire.encode(message, 12)                          # value -> the same bytes
     wire.to_json(message, 12)                                # the form of Kafka's own JsonConverter classes
 
-`name` is Kafka's: "ShareFetchRequest", "StreamsGroupMetadataValue". Values are frozen structs, one class per message for all
-versions, in `wire.types`. Bad bytes and values raise `WireError` with the path of the field and the offset of the byte.
+`name` is Kafka's: "ShareFetchRequest", "StreamsGroupMetadataValue". Values are frozen structs, one class per message
+for all versions, in `wire.types`. Bad bytes and values raise `WireError` with the field's path and the byte's offset.
 
 Importing this package is cheap: types, schemas and codecs are loaded when the first message asks for them.
 """
@@ -46,8 +46,9 @@ __all__ = [
 ]
 
 _SUBMODULES = frozenset({"batch", "columns", "errors", "frames", "keyed", "legacy", "types"})
-_decoders: dict[tuple[str, int], Decoder] = {}
-_encoders: dict[tuple[type, int], Encoder] = {}
+# By name or class, then version: looking up twice is cheaper than making a pair to look up.
+_decoders: dict[str, dict[int, Decoder]] = {}
+_encoders: dict[type, dict[int, Encoder]] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -73,16 +74,18 @@ def versions(name: str) -> range:
 
 def decode(name: str, version: int, data: bytes | bytearray | memoryview) -> Any:
     """The message of that name and version that `data` holds, no more and no less. Raises WireError."""
-    codec = _decoders.get((name, version))
-    if codec is None:
+    try:
+        codec = _decoders[name][version]
+    except KeyError:
         codec = decoder(name, version)
     return codec(data)
 
 
-def encode(message: Any, version: int) -> bytes:
+def encode(message: object, version: int) -> bytes:
     """The bytes of a message in a version, without header or size before them. Raises WireError."""
-    codec = _encoders.get((type(message), version))
-    if codec is None:
+    try:
+        codec = _encoders[type(message)][version]
+    except KeyError:
         codec = encoder(type(message).__name__, version)
     return codec(message)
 
@@ -90,12 +93,12 @@ def encode(message: Any, version: int) -> bytes:
 def decoder(name: str, version: int) -> Decoder:
     """The compiled function behind `decode`: `decode(data, start=0)` reads what fills `data` from `start` on."""
     _check(name, version)
-    found = _decoders.get((name, version))
-    if found is None:
+    codecs = _decoders.setdefault(name, {})
+    if version not in codecs:
         from ottla.wire.compile import compile_decoder
 
-        found = _decoders[name, version] = compile_decoder(name, version)
-    return found
+        codecs[version] = compile_decoder(name, version)
+    return codecs[version]
 
 
 def encoder(name: str, version: int) -> Encoder:
@@ -103,14 +106,13 @@ def encoder(name: str, version: int) -> Encoder:
     _check(name, version)
     from ottla.wire.compile import classes_of, compile_encoder
 
-    key = (classes_of(name)(name), version)
-    found = _encoders.get(key)
-    if found is None:
-        found = _encoders[key] = compile_encoder(name, version)
-    return found
+    codecs = _encoders.setdefault(classes_of(name)(name), {})
+    if version not in codecs:
+        codecs[version] = compile_encoder(name, version)
+    return codecs[version]
 
 
-def to_json(message: Any, version: int) -> dict[str, Json]:
+def to_json(message: object, version: int) -> dict[str, Json]:
     """The message as Kafka's JsonConverter writes it in that version (unknown tagged fields have no place there)."""
     from ottla.wire.compile import message_shape
     from ottla.wire.values import struct_to_json

@@ -1,6 +1,6 @@
 """Codecs per (message, version): source written from the shape, compiled at first use and kept.
 
-Nothing generated here is committed or cached on disk: one codec takes about a millisecond to make, and a broker needs few.
+Nothing generated here is committed or cached on disk: one takes about a millisecond to make, and a broker needs few.
 """
 
 from __future__ import annotations

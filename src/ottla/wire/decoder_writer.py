@@ -1,18 +1,24 @@
 """Writes the source of a decoder for one message in one version.
 
-The function it writes is flat: nested structs and loops are inlined, and it calls nothing in the usual case but unpackers.
+The function it writes is flat: nested structs and loops are inlined, and it calls nothing in the usual case but
+unpackers.
 
-* **Runs.** Neighbouring fields of fixed size are read by one unpack, which also takes the first byte of the length (or the
+* **Runs.** Neighbouring fields of fixed size are read by one unpack, which also takes the first byte of the length
+  (or the
   count of tagged fields) that follows them.
-* **Optimism.** Nullable fields, fields that are usually empty, and tagged sections are read as if they were empty, in the same
-  run as what follows. One test decides; when it fails, plain code reads again from the first of them. The run never reaches
+* **Optimism.** Nullable fields, fields that are usually empty, and tagged sections are read as if they were empty, in
+  the same
+  run as what follows. One test decides; when it fails, plain code reads again from the first of them. The run never
+  reaches
   past a valid message, since a value that is there is longer than its empty form.
 * **Arrays of numbers** come from an unpacker chosen by their length, which also reads the run behind them.
-* **Row memo.** Where all fields of an array's struct are numbers or arrays of numbers, a row is first read with the layout of
+* **Row memo.** Where all fields of an array's struct are numbers or arrays of numbers, a row is first read with the
+  layout of
   the row before it, in one unpack.
 * **Positions** are symbolic: a base variable and a constant known here. `o` and `p` take turns as base.
 
-What the function does not do is explain: bad input makes it raise anything, and the interpreter (trace.py) finds out why.
+What the function does not do is explain: bad input makes it raise anything, and the interpreter (trace.py) finds out
+why.
 """
 
 from __future__ import annotations
@@ -21,80 +27,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from struct import Struct as Format
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from ottla.wire import support
+from ottla.wire.atoms import Atom, End, Fixed, Item, Var, is_number_array, is_optional, items_of, prefix
+from ottla.wire.row_memo import RowMemo
 from ottla.wire.shape import FIXED_FORMATS, FIXED_SIZES, DefaultStruct, Member, Struct, Type
 from ottla.wire.trace import Classes
 
+NULLS_WORTH_A_TEST = 4
 OFTEN_EMPTY = frozenset(
     {"OfflineReplicas", "AbortedTransactions", "RecordErrors", "EligibleLeaderReplicas", "LastKnownElr"}
 )
 """Not nullable, yet almost always empty: worth reading optimistically."""
-MEMO_COUNT_MAX = 127
-"""Longest array that a remembered row may hold: its compact length is one byte."""
-
-
-class Fixed(NamedTuple):
-    kind: str
-    var: str
-
-
-class Var(NamedTuple):
-    """A field that begins with a length, a count or a null marker, which goes into the variable `length`."""
-
-    type: Type
-    var: str
-    length: str
-    often_empty: bool
-
-
-class End(NamedTuple):
-    """Behind a struct's last field: its tagged section, if it has one, and the making of the object."""
-
-    struct: Struct
-    target: str
-    args: dict[str, str]
-    tag_count: str
-
-
-Atom: TypeAlias = "Fixed | Var | End"
-
-
-class Item(NamedTuple):
-    """One value of a run."""
-
-    form: str
-    size: int
-    var: str
-
-
-def _is_optional(atom: Atom) -> bool:
-    if isinstance(atom, Var):
-        return atom.type.nullable or atom.often_empty
-    return isinstance(atom, End) and atom.struct.flexible
-
-
-def _is_number_array(shape: Type) -> bool:
-    return shape.kind == "array" and shape.element is not None and shape.element.is_fixed
-
-
-def _prefix(atom: Var) -> Item:
-    shape = atom.type
-    if shape.kind == "struct":
-        return Item("b", 1, atom.length)
-    if shape.compact:
-        return Item("B", 1, atom.length)
-    return Item("h", 2, atom.length) if shape.kind == "string" else Item("i", 4, atom.length)
-
-
-def _item(atom: Atom) -> Item | None:
-    """What an atom adds to an optimistic run; None for nothing."""
-    if isinstance(atom, Fixed):
-        return Item(FIXED_FORMATS[atom.kind], FIXED_SIZES[atom.kind], atom.var)
-    if isinstance(atom, Var):
-        return _prefix(atom)
-    return Item("B", 1, atom.tag_count) if atom.struct.flexible else None
+ROUNDS = [(), *((None,) * count for count in range(127))]
+"""Compact length -> so many Nones to loop over."""
 
 
 class DecoderWriter:
@@ -104,12 +51,15 @@ class DecoderWriter:
         self.shape = shape
         self.classes = classes
         self.lines: list[str] = []
+        self.first_lines: list[str] = []
+        """What stands before all else: memos are kept over all rows of a message."""
         self.depth = 2
         self.serial = 0
         self.base = "o"
         self.const = 0
         self.env: dict[str, Any] = {
             "repeat": repeat,
+            "ROUNDS": ROUNDS,
             "Refused": support.Refused,
             "LV": support.long_varint,
             "LN": support.long_length,
@@ -129,6 +79,7 @@ class DecoderWriter:
         head += ["    try:", "        z = len(b)"]
         if any("mv[" in line for line in self.lines):
             head.append("        mv = memoryview(b)")
+        head += ["        " + line for line in self.first_lines]
         tail = ["    except Exception:", "        pass", "    raise explain(b, first)"]
         return "\n".join([*head, *self.lines, *tail]) + "\n"
 
@@ -207,14 +158,14 @@ class DecoderWriter:
         start = 0
         while start < len(atoms):
             stop = start
-            while stop < len(atoms) and (not isinstance(atoms[stop], Var) or _is_optional(atoms[stop])):
+            while stop < len(atoms) and (not isinstance(atoms[stop], Var) or is_optional(atoms[stop])):
                 stop += 1
             hard = atoms[stop] if stop < len(atoms) else None
             assert hard is None or isinstance(hard, Var)
             self.segment(lead, atoms[start:stop], hard)
             lead = None
             if hard is not None:
-                if _is_number_array(hard.type):
+                if is_number_array(hard.type):
                     self.check_count(hard)
                     lead = hard
                 else:
@@ -225,10 +176,10 @@ class DecoderWriter:
 
     def segment(self, lead: Var | None, atoms: list[Atom], hard: Var | None) -> None:
         """Read a stretch in one run, optimistically where it has optional parts, up to the length of `hard`."""
-        items = [item for atom in atoms if (item := _item(atom))]
+        items = [item for atom in atoms for item in items_of(atom)]
         if hard is not None:
-            items.append(_prefix(hard))
-        first = next((index for index, atom in enumerate(atoms) if _is_optional(atom)), None)
+            items += prefix(hard)
+        first = next((index for index, atom in enumerate(atoms) if is_optional(atom)), None)
         self.read(lead, items)
         if first is None:
             for atom in atoms:
@@ -239,9 +190,13 @@ class DecoderWriter:
             if isinstance(atom, End):
                 self.make(atom, with_tags=False)
         base, const = self.base, self.const
-        before = sum(item.size for atom in atoms[: first + 1] if (item := _item(atom)))
+        before = sum(item.size for atom in atoms[: first + 1] for item in items_of(atom))
         start = const - sum(item.size for item in items)
-        with self.block(f"if {self.emptiness(atoms)}:"):
+        nulls = self.nullness(atoms[first:])
+        if nulls:
+            with self.block(f"if not ({nulls}):"):
+                self.assume_null(atoms[first:])
+        with self.block(f"{'elif' if nulls else 'if'} {self.emptiness(atoms)}:"):
             self.assume_empty(atoms[first:])
         with self.block("else:"):
             self.const = start + before
@@ -275,6 +230,27 @@ class DecoderWriter:
             tests.append(f"not {tags[0]}" if len(tags) == 1 else f"not ({' | '.join(tags)})")
         return " and ".join(tests)
 
+    def nullness(self, atoms: list[Atom]) -> str:
+        """The test that a run's many compact fields are all null, as they mostly are in heartbeats; "" where unfit."""
+        counts = []
+        for atom in atoms:
+            if isinstance(atom, End):
+                counts += [atom.tag_count] if atom.struct.flexible else []
+            elif isinstance(atom, Var):
+                if atom.type.kind == "struct" or not (atom.type.compact and atom.type.nullable):
+                    return ""
+                counts.append(atom.length)
+        return " | ".join(counts) if len(counts) >= NULLS_WORTH_A_TEST else ""
+
+    def assume_null(self, atoms: list[Atom]) -> None:
+        nulls = {atom.var: "None" for atom in atoms if isinstance(atom, Var)}
+        for atom in atoms:
+            if isinstance(atom, End):
+                args = {attr: nulls.pop(var, var) for attr, var in atom.args.items()}
+                self.make(atom._replace(args=args), with_tags=False)
+        for var in nulls:  # of a struct that ends later
+            self.emit(f"{var} = None")
+
     def assume_empty(self, atoms: list[Atom]) -> None:
         for atom in atoms:
             if isinstance(atom, End):
@@ -286,11 +262,9 @@ class DecoderWriter:
         shape = atom.type
         if shape.kind == "struct":
             return "None"
-        empty = {"string": "''", "array": "()", "records": "mv[:0]"}.get(shape.kind, "b''")
+        empty = {"string": "''", "array": "()"}.get(shape.kind, "b''")
         if not shape.nullable:
             return empty
-        if shape.kind == "records":
-            return f"{empty} if {atom.length}{'' if shape.compact else ' == 0'} else None"
         # Indexed by the length itself: 0 is null and 1 empty if compact, else -1 is null and 0 empty.
         return f"(None, {empty})[{atom.length}]" if shape.compact else f"({empty}, None)[{atom.length}]"
 
@@ -298,8 +272,7 @@ class DecoderWriter:
         """Read the atoms without optimism. The length of the first one has been read."""
         items: list[Item] = []
         for index, atom in enumerate(atoms):
-            if item := _item(atom):
-                items.append(item)
+            items += items_of(atom)
             if isinstance(atom, Fixed):
                 continue
             if index:
@@ -312,14 +285,17 @@ class DecoderWriter:
                     self.tags(atom)
                 self.make(atom, with_tags=atom.struct.flexible)
         if hard is not None:
-            items.append(_prefix(hard))
+            items += prefix(hard)
         self.read(None, items)
 
     def read(self, lead: Var | None, items: list[Item]) -> None:
         """One unpack for the items, with the numbers of `lead` before them; the position moves behind."""
         form = "".join(item.form for item in items)
         size = sum(item.size for item in items)
-        if lead is not None:
+        if lead is not None and form == "B":  # one byte is read faster alone than cut off the array
+            self.read_with_array(lead, [], "")
+            self.emit(f"{items[0].var} = b[{self.at()}]")
+        elif lead is not None:
             self.read_with_array(lead, items, form)
         elif len(items) == 1 and form == "B":
             self.emit(f"{items[0].var} = b[{self.at()}]")
@@ -377,7 +353,7 @@ class DecoderWriter:
         else:
             with self.block(f"if {n} < 0:"):
                 self.emit("raise Refused")
-        if _is_number_array(shape) and shape.element is not None and shape.element.kind == "uuid":
+        if is_number_array(shape) and shape.element is not None and shape.element.kind == "uuid":
             # Its format is built by repetition, so the length must be believable before.
             with self.block(f"if {n} * 16 > z - {self.base} + 16:"):
                 self.emit("raise Refused")
@@ -385,43 +361,64 @@ class DecoderWriter:
     def long_length(self, atom: Var) -> None:
         n, shape = atom.length, atom.type
         is_text = shape.kind == "string"
-        test = f"{n} > 127" if shape.nullable else f"not 0 < {n} < 128"
+        test = f"{n} > 127" if shape.nullable else f"{n} > 127 or not {n}"
         helper = ("LNS" if is_text else "LV") if shape.nullable else ("LS" if is_text else "LN")
         with self.block(f"if {test}:"):
-            if shape.kind in ("records", "bytes"):  # lengths of two bytes are usual here
-                self.emit(f"x = b[{self.at()}]")
-                with self.block(f"if {n} > 127 and 0 < x < 128:"):
-                    self.emit(f"{n} += (x << 7) - 128")
-                    self.emit(f"{self.base} += 1")
-                with self.block("else:"):
-                    self.emit(f"{n}, x = {helper}(b, {self.at(-1)})")
-                    self.emit(f"{self.base} += x")
+            if shape.kind == "records":
+                self.records_length(n, helper)
             else:
                 self.emit(f"{n}, x = {helper}(b, {self.at(-1)})")
-                self.emit(f"{self.base} += x")
+            self.emit(f"{self.base} += x")
+
+    def records_length(self, n: str, helper: str) -> None:
+        """Two and three bytes, from 127 B to 2 MiB, without a call: batches are seldom smaller or larger."""
+        with self.block("if 0 < x < 128:"):
+            self.emit(f"{n} += (x << 7) - 128")
+            self.emit("x = 1")
+        with self.block(f"elif x and 0 < b[{self.at(1)}] < 128:"):
+            self.emit(f"{n} += (x << 7) + (b[{self.at(1)}] << 14) - 16512")
+            self.emit("x = 2")
+        with self.block("else:"):
+            self.emit(f"{n}, x = {helper}(b, {self.at(-1)})")
 
     def null_test(self, atom: Var) -> str:
         return atom.length if atom.type.compact else f"{atom.length} >= 0"
 
     def text_or_bytes(self, atom: Var) -> None:
-        self.check_count(atom)
         end = "p" if self.base == "o" else "o"
-        start = self.at()
-        value = {"string": f"b[{start}:{end}].decode()", "records": f"mv[{start}:{end}]"}.get(
-            atom.type.kind, f"b[{start}:{end}]"
-        )
-        length = f"{self.at(-1 if atom.type.compact else 0)} + {atom.length}"
-        if atom.type.nullable:
-            with self.block(f"if {self.null_test(atom)}:"):
-                self.emit(f"{end} = {length}")
-                self.emit(f"{atom.var} = {value}")
-            with self.block("else:"):
-                self.emit(f"{end} = {start}")
-                self.emit(f"{atom.var} = None")
+        if atom.type.nullable and atom.type.compact and atom.type.kind != "records":
+            self.nullable_text_or_bytes(atom, end)
         else:
-            self.emit(f"{end} = {length}")
-            self.emit(f"{atom.var} = {value}")
+            self.check_count(atom)
+            if atom.type.nullable:
+                with self.block(f"if {self.null_test(atom)}:"):
+                    self.slice(atom, end)
+                with self.block("else:"):
+                    self.no_slice(atom, end)
+            else:
+                self.slice(atom, end)
         self.base, self.const = end, 0
+
+    def nullable_text_or_bytes(self, atom: Var, end: str) -> None:
+        """The usual case first, with one test."""
+        with self.block(f"if 0 < {atom.length} < 128:"):
+            self.slice(atom, end)
+        with self.block("else:"):
+            self.check_count(atom)
+            with self.block(f"if {atom.length}:"):
+                self.slice(atom, end)
+            with self.block("else:"):
+                self.no_slice(atom, end)
+
+    def slice(self, atom: Var, end: str) -> None:
+        start = self.at()
+        form = {"string": f"b[{start}:{end}].decode()", "records": f"mv[{start}:{end}]"}
+        self.emit(f"{end} = {self.at(-1 if atom.type.compact else 0)} + {atom.length}")
+        self.emit(f"{atom.var} = {form.get(atom.type.kind, f'b[{start}:{end}]')}")
+
+    def no_slice(self, atom: Var, end: str) -> None:
+        self.emit(f"{end} = {self.at()}")
+        self.emit(f"{atom.var} = None")
 
     def array(self, atom: Var) -> None:
         self.check_count(atom)
@@ -452,31 +449,37 @@ class DecoderWriter:
             self.emit(f"{atom.var} = ()")
 
     def loop(self, atom: Var, element: Type) -> None:
-        rows, add = self.name("l"), self.name("a")
+        rows = self.name("l")
         self.emit(f"{rows} = []")
-        self.emit(f"{add} = {rows}.append")
-        rounds = f"{atom.length} - 1" if atom.type.compact else atom.length
+        rounds = self.rounds(atom)
         if element.kind == "struct":
             assert element.struct is not None
             assert element.struct.min_size > 0, "a loop over structs of no size would not end with the input"
-            atoms = self.atoms(element.struct, f"{add}()")
+            atoms = self.atoms(element.struct, f"{rows}.append()")
             memo = RowMemo.of(self, atoms)
             if memo:
-                memo.prepare()
-            with self.block(f"for _ in repeat(None, {rounds}):"):
+                self.first_lines.append(memo.nothing())
+            with self.block(f"for _ in {rounds}:"):
                 if memo:
-                    memo.attempt(self.make_call)
+                    memo.attempt()
                 self.sequence(atoms)
                 self.settle()
                 if memo:
                     memo.remember()
         else:
             item = self.name("v")
-            with self.block(f"for _ in repeat(None, {rounds}):"):
+            with self.block(f"for _ in {rounds}:"):
                 self.sequence([Var(element, item, "n" + item[1:], often_empty=False)])
-                self.emit(f"{add}({item})")
+                self.emit(f"{rows}.append({item})")
                 self.settle()
         self.emit(f"{atom.var} = tuple({rows})")
+
+    def rounds(self, atom: Var) -> str:
+        """What a loop iterates over: a ready-made tuple starts faster than `repeat`, and most arrays are short."""
+        n = atom.length
+        if atom.type.compact:
+            return f"ROUNDS[{n}] if {n} < {len(ROUNDS)} else repeat(None, {n} - 1)"
+        return f"ROUNDS[{n} + 1] if {n} < {len(ROUNDS) - 1} else repeat(None, {n})"
 
     def nullable_struct(self, atom: Var) -> None:
         assert atom.type.struct is not None
@@ -566,120 +569,17 @@ class DecoderWriter:
         # The target of an array's element is the call that adds it.
         self.emit(f"{end.target[:-1]}{call})" if end.target.endswith("()") else f"{end.target} = {call}")
 
+    def is_default(self, member: Member | None, text: str) -> bool:
+        return member is not None and member.default is None and text == "None"
+
     def make_call(self, struct: Struct, args: dict[str, str]) -> str:
         """The constructor with positional arguments; defaults at the end are left out."""
         members = {member.attr: member for member in (*struct.plain, *struct.tagged, *struct.absent)}
         given = [args.get(attr) for attr in struct.attrs]
-        while given and given[-1] is None:
+        while given and (given[-1] is None or self.is_default(members.get(struct.attrs[len(given) - 1]), given[-1])):
             given.pop()
         texts = [
             text if text is not None else self.default(struct, members[attr])
             for attr, text in zip(struct.attrs, given, strict=False)
         ]
         return f"{self.class_of(struct)}({', '.join(texts)})"
-
-
-class RowMemo:
-    """Reads a row with the layout of the row before it; for structs of numbers and arrays of numbers only."""
-
-    def __init__(self, writer: DecoderWriter, atoms: list[Atom]) -> None:
-        self.writer = writer
-        self.atoms = atoms
-        end = atoms[-1]
-        assert isinstance(end, End)
-        self.end = end
-        self.arrays = [atom for atom in atoms if isinstance(atom, Var)]
-        number = writer.name("k")
-        self.size, self.row = f"{number}size", f"{number}row"
-        self.counts = [f"{number}n{index}" for index in range(len(self.arrays))]
-        self.ends = [f"{number}e{index}" for index in range(len(self.arrays))]
-
-    @classmethod
-    def of(cls, writer: DecoderWriter, atoms: list[Atom]) -> RowMemo | None:
-        arrays = [atom for atom in atoms if isinstance(atom, Var)]
-        ends = [atom for atom in atoms if isinstance(atom, End)]
-        fits = all(
-            _is_number_array(atom.type) and atom.type.element is not None and atom.type.element.kind != "uuid"
-            for atom in arrays
-        )
-        nullable = any(atom.type.nullable for atom in arrays)
-        return cls(writer, atoms) if arrays and fits and not nullable and len(ends) == 1 else None
-
-    def prepare(self) -> None:
-        self.writer.emit(f"{self.size} = 4611686018427387904")  # no row fits: there is none to remember yet
-
-    def attempt(self, make_call: Any) -> None:
-        writer, row = self.writer, "r"
-        args, tests = self.layout(row)
-        if self.end.struct.flexible:
-            tests.append(f"not {row}[-1]")
-        with writer.block(f"if o + {self.size} <= z:"):
-            writer.emit(f"{row} = {self.row}(b, o)")
-            with writer.block(f"if {' and '.join(tests)}:"):
-                call = make_call(self.end.struct, {attr: args[var] for attr, var in self.end.args.items()})
-                writer.emit(f"{self.end.target[:-1]}{call})")
-                writer.emit(f"o += {self.size}")
-                writer.emit("continue")
-
-    def layout(self, row: str) -> tuple[dict[str, str], list[str]]:
-        """Where each value of a remembered row is, and the tests that its lengths are those remembered."""
-        args: dict[str, str] = {}
-        tests: list[str] = []
-        start, index, seen = "", 0, 0
-
-        def place(offset: int) -> str:
-            return f"{start} + {offset}" if start and offset else start or str(offset)
-
-        for atom in self.atoms:
-            if isinstance(atom, Fixed):
-                args[atom.var] = f"{row}[{place(index)}]"
-                index += 1
-            elif isinstance(atom, Var):
-                tests.append(f"{row}[{place(index)}] == {self.counts[seen]}")
-                args[atom.var] = f"{row}[{place(index + 1)}:{self.ends[seen]}]"
-                start, index = self.ends[seen], 0
-                seen += 1
-        return args, tests
-
-    def remember(self) -> None:
-        """Behind a row that was read plainly: keep its layout if every length is one byte."""
-        writer = self.writer
-        short = " and ".join(f"{atom.length} <= {MEMO_COUNT_MAX}" for atom in self.arrays)
-        with writer.block(f"if {short}:"):
-            bias = 1 if self.arrays[0].type.compact else 0
-            index, start, fixed = 0, "", 0
-            sizes: list[str] = []
-            for atom in self.atoms:
-                if not isinstance(atom, Var):
-                    item = _item(atom)
-                    index += 1
-                    fixed += item.size if item else 0
-                    continue
-                number = self.arrays.index(atom)
-                assert atom.type.element is not None
-                step = FIXED_SIZES[atom.type.element.kind]
-                writer.emit(f"{self.counts[number]} = {atom.length}")
-                offset = index + 1 - bias
-                writer.emit(f"{self.ends[number]} = {start + ' + ' if start else ''}{offset} + {atom.length}")
-                sizes.append(f"{step} * {atom.length}")
-                fixed += _prefix(atom).size - step * bias
-                start, index = self.ends[number], 0
-            keys = ", ".join(self.counts)
-            writer.emit(f"{self.row} = {self.readers(bias)}[{keys}]")
-            writer.emit(f"{self.size} = {fixed} + {' + '.join(sizes)}")
-        with writer.block("else:"):
-            self.prepare()
-
-    def readers(self, bias: int) -> str:
-        pieces: list[str] = []
-        for atom in self.atoms:
-            item = _item(atom)
-            if item:
-                pieces.append(item.form)
-            if isinstance(atom, Var):
-                assert atom.type.element is not None
-                pieces.append("*" + FIXED_FORMATS[atom.type.element.kind])
-        name = f"M{bias}{''.join(pieces)}".replace("?", "t").replace("*", "_")
-        if name not in self.writer.env:
-            self.writer.env[name] = support.RowReaders(tuple(pieces), bias)
-        return name

@@ -1,8 +1,11 @@
 """Writes the source of an encoder for one message in one version.
 
-The function it writes collects parts in a list and joins them once. Neighbouring fields of fixed size and arrays of numbers
-become one pack, whose format is kept by the arrays' lengths; strings come from a bounded cache that holds them with their
-length before them. A struct without tagged fields ends with a zero byte in the same pack; the rare other case has its branch.
+The function it writes collects parts in a list and joins them once. Neighbouring fields of fixed size and arrays of
+numbers
+become one pack, whose format is kept by the arrays' lengths; strings come from a bounded cache that holds them with
+their
+length before them. A struct without tagged fields ends with a zero byte in the same pack; the rare other case has its
+branch.
 
 As in decoding, a value that cannot be written makes the function raise anything, and the interpreter finds out why.
 """
@@ -197,7 +200,8 @@ class EncoderWriter:
                 self.flush()
                 self.emit(f"{known}.append(({member.tag}, b''.join({self.out})))")
                 self.out = out
-        self.emit(f"{self.out}.append(TS({known}, {obj}.unknown_tags))")
+        tags = tuple(member.tag for member in shape.tagged)
+        self.emit(f"{self.out}.append(TS({known}, {obj}.unknown_tags, {tags}))")
 
     def tagged_value(self, shape: Type, expr: str) -> None:
         if shape.kind == "struct" and shape.nullable:
@@ -237,6 +241,9 @@ class EncoderWriter:
 
     def raw(self, shape: Type, expr: str) -> None:
         data = self.local(expr, "d")
+        if shape.kind == "records":  # the length of a view is in items, what is written in bytes
+            with self.block(f"if type({data}) is memoryview and {data}.itemsize != 1:"):
+                self.emit("raise Refused")
         count = self.count(shape, data)
         self.part(f"{self.lengths(shape)}[{count}]")
         self.parts.append(f"({data} or b'')" if shape.nullable else data)

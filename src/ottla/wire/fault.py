@@ -6,8 +6,10 @@ from __future__ import annotations
 class WireError(ValueError):
     """Bytes that are not a message, or a value that no message can carry.
 
-    `path` names the field, from the message down (``FetchResponse.Responses[0].TopicId``), `byte_offset` is where in the
-    input (in encoding: in the output) the trouble starts, or None where no byte is concerned, `reason` says what is wrong.
+    `path` names the field, from the message down (``FetchResponse.Responses[0].TopicId``), `byte_offset` is where in
+    the
+    input (in encoding: in the output) the trouble starts, or None where no byte is concerned, `reason` says what is
+    wrong.
     """
 
     def __init__(self, path: str, byte_offset: int | None, reason: str) -> None:

@@ -1,7 +1,9 @@
 """Frames: what goes around a message on a connection.
 
-A frame is an int32 size and so many bytes: a header, then a body. Which header version goes before which body follows from
-the API and its version, with two exceptions that hold for ever: the response to ApiVersions always has header v0 (a client that
+A frame is an int32 size and so many bytes: a header, then a body. Which header version goes before which body follows
+from
+the API and its version, with two exceptions that hold for ever: the response to ApiVersions always has header v0 (a
+client that
 does not yet know the broker must be able to read it), and the client id in the request header is never compact.
 """
 
@@ -98,7 +100,8 @@ def frame(*parts: bytes) -> bytes:
 def read_request_header(data: bytes) -> tuple[RequestHeader, int]:
     """The header at the start of a frame, and where the body begins.
 
-    The version in the header may be one that we do not have (an ApiVersions request from a newer client): the caller decides.
+    The version in the header may be one that we do not have (an ApiVersions request from a newer client): the caller
+    decides.
     """
     from ottla.wire.types.headers import RequestHeader
 
@@ -109,14 +112,15 @@ def read_request_header(data: bytes) -> tuple[RequestHeader, int]:
         if length >= 0:
             client_id = data[at : at + length].decode()
             at += length
-        if length < _CLIENT_ID_NULL or at > len(data):
-            raise Refused
-        if request_header_version(key, version) == 1:
-            return RequestHeader(key, version, correlation_id, client_id), at
-        count, at = read_varint(data, at)
-        tags, at = read_unknown_tags(data, at, count) if count else (None, at)
+        count, tags = 0, None
+        if request_header_version(key, version) == 2:
+            count, at = read_varint(data, at)
+        if count:
+            tags, at = read_unknown_tags(data, at, count)
     except (error, Refused, IndexError, UnicodeDecodeError):
         raise _explain_header(data) from None
+    if length < _CLIENT_ID_NULL or at > len(data):
+        raise _explain_header(data)
     return RequestHeader(key, version, correlation_id, client_id, tags), at
 
 
@@ -160,7 +164,7 @@ def read_response(data: bytes, api_key: int, version: int) -> Response:
     return Response(name, version, ResponseHeader(correlation_id, tags), body)
 
 
-def write_request(message: Any, version: int, *, correlation_id: int, client_id: str | None = None) -> bytes:
+def write_request(message: object, version: int, *, correlation_id: int, client_id: str | None = None) -> bytes:
     """A whole frame: size, header and the request."""
     name = type(message).__name__
     key = _key_of(name, "request")
@@ -172,7 +176,7 @@ def write_request(message: Any, version: int, *, correlation_id: int, client_id:
 
 
 def write_response(
-    message: Any, version: int, *, correlation_id: int, unknown_tags: dict[int, bytes] | None = None
+    message: object, version: int, *, correlation_id: int, unknown_tags: dict[int, bytes] | None = None
 ) -> bytes:
     """A whole frame: size, header and the response."""
     from ottla.wire.support import tagged_section

@@ -1,7 +1,9 @@
 """Records of Kafka's internal topics and files: what stands before each one's body, and which type it is.
 
-Three forms are in use. A coordinator's key begins with an int16 record type, its value with an int16 version. Metadata records
-begin with three unsigned varints: the frame version 1, the record type, the version. Some data structures carry an int16
+Three forms are in use. A coordinator's key begins with an int16 record type, its value with an int16 version.
+Metadata records
+begin with three unsigned varints: the frame version 1, the record type, the version. Some data structures carry an
+int16
 version; the rest stand bare. A record type means something only together with the place it is read from.
 """
 
@@ -74,7 +76,7 @@ def record_types(topic: str, kind: str) -> dict[int, str]:
     }
 
 
-def encode_framed(message: Any, version: int) -> bytes:
+def encode_framed(message: object, version: int) -> bytes:
     """The message with what Kafka stores before it."""
     name = type(message).__name__
     body = wire.encode(message, version)

@@ -1,6 +1,7 @@
 """The resolved tree of one message in one version.
 
-Schema text says what holds from which version on; a shape says what holds now. Decoder, encoder, interpreter, JSON, diagram
+Schema text says what holds from which version on; a shape says what holds now. Decoder, encoder, interpreter, JSON,
+diagram
 and example maker all walk this one tree, so they cannot disagree about what a version looks like.
 """
 
@@ -86,7 +87,7 @@ class Struct(NamedTuple):
 
     @property
     def min_size(self) -> int:
-        """The fewest bytes that this struct can take; every loop over structs ends at the input's end because it is > 0."""
+        """The fewest bytes that this struct can take; being above 0, it makes loops over structs end with the input."""
         return self.flexible + sum(min_size(member.type) for member in self.plain)
 
 
@@ -189,9 +190,7 @@ def _member(message: Message, field: Field, version: int, tag: int | None, *, is
     )
 
 
-def _base_type(
-    message: Message, field: Field, version: int, flexible: bool, nullable: bool, is_present: bool
-) -> Type:
+def _base_type(message: Message, field: Field, version: int, flexible: bool, nullable: bool, is_present: bool) -> Type:
     if field.type in FIXED_FORMATS or field.type in ("string", "bytes", "records"):
         return Type(field.type, nullable, flexible)
     fields = message.struct_fields(field.type)

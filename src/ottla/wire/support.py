@@ -5,7 +5,7 @@ Every cache here is filled by lengths or strings that a peer chose, so every one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from struct import Struct
 from typing import Any
 
@@ -25,7 +25,7 @@ class Refused(Exception):
 
 
 def long_varint(b: bytes, at: int) -> tuple[int, int]:
-    """The unsigned varint at `at`, which has more than one byte -> its value and how many bytes it has beyond the first."""
+    """The unsigned varint at `at`, of more than one byte -> its value and how many bytes it has beyond the first."""
     value = b[at] & 0x7F
     for extra in range(1, 5):
         byte = b[at + extra]
@@ -68,7 +68,7 @@ def read_varint(b: bytes, at: int) -> tuple[int, int]:
     return value, at + 1 + extra
 
 
-def read_unknown_tags(b: bytes, at: int, count: int) -> tuple[dict[int, bytes], int]:
+def read_unknown_tags(b: bytes, at: int, count: int) -> tuple[dict[int, bytes] | None, int]:
     """A tagged section without a tag that we know -> the tags and the position behind it."""
     tags: dict[int, bytes] = {}
     previous = -1
@@ -80,14 +80,15 @@ def read_unknown_tags(b: bytes, at: int, count: int) -> tuple[dict[int, bytes], 
         previous = tag
         tags[tag] = b[at : at + size]
         at += size
-    return tags, at
+    return tags or None, at  # a count of 0 may have been written as a long varint
 
 
-def tagged_section(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None) -> bytes:
+def tagged_section(
+    known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None, known_tags: Container[int] = ()
+) -> bytes:
     """The bytes of a tagged section, known and unknown fields in order of their tags."""
     if unknown:
-        tags = {tag for tag, _ in known}
-        if not tags.isdisjoint(unknown) or min(unknown) < 0 or max(unknown) >= 1 << 31:
+        if any(tag in known_tags for tag in unknown) or min(unknown) < 0 or max(unknown) >= 1 << 31:
             raise Refused
         known += unknown.items()
         known.sort()
@@ -119,14 +120,14 @@ def repeated(element: str, count: int) -> str:
     return element * count if len(element) > 1 else f"{count}{element}"
 
 
-class RowReaders(dict[Any, Callable[[bytes, int], tuple[Any, ...]]]):
-    """Lengths as on the wire -> unpack_from of a whole row; `pieces` are formats, ints stand for the lengths' arrays."""
+class RowReaders(dict[int | tuple[int, ...], Callable[[bytes, int], tuple[Any, ...]]]):
+    """Lengths as on the wire -> unpack_from of a whole row. `pieces`: formats, with "*" before an array's element."""
 
     def __init__(self, pieces: tuple[str, ...], bias: int) -> None:
         self.pieces = pieces
         self.bias = bias
 
-    def __missing__(self, lengths: Any) -> Callable[[bytes, int], tuple[Any, ...]]:
+    def __missing__(self, lengths: int | tuple[int, ...]) -> Callable[[bytes, int], tuple[Any, ...]]:
         counts = iter(lengths if isinstance(lengths, tuple) else (lengths,))
         form = "".join(
             repeated(piece[1:], next(counts) - self.bias) if piece[0] == "*" else piece for piece in self.pieces
@@ -137,7 +138,7 @@ class RowReaders(dict[Any, Callable[[bytes, int], tuple[Any, ...]]]):
         return unpack
 
 
-class ArrayWriters(dict[Any, Callable[..., bytes]]):
+class ArrayWriters(dict[int | tuple[int, ...], Callable[..., bytes]]):
     """Counts of the arrays in a run (-1: null) -> pack of the whole run.
 
     `pieces`: a format, or "*" and an element's format for an array with its length before it.
@@ -147,7 +148,7 @@ class ArrayWriters(dict[Any, Callable[..., bytes]]):
         self.pieces = pieces
         self.is_compact = is_compact
 
-    def __missing__(self, counts: Any) -> Callable[..., bytes]:
+    def __missing__(self, counts: int | tuple[int, ...]) -> Callable[..., bytes]:
         numbers = counts if isinstance(counts, tuple) else (counts,)
         left = iter(numbers)
         form = "".join(self.array(piece[1:], next(left)) if piece[0] == "*" else piece for piece in self.pieces)

@@ -1,12 +1,14 @@
 """The schema text: how ottla writes down Kafka's messages.
 
-One file per API (request, then response) and one per family of records. A line is a message, a field, a shared struct or a
+One file per API (request, then response) and one per family of records. A line is a message, a field, a shared struct
+or a
 note; two spaces are one level of depth::
 
     file     = { message | comment | blank }             comment = "--" text, alone on its line
     message  = kind Name [key] "versions" range ["flexible" range] ["on" listener{","listener}] ["unstable"] [about]
     kind     = request | response | header | data | coordinator-key | coordinator-value | metadata
-    note     = key ":" text                              key = purpose sender prev next error vN; only right below a message
+    note     = key ":" text                              key = purpose sender prev next error vN; only right below a
+    message
     field    = Name ":" ["[]"] type ["?" [range]] [range] ["tag" N ["@" range]] ["=" default] ["(" entity ")"]
                {"key" | "ignorable" | "zerocopy"} ["flex" range] [about]
     struct   = "struct" Name range                       shared by several fields of the message, its fields below it
@@ -14,7 +16,8 @@ note; two spaces are one level of depth::
     default  = "null" | number | "true" | "false" | quoted text
     about    = "  -- " text
 
-What is left out: a field's range means 0+ (a tagged-only field: the range of its tag), "?" alone means nullable wherever the
+What is left out: a field's range means 0+ (a tagged-only field: the range of its tag), "?" alone means nullable
+wherever the
 field exists, no default means zero, "", empty or a fresh struct, no about means the glossary's text for that name.
 """
 
@@ -123,7 +126,8 @@ _MESSAGE = re.compile(
     r"(?P<unstable> unstable)?(?:  -- (?P<about>.+))?"
 )
 _FIELD = re.compile(
-    r"(?P<name>\w+): (?P<array>\[\])?(?P<type>\w+)(?P<nullable>\?(?P<nullrange>[\d+-]*))?(?: (?P<versions>\d+(?:\+|-\d+)?))?"
+    r"(?P<name>\w+): (?P<array>\[\])?(?P<type>\w+)(?P<nullable>\?(?P<nullrange>[\d+-]*))?"
+    r"(?: (?P<versions>\d+(?:\+|-\d+)?))?"
     r"(?: tag (?P<tag>\d+)(?:@(?P<tagged>\S+))?)?(?: = (?P<default>\"[^\"]*\"|\S+))?(?: \((?P<entity>\w+)\))?"
     r"(?P<key> key)?(?P<ignorable> ignorable)?(?P<zerocopy> zerocopy)?(?: flex (?P<flex>\S+))?(?:  -- (?P<about>.+))?"
 )

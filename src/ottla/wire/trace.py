@@ -1,7 +1,8 @@
 """The slow codec: an interpreter that walks a shape and knows at each byte where it is.
 
 It is the reference for the compiled codecs and has three more uses: it finds the path and the byte of an error that the
-compiled code only noticed, it labels every byte for annotated hex, and it shows how far half a message goes. Spans tile the
+compiled code only noticed, it labels every byte for annotated hex, and it shows how far half a message goes. Spans
+tile the
 input: each byte belongs to exactly one of them.
 """
 
@@ -317,6 +318,8 @@ class _Writer:
                 self.fail(path, f"cannot be written as UTF-8: {error.reason}")
             if len(raw) > STRING_MAX_BYTES:
                 self.fail(path, f"a string of {len(raw)} bytes is longer than {STRING_MAX_BYTES}")
+        elif isinstance(value, memoryview) and value.itemsize != 1:
+            self.fail(path, f"a memoryview of bytes is needed, not of items of {value.itemsize} bytes")
         elif isinstance(value, bytes | bytearray | memoryview):
             raw = bytes(value)
         else:

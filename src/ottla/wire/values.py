@@ -1,6 +1,7 @@
 """Messages as JSON values, in the form of Kafka's own JsonConverter classes, and uuids as text.
 
-Keys are the field's name with its first letter lower. A tagged field at its default is left out, every other field of the
+Keys are the field's name with its first letter lower. A tagged field at its default is left out, every other field of
+the
 version is there. bytes and records are base64; a uuid is 22 characters of URL-safe base64, as Kafka prints it.
 """
 

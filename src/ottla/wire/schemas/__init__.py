@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from typing import Any
 
 from ottla.wire.index import MESSAGES
 from ottla.wire.text import Field, Message, parse_glossary, parse_messages
 
 
 def read_text(stem: str) -> str:
-    return (files(__name__) / f"{stem}.txt").read_text(encoding="utf-8")
+    # The loader reads files and zip archives alike; importlib.resources would, too, at 20 ms for its import.
+    assert __spec__ is not None
+    loader: Any = __spec__.loader
+    return bytes(loader.get_data(f"{__path__[0]}/{stem}.txt")).decode()
 
 
 @cache

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class AddOffsetsToTxnRequest(Struct, frozen=True, gc=False):
-    """AddOffsetsToTxnRequest"""
+    """Announces that a transaction will commit offsets of a group."""
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
@@ -17,13 +17,13 @@ class AddOffsetsToTxnRequest(Struct, frozen=True, gc=False):
     producer_epoch: int = 0
     """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """Whose offsets are going to be committed; its hash decides the partition of __consumer_offsets."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddOffsetsToTxnResponse(Struct, frozen=True, gc=False):
-    """AddOffsetsToTxnResponse"""
+    """Tells whether the group's offsets partition is in the transaction."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0

@@ -11,7 +11,9 @@ from msgspec import Struct
 class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Struct, frozen=True, gc=False):
     """AddPartitionsToTxnTopic of AddPartitionsToTxnRequest."""
     name: str = ""
+    """Topics go by name here, in all versions."""
     partitions: tuple[int, ...] = ()
+    """Numbers inside the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,20 +27,27 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Struct, frozen=True
     producer_epoch: int = 0
     """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
     verify_only: bool = False
+    """True asks whether the partitions are in already; false puts them in and starts the transaction if needed."""
     topics: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTopic, ...] = ()
+    """Partitions concerned, by topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddPartitionsToTxnRequest(Struct, frozen=True, gc=False):
-    """AddPartitionsToTxnRequest"""
+    """Adds partitions to a transaction, or asks whether they are in it."""
     AddPartitionsToTxnTopic = AddPartitionsToTxnRequestAddPartitionsToTxnTopic
     AddPartitionsToTxnTransaction = AddPartitionsToTxnRequestAddPartitionsToTxnTransaction
     transactions: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction, ...] = ()
+    """From v4: everything the leader has to add or verify with this coordinator at the moment."""
     v3_and_below_transactional_id: str = ""
+    """The only transaction of the request, up to v3; chosen by the application."""
     v3_and_below_producer_id: int = 0
+    """Number from InitProducerId that must belong to the transactional id."""
     v3_and_below_producer_epoch: int = 0
+    """Generation from InitProducerId; an older one is fenced."""
     v3_and_below_topics: tuple[AddPartitionsToTxnRequestAddPartitionsToTxnTopic, ...] = ()
+    """What the client is about to write to; adding one twice does no harm."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,6 +57,7 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Struct, frozen
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     partition_error_code: int = 0
+    """Also carries failures of the whole transaction, which have no field of their own; 0 when it is in."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -55,7 +65,9 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Struct, frozen
 class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Struct, frozen=True, gc=False):
     """AddPartitionsToTxnTopicResult of AddPartitionsToTxnResponse."""
     name: str = ""
+    """Repeats the request's topic."""
     results_by_partition: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult, ...] = ()
+    """All partitions asked for; if one fails, none of its transaction is added."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -65,20 +77,23 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Struct, frozen=True, gc
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     topic_results: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult, ...] = ()
+    """All partitions of the request, by topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddPartitionsToTxnResponse(Struct, frozen=True, gc=False):
-    """AddPartitionsToTxnResponse"""
+    """Tells for each partition whether it is in the transaction."""
     AddPartitionsToTxnPartitionResult = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
     AddPartitionsToTxnTopicResult = AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult
     AddPartitionsToTxnResult = AddPartitionsToTxnResponseAddPartitionsToTxnResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Set when the sender may not send this at all; results of the transactions stand below."""
     results_by_transaction: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnResult, ...] = ()
+    """One entry for each transaction asked about; transactions succeed and fail independently."""
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult, ...] = ()
+    """Result of the one transaction, up to v3."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,8 +11,9 @@ from msgspec import Struct
 class AddRaftVoterRequestListener(Struct, frozen=True, gc=False):
     """Listener of AddRaftVoterRequest."""
     name: str = ""
+    """Label from controller.listener.names, such as CONTROLLER."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -20,23 +21,26 @@ class AddRaftVoterRequestListener(Struct, frozen=True, gc=False):
 
 
 class AddRaftVoterRequest(Struct, frozen=True, gc=False):
-    """AddRaftVoterRequest"""
+    """Asks the quorum leader to make a caught-up controller a voter."""
     Listener = AddRaftVoterRequestListener
     cluster_id: str | None = ""
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Guards against the wrong cluster; null skips the check."""
     timeout_ms: int = 0
+    """Wish of the caller in milliseconds; Kafka limits the operation by its own 2 s instead."""
     voter_id: int = 0
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """The node.id of the controller to admit."""
     voter_directory_id: bytes = bytes(16)
     """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
     listeners: tuple[AddRaftVoterRequestListener, ...] = ()
+    """How the quorum will reach the new voter; the leader's own controller listener name must be among them."""
     ack_when_committed: bool = True
+    """True answers when the new voter set is committed; false right after the append, which lets a joining node go on fetching and so commit it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AddRaftVoterResponse(Struct, frozen=True, gc=False):
-    """AddRaftVoterResponse"""
+    """Whether the controller has become a voter."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0

@@ -11,9 +11,9 @@ from msgspec import Struct
 class AlterClientQuotasRequestEntityData(Struct, frozen=True, gc=False):
     """EntityData of AlterClientQuotasRequest."""
     entity_type: str = ""
-    """Which property of a connection selects it: user, client-id or ip."""
+    """user, client-id or ip; each at most once."""
     entity_name: str | None = ""
-    """Value that the property must have; null stands for the default of that type."""
+    """Its name; null for the default that covers all without one of their own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,8 +21,11 @@ class AlterClientQuotasRequestEntityData(Struct, frozen=True, gc=False):
 class AlterClientQuotasRequestOpData(Struct, frozen=True, gc=False):
     """OpData of AlterClientQuotasRequest."""
     key: str = ""
+    """producer_byte_rate, consumer_byte_rate, request_percentage or controller_mutation_rate; connection_creation_rate for ip alone."""
     value: float = 0.0
+    """New limit, greater than 0 and whole for rates in bytes; ignored when removing."""
     remove: bool = False
+    """True takes the limit away, so that a more general one holds again."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,19 +33,22 @@ class AlterClientQuotasRequestOpData(Struct, frozen=True, gc=False):
 class AlterClientQuotasRequestEntryData(Struct, frozen=True, gc=False):
     """EntryData of AlterClientQuotasRequest."""
     entity: tuple[AlterClientQuotasRequestEntityData, ...] = ()
+    """Parts that together name it: user, client-id, both, or ip alone."""
     ops: tuple[AlterClientQuotasRequestOpData, ...] = ()
+    """Single changes of this entity, at most one per key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterClientQuotasRequest(Struct, frozen=True, gc=False):
-    """AlterClientQuotasRequest"""
+    """Sets or removes client quotas."""
     EntityData = AlterClientQuotasRequestEntityData
     OpData = AlterClientQuotasRequestOpData
     EntryData = AlterClientQuotasRequestEntryData
     entries: tuple[AlterClientQuotasRequestEntryData, ...] = ()
+    """Changes, one for each entity."""
     validate_only: bool = False
-    """True runs all checks and answers accordingly, but changes nothing."""
+    """True runs every check, changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -50,9 +56,9 @@ class AlterClientQuotasRequest(Struct, frozen=True, gc=False):
 class AlterClientQuotasResponseEntityData(Struct, frozen=True, gc=False):
     """EntityData of AlterClientQuotasResponse."""
     entity_type: str = ""
-    """Which property of a connection selects it: user, client-id or ip."""
+    """user, client-id or ip."""
     entity_name: str | None = ""
-    """Value that the property must have; null stands for the default of that type."""
+    """Its name; null for the default."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -64,16 +70,18 @@ class AlterClientQuotasResponseEntryData(Struct, frozen=True, gc=False):
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     entity: tuple[AlterClientQuotasResponseEntityData, ...] = ()
+    """Parts that name it, as in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterClientQuotasResponse(Struct, frozen=True, gc=False):
-    """AlterClientQuotasResponse"""
+    """Tells for each entity whether its quotas were changed."""
     EntityData = AlterClientQuotasResponseEntityData
     EntryData = AlterClientQuotasResponseEntryData
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     entries: tuple[AlterClientQuotasResponseEntryData, ...] = ()
+    """One for every entity of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

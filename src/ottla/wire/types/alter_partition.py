@@ -11,9 +11,9 @@ from msgspec import Struct
 class AlterPartitionRequestBrokerState(Struct, frozen=True, gc=False):
     """BrokerState of AlterPartitionRequest."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """Member of the proposed set."""
     broker_epoch: int = -1
-    """Metadata log offset at which the broker was registered; a restarted process gets a larger one and the old process is fenced."""
+    """Epoch the member fetched with; must match its registration, -1 skips the check."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,12 +23,15 @@ class AlterPartitionRequestPartitionData(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch in which the sender leads; must equal the controller's."""
     new_isr: tuple[int, ...] = ()
+    """Proposed in-sync replicas, the leader among them; up to v2."""
     new_isr_with_epochs: tuple[AlterPartitionRequestBrokerState, ...] = ()
+    """Proposed in-sync replicas, the leader among them, with their registrations."""
     leader_recovery_state: int = 0
-    """0 when elected cleanly or recovered since, 1 while recovering from an unclean election."""
+    """1 while the leader still recovers after an unclean election, else 0; it can only go from 1 to 0."""
     partition_epoch: int = 0
+    """Version of the partition state the proposal builds on; a smaller one than the controller's is refused."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -38,20 +41,22 @@ class AlterPartitionRequestTopicData(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[AlterPartitionRequestPartitionData, ...] = ()
+    """One proposal each; they succeed or fail separately."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterPartitionRequest(Struct, frozen=True, gc=False):
-    """AlterPartitionRequest"""
+    """A partition leader asks the controller to record a new in-sync set."""
     BrokerState = AlterPartitionRequestBrokerState
     PartitionData = AlterPartitionRequestPartitionData
     TopicData = AlterPartitionRequestTopicData
     broker_id: int = 0
-    """The node.id of a broker."""
+    """The sender, leader of all partitions below."""
     broker_epoch: int = -1
-    """Metadata log offset at which the broker was registered; a restarted process gets a larger one and the old process is fenced."""
+    """Sender's registration epoch; another one fails the whole request."""
     topics: tuple[AlterPartitionRequestTopicData, ...] = ()
+    """Partitions with a proposed change, grouped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,13 +68,15 @@ class AlterPartitionResponsePartitionData(Struct, frozen=True, gc=False):
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Leader now on record."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Leader epoch now on record."""
     isr: tuple[int, ...] = ()
+    """In-sync set now on record, which the leader adopts."""
     leader_recovery_state: int = 0
-    """0 when elected cleanly or recovered since, 1 while recovering from an unclean election."""
+    """1 recovering after an unclean election, 0 recovered."""
     partition_epoch: int = 0
+    """Version of the state after the change, to be sent with the next proposal."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -79,18 +86,20 @@ class AlterPartitionResponseTopicData(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[AlterPartitionResponsePartitionData, ...] = ()
+    """State after the request, or what was wrong with it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterPartitionResponse(Struct, frozen=True, gc=False):
-    """AlterPartitionResponse"""
+    """The recorded state of each partition."""
     PartitionData = AlterPartitionResponsePartitionData
     TopicData = AlterPartitionResponseTopicData
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """Always 0: requests between nodes are exempt from quotas."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; partitions have their own."""
     topics: tuple[AlterPartitionResponseTopicData, ...] = ()
+    """Topics of the request, in its order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

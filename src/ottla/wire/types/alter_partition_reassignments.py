@@ -13,6 +13,7 @@ class AlterPartitionReassignmentsRequestReassignablePartition(Struct, frozen=Tru
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     replicas: tuple[int, ...] | None = None
+    """Brokers that shall hold it, the preferred leader first; null cancels a move under way."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,18 +21,23 @@ class AlterPartitionReassignmentsRequestReassignablePartition(Struct, frozen=Tru
 class AlterPartitionReassignmentsRequestReassignableTopic(Struct, frozen=True, gc=False):
     """ReassignableTopic of AlterPartitionReassignmentsRequest."""
     name: str = ""
+    """Topic of the partitions below."""
     partitions: tuple[AlterPartitionReassignmentsRequestReassignablePartition, ...] = ()
+    """Partitions to move, or to leave where they were."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
-    """AlterPartitionReassignmentsRequest"""
+    """Starts, changes or cancels moves of partitions to other brokers."""
     ReassignablePartition = AlterPartitionReassignmentsRequestReassignablePartition
     ReassignableTopic = AlterPartitionReassignmentsRequestReassignableTopic
     timeout_ms: int = 60000
+    """How long the controller may take to accept the plan, not to move the data."""
     allow_replication_factor_change: bool = True
+    """False refuses any list that is longer or shorter than the present one."""
     topics: tuple[AlterPartitionReassignmentsRequestReassignableTopic, ...] = ()
+    """Each partition succeeds or fails on its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,7 +47,7 @@ class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Struct, f
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the move has begun, was changed, cancelled or was not needed."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -51,22 +57,26 @@ class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Struct, f
 class AlterPartitionReassignmentsResponseReassignableTopicResponse(Struct, frozen=True, gc=False):
     """ReassignableTopicResponse of AlterPartitionReassignmentsResponse."""
     name: str = ""
+    """Topic the results below belong to."""
     partitions: tuple[AlterPartitionReassignmentsResponseReassignablePartitionResponse, ...] = ()
+    """One result for every partition of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterPartitionReassignmentsResponse(Struct, frozen=True, gc=False):
-    """AlterPartitionReassignmentsResponse"""
+    """Tells for each partition whether its move was accepted."""
     ReassignablePartitionResponse = AlterPartitionReassignmentsResponseReassignablePartitionResponse
     ReassignableTopicResponse = AlterPartitionReassignmentsResponseReassignableTopicResponse
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     allow_replication_factor_change: bool = True
+    """Echo of the request, so the client sees that the guard was understood."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; partitions have their own."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     responses: tuple[AlterPartitionReassignmentsResponseReassignableTopicResponse, ...] = ()
+    """Grouped by topic as in the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

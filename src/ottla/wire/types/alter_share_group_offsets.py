@@ -13,6 +13,7 @@ class AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition(Struct
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     start_offset: int = 0
+    """First offset to deliver; not checked against the log. -1 applies share.auto.offset.reset anew."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,19 +21,21 @@ class AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition(Struct
 class AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestTopic(Struct, frozen=True, gc=False):
     """AlterShareGroupOffsetsRequestTopic of AlterShareGroupOffsetsRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Topic to move; must exist."""
     partitions: tuple[AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition, ...] = ()
+    """Share-partitions to move; others of the topic are left alone."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
-    """AlterShareGroupOffsetsRequest"""
+    """Sets the start offsets of a share group that has no members."""
     AlterShareGroupOffsetsRequestPartition = AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestPartition
     AlterShareGroupOffsetsRequestTopic = AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestTopic
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[AlterShareGroupOffsetsRequestAlterShareGroupOffsetsRequestTopic, ...] = ()
+    """Those to move; all other topics of the group keep their state."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -42,7 +45,7 @@ class AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition(Stru
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the new start is durable."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -52,24 +55,26 @@ class AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition(Stru
 class AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic(Struct, frozen=True, gc=False):
     """AlterShareGroupOffsetsResponseTopic of AlterShareGroupOffsetsResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """As sent."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Identity of the topic; zero when it is unknown or may not be seen."""
     partitions: tuple[AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition, ...] = ()
+    """Outcomes, each on its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
-    """AlterShareGroupOffsetsResponse"""
+    """Which share-partitions now start where they were told to."""
     AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponsePartition
     AlterShareGroupOffsetsResponseTopic = AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Refusal of the whole call; then nothing was changed."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     responses: tuple[AlterShareGroupOffsetsResponseAlterShareGroupOffsetsResponseTopic, ...] = ()
+    """One entry per topic of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

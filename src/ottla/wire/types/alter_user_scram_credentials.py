@@ -11,7 +11,9 @@ from msgspec import Struct
 class AlterUserScramCredentialsRequestScramCredentialDeletion(Struct, frozen=True, gc=False):
     """ScramCredentialDeletion of AlterUserScramCredentialsRequest."""
     name: str = ""
+    """User as it appears in the SCRAM exchange."""
     mechanism: int = 0
+    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,20 +21,27 @@ class AlterUserScramCredentialsRequestScramCredentialDeletion(Struct, frozen=Tru
 class AlterUserScramCredentialsRequestScramCredentialUpsertion(Struct, frozen=True, gc=False):
     """ScramCredentialUpsertion of AlterUserScramCredentialsRequest."""
     name: str = ""
+    """User as it appears in the SCRAM exchange; must not be empty."""
     mechanism: int = 0
+    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     iterations: int = 0
+    """How often the password was hashed, 4096 to 16384."""
     salt: bytes = b''
+    """Random bytes chosen by the client, told to the user's client at each login."""
     salted_password: bytes = b''
+    """PBKDF2 of password and salt; enough to log in with, so send it over TLS."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class AlterUserScramCredentialsRequest(Struct, frozen=True, gc=False):
-    """AlterUserScramCredentialsRequest"""
+    """Adds, replaces or removes SCRAM credentials of users."""
     ScramCredentialDeletion = AlterUserScramCredentialsRequestScramCredentialDeletion
     ScramCredentialUpsertion = AlterUserScramCredentialsRequestScramCredentialUpsertion
     deletions: tuple[AlterUserScramCredentialsRequestScramCredentialDeletion, ...] = ()
+    """Credentials to remove; the user keeps those of other mechanisms."""
     upsertions: tuple[AlterUserScramCredentialsRequestScramCredentialUpsertion, ...] = ()
+    """Credentials to add or replace."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,6 +49,7 @@ class AlterUserScramCredentialsRequest(Struct, frozen=True, gc=False):
 class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Struct, frozen=True, gc=False):
     """AlterUserScramCredentialsResult of AlterUserScramCredentialsResponse."""
     user: str = ""
+    """Name as in the request."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
@@ -49,10 +59,11 @@ class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Struct, f
 
 
 class AlterUserScramCredentialsResponse(Struct, frozen=True, gc=False):
-    """AlterUserScramCredentialsResponse"""
+    """Tells for each user whether the change was made."""
     AlterUserScramCredentialsResult = AlterUserScramCredentialsResponseAlterUserScramCredentialsResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult, ...] = ()
+    """One per user named in the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

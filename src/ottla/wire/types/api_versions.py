@@ -9,13 +9,15 @@ from msgspec import Struct
 
 
 class ApiVersionsRequest(Struct, frozen=True, gc=False):
-    """ApiVersionsRequest"""
+    """Asks which APIs in which versions, and which features, the node offers."""
     client_software_name: str = ""
+    """Library, such as apache-kafka-java, for metrics; letters, digits, dots and dashes, which must not stand at the ends."""
     client_software_version: str = ""
+    """Release of the library, for metrics; same characters as the name."""
     cluster_id: str | None = None
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Cluster that the client believes to reach; null when it does not know yet, as on bootstrap connections."""
     node_id: int = -1
-    """The node.id of a broker or controller."""
+    """Node.id that the client believes to reach; -1 when it does not know yet."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,8 +25,11 @@ class ApiVersionsRequest(Struct, frozen=True, gc=False):
 class ApiVersionsResponseApiVersion(Struct, frozen=True, gc=False):
     """ApiVersion of ApiVersionsResponse."""
     api_key: int = 0
+    """Number that stands in the request header."""
     min_version: int = 0
+    """Oldest version offered, inclusive; for Produce 0 is shown although 3 is the oldest served."""
     max_version: int = 0
+    """Newest version offered, inclusive; for forwarded APIs also limited by the controller."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,8 +37,11 @@ class ApiVersionsResponseApiVersion(Struct, frozen=True, gc=False):
 class ApiVersionsResponseSupportedFeatureKey(Struct, frozen=True, gc=False):
     """SupportedFeatureKey of ApiVersionsResponse."""
     name: str = ""
+    """Feature such as metadata.version, group.version or transaction.version."""
     min_version: int = 0
+    """Lowest level the software still supports."""
     max_version: int = 0
+    """Highest level the software supports; UpdateFeatures may not go beyond."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,25 +49,33 @@ class ApiVersionsResponseSupportedFeatureKey(Struct, frozen=True, gc=False):
 class ApiVersionsResponseFinalizedFeatureKey(Struct, frozen=True, gc=False):
     """FinalizedFeatureKey of ApiVersionsResponse."""
     name: str = ""
+    """Feature such as metadata.version, group.version or transaction.version."""
     max_version_level: int = 0
+    """Level in force; clients use transactions V2 only if transaction.version is at least 2 here."""
     min_version_level: int = 0
+    """Repeats the level in force; brokers fill both with one number, as a feature has no range once finalized."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ApiVersionsResponse(Struct, frozen=True, gc=False):
-    """ApiVersionsResponse"""
+    """The table of APIs with their version ranges, and the cluster's features."""
     ApiVersion = ApiVersionsResponseApiVersion
     SupportedFeatureKey = ApiVersionsResponseSupportedFeatureKey
     FinalizedFeatureKey = ApiVersionsResponseFinalizedFeatureKey
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     api_keys: tuple[ApiVersionsResponseApiVersion, ...] = ()
+    """What this listener offers; an API missing here must not be sent. Empty with an error, except UNSUPPORTED_VERSION."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     supported_features: tuple[ApiVersionsResponseSupportedFeatureKey, ...] = ()
+    """Ranges this node's software could work with; tagged so that old clients skip it."""
     finalized_features_epoch: int = -1
+    """Grows with the metadata log, so that the newest of several answers wins; -1 unknown. Tagged like its list."""
     finalized_features: tuple[ApiVersionsResponseFinalizedFeatureKey, ...] = ()
+    """Levels in force in the whole cluster, those at 0 left out; tagged so that old clients skip it."""
     zk_migration_ready: bool = False
+    """Was used while clusters moved from ZooKeeper; 4.x nodes leave it at false, so it never appears on the wire."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

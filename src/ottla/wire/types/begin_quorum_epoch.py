@@ -11,13 +11,13 @@ from msgspec import Struct
 class BeginQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of BeginQuorumEpochRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Log directory of the addressee as the leader knows it; zero skips the check."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """The sender, which won the election."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch that was won; a receiver that is behind adopts it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,8 +25,9 @@ class BeginQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of BeginQuorumEpochRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[BeginQuorumEpochRequestPartitionData, ...] = ()
+    """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -34,8 +35,9 @@ class BeginQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
     """LeaderEndpoint of BeginQuorumEpochRequest."""
     name: str = ""
+    """Listener name, for example CONTROLLER."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """DNS name or IP literal that the other nodes dial."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -43,16 +45,18 @@ class BeginQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
 
 
 class BeginQuorumEpochRequest(Struct, frozen=True, gc=False):
-    """BeginQuorumEpochRequest"""
+    """A new leader of the metadata quorum announces itself to the voters."""
     PartitionData = BeginQuorumEpochRequestPartitionData
     TopicData = BeginQuorumEpochRequestTopicData
     LeaderEndpoint = BeginQuorumEpochRequestLeaderEndpoint
     cluster_id: str | None = None
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Sender's cluster, checked when present; null skips the check."""
     voter_id: int = -1
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """Whom the leader believes to address; -1 skips the check."""
     topics: tuple[BeginQuorumEpochRequestTopicData, ...] = ()
+    """Exactly one: the metadata topic."""
     leader_endpoints: tuple[BeginQuorumEpochRequestLeaderEndpoint, ...] = ()
+    """Every listener of the leader, for receivers whose voter set is out of date; empty in v0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -60,13 +64,13 @@ class BeginQuorumEpochRequest(Struct, frozen=True, gc=False):
 class BeginQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of BeginQuorumEpochResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Leader that the receiver follows after this request; -1 when it knows none."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """The receiver's epoch; a higher one tells the sender that it has been replaced."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -74,8 +78,9 @@ class BeginQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of BeginQuorumEpochResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[BeginQuorumEpochResponsePartitionData, ...] = ()
+    """The one partition announced."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -83,9 +88,9 @@ class BeginQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
 class BeginQuorumEpochResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of BeginQuorumEpochResponse."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Node the address belongs to."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener that the request came in on."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -93,13 +98,15 @@ class BeginQuorumEpochResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class BeginQuorumEpochResponse(Struct, frozen=True, gc=False):
-    """BeginQuorumEpochResponse"""
+    """Confirms the new leader, or names the one the receiver knows."""
     PartitionData = BeginQuorumEpochResponsePartitionData
     TopicData = BeginQuorumEpochResponseTopicData
     NodeEndpoint = BeginQuorumEpochResponseNodeEndpoint
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; the partition has its own."""
     topics: tuple[BeginQuorumEpochResponseTopicData, ...] = ()
+    """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[BeginQuorumEpochResponseNodeEndpoint, ...] = ()
+    """Address of the leader named above; tagged, so absent when none is known."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -13,7 +13,7 @@ class BrokerRegistrationRequestListener(Struct, frozen=True, gc=False):
     name: str = ""
     """Label from the configuration, such as PLAINTEXT or INTERNAL; peers choose an address by it."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0

@@ -13,7 +13,7 @@ class RegisterBrokerRecordBrokerEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, such as PLAINTEXT or EXTERNAL; clients get the address with the name of the listener they came in by."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0
@@ -378,7 +378,7 @@ class RegisterControllerRecordControllerEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, such as CONTROLLER."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     security_protocol: int = 0

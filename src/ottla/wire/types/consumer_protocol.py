@@ -11,29 +11,38 @@ from msgspec import Struct
 class ConsumerProtocolAssignmentTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ConsumerProtocolAssignment."""
     topic: str = ""
+    """Topics go by name here, as the classic protocol has no ids."""
     partitions: tuple[int, ...] = ()
+    """Numbers inside the topic, counted from 0."""
 
 
 class ConsumerProtocolAssignment(Struct, frozen=True, gc=False):
-    """ConsumerProtocolAssignment"""
+    """What one classic consumer is told to read, inside SyncGroup."""
     TopicPartition = ConsumerProtocolAssignmentTopicPartition
     assigned_partitions: tuple[ConsumerProtocolAssignmentTopicPartition, ...] = ()
+    """Everything the member may read now; empty when there are more members than partitions."""
     user_data: bytes | None = None
+    """Whatever the assignment strategy wants to tell the member; Streams puts its task assignment here. Null for none."""
 
 
 class ConsumerProtocolSubscriptionTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of ConsumerProtocolSubscription."""
     topic: str = ""
+    """Topics go by name here, as the classic protocol has no ids."""
     partitions: tuple[int, ...] = ()
+    """Numbers inside the topic, counted from 0."""
 
 
 class ConsumerProtocolSubscription(Struct, frozen=True, gc=False):
-    """ConsumerProtocolSubscription"""
+    """What one classic consumer wants to read, inside JoinGroup."""
     TopicPartition = ConsumerProtocolSubscriptionTopicPartition
     topics: tuple[str, ...] = ()
+    """Names subscribed to; patterns have been resolved by the client."""
     user_data: bytes | None = None
+    """Whatever the assignment strategy needs, such as sticky assignments or Streams' tasks; null for none."""
     owned_partitions: tuple[ConsumerProtocolSubscriptionTopicPartition, ...] = ()
+    """What it holds from the last generation; empty when it just joined or lost everything."""
     generation_id: int = -1
-    """Counts the rebalances of a classic group, so that requests from before the latest one are refused; -1 for none."""
+    """Generation in which the claim above was valid; -1 when it was never a member."""
     rack_id: str | None = None
-    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty where none is set."""
+    """Client.rack of the consumer, compared with the replicas' racks; null when it is not configured."""

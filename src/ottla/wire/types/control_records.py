@@ -78,7 +78,7 @@ class VotersRecordEndpoint(Struct, frozen=True, gc=False):
     name: str = ""
     """Listener name, one of controller.listener.names."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None

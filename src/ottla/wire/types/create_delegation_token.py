@@ -11,41 +11,50 @@ from msgspec import Struct
 class CreateDelegationTokenRequestCreatableRenewers(Struct, frozen=True, gc=False):
     """CreatableRenewers of CreateDelegationTokenRequest."""
     principal_type: str = ""
-    """Kind of identity, in practice always User."""
+    """Only User is accepted; anything else fails the whole request."""
     principal_name: str = ""
-    """Identity without its type, such as alice."""
+    """User that may renew."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """CreateDelegationTokenRequest"""
+    """Asks the cluster to issue a delegation token."""
     CreatableRenewers = CreateDelegationTokenRequestCreatableRenewers
     owner_principal_type: str | None = ""
+    """Kind of the owner, normally User; null together with the name for the caller itself."""
     owner_principal_name: str | None = ""
+    """Whom the token shall stand for; null or empty for the caller."""
     renewers: tuple[CreateDelegationTokenRequestCreatableRenewers, ...] = ()
+    """Who besides the owner may renew or expire it; an empty list leaves that to the owner."""
     max_lifetime_ms: int = 0
+    """Longest life wanted; the smaller of this and delegation.token.max.lifetime.ms counts, 0 or less takes the latter."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """CreateDelegationTokenResponse"""
+    """The new token with its secret and its end."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     principal_type: str = ""
-    """Kind of identity, in practice always User."""
+    """Kind of the owner, normally User."""
     principal_name: str = ""
-    """Identity without its type, such as alice."""
+    """Whom a holder of the token is taken for."""
     token_requester_principal_type: str = ""
+    """Kind of the principal that asked, normally User."""
     token_requester_principal_name: str = ""
+    """Who asked; differs from the owner when made on behalf of another."""
     issue_timestamp_ms: int = 0
+    """When it was issued, in milliseconds since 1970."""
     expiry_timestamp_ms: int = 0
+    """When it stops working unless renewed; never later than MaxTimestampMs."""
     max_timestamp_ms: int = 0
+    """End that no renewal can pass."""
     token_id: str = ""
-    """Public half of the delegation token, used as SCRAM user name."""
+    """Random name that serves as the SCRAM user name; not secret."""
     hmac: bytes = b''
-    """Secret half of the token, which serves as SCRAM password; it is computed from the id and delegation.token.secret.key."""
+    """The secret, whose base64 text is the SCRAM password; derived from the id with the cluster's secret key."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None

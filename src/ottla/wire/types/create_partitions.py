@@ -11,6 +11,7 @@ from msgspec import Struct
 class CreatePartitionsRequestCreatePartitionsAssignment(Struct, frozen=True, gc=False):
     """CreatePartitionsAssignment of CreatePartitionsRequest."""
     broker_ids: tuple[int, ...] = ()
+    """Replica brokers, the preferred leader first; as many as the topic's other partitions have."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -18,20 +19,25 @@ class CreatePartitionsRequestCreatePartitionsAssignment(Struct, frozen=True, gc=
 class CreatePartitionsRequestCreatePartitionsTopic(Struct, frozen=True, gc=False):
     """CreatePartitionsTopic of CreatePartitionsRequest."""
     name: str = ""
+    """Topic to grow; internal topics are allowed as well."""
     count: int = 0
+    """The new total, not the number to add."""
     assignments: tuple[CreatePartitionsRequestCreatePartitionsAssignment, ...] | None = ()
+    """Replicas of each added partition in order; null lets the controller place them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreatePartitionsRequest(Struct, frozen=True, gc=False):
-    """CreatePartitionsRequest"""
+    """Raises the number of partitions of existing topics."""
     CreatePartitionsAssignment = CreatePartitionsRequestCreatePartitionsAssignment
     CreatePartitionsTopic = CreatePartitionsRequestCreatePartitionsTopic
     topics: tuple[CreatePartitionsRequestCreatePartitionsTopic, ...] = ()
+    """Each succeeds or fails on its own."""
     timeout_ms: int = 0
+    """How long the controller may take to start and record the change."""
     validate_only: bool = False
-    """True runs all checks and answers accordingly, but changes nothing."""
+    """True runs every check, adds nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,6 +45,7 @@ class CreatePartitionsRequest(Struct, frozen=True, gc=False):
 class CreatePartitionsResponseCreatePartitionsTopicResult(Struct, frozen=True, gc=False):
     """CreatePartitionsTopicResult of CreatePartitionsResponse."""
     name: str = ""
+    """Topic this verdict is about."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
@@ -48,10 +55,11 @@ class CreatePartitionsResponseCreatePartitionsTopicResult(Struct, frozen=True, g
 
 
 class CreatePartitionsResponse(Struct, frozen=True, gc=False):
-    """CreatePartitionsResponse"""
+    """Tells for each topic whether partitions were added."""
     CreatePartitionsTopicResult = CreatePartitionsResponseCreatePartitionsTopicResult
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long to pause; also the wait that goes with THROTTLING_QUOTA_EXCEEDED."""
     results: tuple[CreatePartitionsResponseCreatePartitionsTopicResult, ...] = ()
+    """One for every topic of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

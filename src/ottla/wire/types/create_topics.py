@@ -13,6 +13,7 @@ class CreateTopicsRequestCreatableReplicaAssignment(Struct, frozen=True, gc=Fals
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     broker_ids: tuple[int, ...] = ()
+    """Where the copies go; the first becomes the preferred leader."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,7 +21,9 @@ class CreateTopicsRequestCreatableReplicaAssignment(Struct, frozen=True, gc=Fals
 class CreateTopicsRequestCreatableTopicConfig(Struct, frozen=True, gc=False):
     """CreatableTopicConfig of CreateTopicsRequest."""
     name: str = ""
+    """Topic-level key such as cleanup.policy or retention.ms."""
     value: str | None = ""
+    """Always as text, also numbers and lists; null is refused."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -28,22 +31,30 @@ class CreateTopicsRequestCreatableTopicConfig(Struct, frozen=True, gc=False):
 class CreateTopicsRequestCreatableTopic(Struct, frozen=True, gc=False):
     """CreatableTopic of CreateTopicsRequest."""
     name: str = ""
+    """1 to 249 letters, digits, dots, underscores and dashes."""
     num_partitions: int = 0
+    """How many; -1 takes num.partitions (from v4) or leaves it to Assignments."""
     replication_factor: int = 0
+    """Copies of each partition; -1 takes default.replication.factor (from v4) or leaves it to Assignments."""
     assignments: tuple[CreateTopicsRequestCreatableReplicaAssignment, ...] = ()
+    """Placement by hand for all partitions from 0 on; empty lets the controller place them."""
     configs: tuple[CreateTopicsRequestCreatableTopicConfig, ...] = ()
+    """Settings that differ from the cluster's defaults; empty for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateTopicsRequest(Struct, frozen=True, gc=False):
-    """CreateTopicsRequest"""
+    """Creates topics, or only checks whether they could be created."""
     CreatableReplicaAssignment = CreateTopicsRequestCreatableReplicaAssignment
     CreatableTopicConfig = CreateTopicsRequestCreatableTopicConfig
     CreatableTopic = CreateTopicsRequestCreatableTopic
     topics: tuple[CreateTopicsRequestCreatableTopic, ...] = ()
+    """Wanted topics; a name listed twice fails altogether."""
     timeout_ms: int = 60000
+    """How long the controller may take before it gives up with REQUEST_TIMED_OUT."""
     validate_only: bool = False
+    """Run every check and build the answer, but create nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -51,10 +62,15 @@ class CreateTopicsRequest(Struct, frozen=True, gc=False):
 class CreateTopicsResponseCreatableTopicConfigs(Struct, frozen=True, gc=False):
     """CreatableTopicConfigs of CreateTopicsResponse."""
     name: str = ""
+    """Topic-level key such as cleanup.policy or retention.ms."""
     value: str | None = ""
+    """In force for this topic; null when it is sensitive."""
     read_only: bool = False
+    """True for settings that no request can change; topics have none."""
     config_source: int = -1
+    """Where the value comes from: 1 this topic, 2 to 4 broker settings, 5 the default; -1 unknown."""
     is_sensitive: bool = False
+    """True for secrets, whose value is never sent."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -62,26 +78,32 @@ class CreateTopicsResponseCreatableTopicConfigs(Struct, frozen=True, gc=False):
 class CreateTopicsResponseCreatableTopicResult(Struct, frozen=True, gc=False):
     """CreatableTopicResult of CreateTopicsResponse."""
     name: str = ""
+    """Repeats the request's name."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Identity of the new topic; zero on failure, random and without meaning with validateOnly."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     topic_config_error_code: int = 0
+    """29 when the principal may create but not see the configuration; tagged, as it is mostly 0."""
     num_partitions: int = -1
+    """How many it really has, after defaults; -1 on failure or when not permitted."""
     replication_factor: int = -1
+    """Copies it really has, after defaults; -1 on failure or when not permitted."""
     configs: tuple[CreateTopicsResponseCreatableTopicConfigs, ...] | None = ()
+    """All effective settings, the cluster's defaults included; empty or null on failure and without DESCRIBE_CONFIGS."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class CreateTopicsResponse(Struct, frozen=True, gc=False):
-    """CreateTopicsResponse"""
+    """Tells for each topic whether it exists now, and with which settings."""
     CreatableTopicConfigs = CreateTopicsResponseCreatableTopicConfigs
     CreatableTopicResult = CreateTopicsResponseCreatableTopicResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[CreateTopicsResponseCreatableTopicResult, ...] = ()
+    """One result for each different name."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

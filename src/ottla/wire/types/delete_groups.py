@@ -9,8 +9,9 @@ from msgspec import Struct
 
 
 class DeleteGroupsRequest(Struct, frozen=True, gc=False):
-    """DeleteGroupsRequest"""
+    """Deletes groups with all their committed offsets."""
     groups_names: tuple[str, ...] = ()
+    """Groups to delete; all must belong to the coordinator that is asked. Repeated names count once."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -18,20 +19,21 @@ class DeleteGroupsRequest(Struct, frozen=True, gc=False):
 class DeleteGroupsResponseDeletableGroupResult(Struct, frozen=True, gc=False):
     """DeletableGroupResult of DeleteGroupsResponse."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """Group this verdict is about."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Cause in words, for example what a plugin reported; null when there is none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteGroupsResponse(Struct, frozen=True, gc=False):
-    """DeleteGroupsResponse"""
+    """Tells for each group whether it is gone."""
     DeletableGroupResult = DeleteGroupsResponseDeletableGroupResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     results: tuple[DeleteGroupsResponseDeletableGroupResult, ...] = ()
+    """One for every group asked for."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

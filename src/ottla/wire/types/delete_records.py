@@ -13,6 +13,7 @@ class DeleteRecordsRequestDeleteRecordsPartition(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     offset: int = 0
+    """First one to keep, everything smaller goes; -1 means the high watermark, so all that is replicated."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,17 +21,21 @@ class DeleteRecordsRequestDeleteRecordsPartition(Struct, frozen=True, gc=False):
 class DeleteRecordsRequestDeleteRecordsTopic(Struct, frozen=True, gc=False):
     """DeleteRecordsTopic of DeleteRecordsRequest."""
     name: str = ""
+    """Topics go by name here, in all versions."""
     partitions: tuple[DeleteRecordsRequestDeleteRecordsPartition, ...] = ()
+    """Each with an offset of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteRecordsRequest(Struct, frozen=True, gc=False):
-    """DeleteRecordsRequest"""
+    """Deletes all records before a given offset."""
     DeleteRecordsPartition = DeleteRecordsRequestDeleteRecordsPartition
     DeleteRecordsTopic = DeleteRecordsRequestDeleteRecordsTopic
     topics: tuple[DeleteRecordsRequestDeleteRecordsTopic, ...] = ()
+    """Where to delete, by topic."""
     timeout_ms: int = 0
+    """How long the leader waits for the other replicas to move their log start."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,6 +45,7 @@ class DeleteRecordsResponseDeleteRecordsPartitionResult(Struct, frozen=True, gc=
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     low_watermark: int = 0
+    """Smallest log start among the living replicas, the first offset still readable anywhere; -1 with an error."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     unknown_tags: dict[int, bytes] | None = None
@@ -49,17 +55,20 @@ class DeleteRecordsResponseDeleteRecordsPartitionResult(Struct, frozen=True, gc=
 class DeleteRecordsResponseDeleteRecordsTopicResult(Struct, frozen=True, gc=False):
     """DeleteRecordsTopicResult of DeleteRecordsResponse."""
     name: str = ""
+    """Repeats the request's name."""
     partitions: tuple[DeleteRecordsResponseDeleteRecordsPartitionResult, ...] = ()
+    """Results, each with an error of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteRecordsResponse(Struct, frozen=True, gc=False):
-    """DeleteRecordsResponse"""
+    """Gives the new start of each partition."""
     DeleteRecordsPartitionResult = DeleteRecordsResponseDeleteRecordsPartitionResult
     DeleteRecordsTopicResult = DeleteRecordsResponseDeleteRecordsTopicResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[DeleteRecordsResponseDeleteRecordsTopicResult, ...] = ()
+    """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,17 +11,18 @@ from msgspec import Struct
 class DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic(Struct, frozen=True, gc=False):
     """DeleteShareGroupOffsetsRequestTopic of DeleteShareGroupOffsetsRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Topic whose state goes."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
-    """DeleteShareGroupOffsetsRequest"""
+    """Makes a share group without members forget its position in whole topics."""
     DeleteShareGroupOffsetsRequestTopic = DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DeleteShareGroupOffsetsRequestDeleteShareGroupOffsetsRequestTopic, ...] = ()
+    """To be forgotten with all their partitions; single partitions cannot be chosen."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,11 +30,11 @@ class DeleteShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
 class DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic(Struct, frozen=True, gc=False):
     """DeleteShareGroupOffsetsResponseTopic of DeleteShareGroupOffsetsResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """As sent."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Identity of the topic; zero when it is unknown or may not be seen."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the state of all its partitions is gone."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -41,14 +42,15 @@ class DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic(Struct
 
 
 class DeleteShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
-    """DeleteShareGroupOffsetsResponse"""
+    """Which topics the share group has forgotten."""
     DeleteShareGroupOffsetsResponseTopic = DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Refusal of the whole call; then nothing was removed."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     responses: tuple[DeleteShareGroupOffsetsResponseDeleteShareGroupOffsetsResponseTopic, ...] = ()
+    """One entry per topic of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

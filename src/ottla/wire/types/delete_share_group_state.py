@@ -11,7 +11,7 @@ from msgspec import Struct
 class DeleteShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of DeleteShareGroupStateRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic; last part of the key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,17 +21,19 @@ class DeleteShareGroupStateRequestDeleteStateData(Struct, frozen=True, gc=False)
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[DeleteShareGroupStateRequestPartitionData, ...] = ()
+    """Share-partitions to drop."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteShareGroupStateRequest(Struct, frozen=True, gc=False):
-    """DeleteShareGroupStateRequest"""
+    """The group coordinator drops the stored delivery state of share-partitions."""
     PartitionData = DeleteShareGroupStateRequestPartitionData
     DeleteStateData = DeleteShareGroupStateRequestDeleteStateData
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """First part of the key that picks the state partition; an empty one gets an empty answer."""
     topics: tuple[DeleteShareGroupStateRequestDeleteStateData, ...] = ()
+    """Those whose share-partitions shall go."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,9 +41,9 @@ class DeleteShareGroupStateRequest(Struct, frozen=True, gc=False):
 class DeleteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of DeleteShareGroupStateResponse."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the tombstone is committed, or there was nothing to drop."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -53,14 +55,16 @@ class DeleteShareGroupStateResponseDeleteStateResult(Struct, frozen=True, gc=Fal
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[DeleteShareGroupStateResponsePartitionResult, ...] = ()
+    """Outcomes, each on its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteShareGroupStateResponse(Struct, frozen=True, gc=False):
-    """DeleteShareGroupStateResponse"""
+    """Whether each share-partition's stored state is gone."""
     PartitionResult = DeleteShareGroupStateResponsePartitionResult
     DeleteStateResult = DeleteShareGroupStateResponseDeleteStateResult
     results: tuple[DeleteShareGroupStateResponseDeleteStateResult, ...] = ()
+    """One entry per topic of the request; empty for an empty request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

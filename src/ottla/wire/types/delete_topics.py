@@ -11,18 +11,22 @@ from msgspec import Struct
 class DeleteTopicsRequestDeleteTopicState(Struct, frozen=True, gc=False):
     """DeleteTopicState of DeleteTopicsRequest."""
     name: str | None = None
+    """Null when the entry is an id."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Zero when the entry is a name."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DeleteTopicsRequest(Struct, frozen=True, gc=False):
-    """DeleteTopicsRequest"""
+    """Deletes topics, by name or by id."""
     DeleteTopicState = DeleteTopicsRequestDeleteTopicState
     topics: tuple[DeleteTopicsRequestDeleteTopicState, ...] = ()
+    """What to delete, from v6; each by exactly one of name and id."""
     topic_names: tuple[str, ...] = ()
+    """What to delete, up to v5."""
     timeout_ms: int = 0
+    """How long the controller may take; files are removed later in any case."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,8 +34,9 @@ class DeleteTopicsRequest(Struct, frozen=True, gc=False):
 class DeleteTopicsResponseDeletableTopicResult(Struct, frozen=True, gc=False):
     """DeletableTopicResult of DeleteTopicsResponse."""
     name: str | None = ""
+    """Null when only the id is known to the asker."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Identity of what was deleted; zero when asked by name and not found or not permitted."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
@@ -41,10 +46,11 @@ class DeleteTopicsResponseDeletableTopicResult(Struct, frozen=True, gc=False):
 
 
 class DeleteTopicsResponse(Struct, frozen=True, gc=False):
-    """DeleteTopicsResponse"""
+    """Tells for each topic whether it is gone."""
     DeletableTopicResult = DeleteTopicsResponseDeletableTopicResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     responses: tuple[DeleteTopicsResponseDeletableTopicResult, ...] = ()
+    """In random order on purpose, so that hidden and missing topics look alike."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

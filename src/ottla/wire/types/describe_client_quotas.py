@@ -11,18 +11,22 @@ from msgspec import Struct
 class DescribeClientQuotasRequestComponentData(Struct, frozen=True, gc=False):
     """ComponentData of DescribeClientQuotasRequest."""
     entity_type: str = ""
-    """Which property of a connection selects it: user, client-id or ip."""
+    """user, client-id or ip; each at most once."""
     match_type: int = 0
+    """0 the given name, 1 the default entity, 2 any entity that has this type."""
     match: str | None = ""
+    """Name for match type 0; null with the two others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeClientQuotasRequest(Struct, frozen=True, gc=False):
-    """DescribeClientQuotasRequest"""
+    """Asks which client quotas match a filter."""
     ComponentData = DescribeClientQuotasRequestComponentData
     components: tuple[DescribeClientQuotasRequestComponentData, ...] = ()
+    """Conditions that must all hold; an empty list matches every entity."""
     strict: bool = False
+    """True leaves out entities with further types, for example user and client-id pairs when only user was given."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,9 +34,9 @@ class DescribeClientQuotasRequest(Struct, frozen=True, gc=False):
 class DescribeClientQuotasResponseEntityData(Struct, frozen=True, gc=False):
     """EntityData of DescribeClientQuotasResponse."""
     entity_type: str = ""
-    """Which property of a connection selects it: user, client-id or ip."""
+    """user, client-id or ip."""
     entity_name: str | None = ""
-    """Value that the property must have; null stands for the default of that type."""
+    """Its name; null for the default that covers all without one of their own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,7 +44,9 @@ class DescribeClientQuotasResponseEntityData(Struct, frozen=True, gc=False):
 class DescribeClientQuotasResponseValueData(Struct, frozen=True, gc=False):
     """ValueData of DescribeClientQuotasResponse."""
     key: str = ""
+    """producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate or connection_creation_rate."""
     value: float = 0.0
+    """Bytes, mutations or connections per second, or percent of a thread's time for request_percentage."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,13 +54,15 @@ class DescribeClientQuotasResponseValueData(Struct, frozen=True, gc=False):
 class DescribeClientQuotasResponseEntryData(Struct, frozen=True, gc=False):
     """EntryData of DescribeClientQuotasResponse."""
     entity: tuple[DescribeClientQuotasResponseEntityData, ...] = ()
+    """Parts that together name it, such as user and client-id."""
     values: tuple[DescribeClientQuotasResponseValueData, ...] = ()
+    """Limits set for exactly this entity; inherited ones are not shown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeClientQuotasResponse(Struct, frozen=True, gc=False):
-    """DescribeClientQuotasResponse"""
+    """Matching entities with their quota values."""
     EntityData = DescribeClientQuotasResponseEntityData
     ValueData = DescribeClientQuotasResponseValueData
     EntryData = DescribeClientQuotasResponseEntryData
@@ -65,5 +73,6 @@ class DescribeClientQuotasResponse(Struct, frozen=True, gc=False):
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     entries: tuple[DescribeClientQuotasResponseEntryData, ...] | None = ()
+    """One per entity that has quotas; null when there was an error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

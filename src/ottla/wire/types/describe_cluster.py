@@ -9,10 +9,13 @@ from msgspec import Struct
 
 
 class DescribeClusterRequest(Struct, frozen=True, gc=False):
-    """DescribeClusterRequest"""
+    """Asks who belongs to the cluster and what it is called."""
     include_cluster_authorized_operations: bool = False
+    """Whether to work out what the caller may do on the cluster, which costs ACL lookups."""
     endpoint_type: int = 1
+    """1 brokers, 2 controllers; must fit the listener that is asked."""
     include_fenced_brokers: bool = False
+    """Whether brokers that are registered but not alive are listed too."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,20 +23,21 @@ class DescribeClusterRequest(Struct, frozen=True, gc=False):
 class DescribeClusterResponseDescribeClusterBroker(Struct, frozen=True, gc=False):
     """DescribeClusterBroker of DescribeClusterResponse."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """The node.id of the broker or controller."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
-    """Failure zone the broker was configured with; null where none is."""
+    """Failure zone from broker.rack; null where none is set and for controllers."""
     is_fenced: bool = False
+    """True for a broker without a valid heartbeat; it serves no clients."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeClusterResponse(Struct, frozen=True, gc=False):
-    """DescribeClusterResponse"""
+    """The nodes of one kind and the cluster's identity."""
     DescribeClusterBroker = DescribeClusterResponseDescribeClusterBroker
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
@@ -42,10 +46,14 @@ class DescribeClusterResponse(Struct, frozen=True, gc=False):
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     endpoint_type: int = 1
+    """1 when brokers are listed, 2 when controllers are."""
     cluster_id: str = ""
     """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
     controller_id: int = -1
+    """From a controller the active one, from a broker any live broker, which forwards; -1 when none is known."""
     brokers: tuple[DescribeClusterResponseDescribeClusterBroker, ...] = ()
+    """Nodes with an address on the listener asked; with type 2 these are controllers."""
     cluster_authorized_operations: int = -2147483648
+    """Bit set of operations the caller may do on the cluster; -2147483648 when not asked for, 0 when none may be shown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,17 +11,18 @@ from msgspec import Struct
 class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Struct, frozen=True, gc=False):
     """DescribeDelegationTokenOwner of DescribeDelegationTokenRequest."""
     principal_type: str = ""
-    """Kind of identity, in practice always User."""
+    """Kind of principal, normally User."""
     principal_name: str = ""
-    """Identity without its type, such as alice."""
+    """User whose tokens are wanted."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """DescribeDelegationTokenRequest"""
+    """Asks for delegation tokens, of some owners or of all."""
     DescribeDelegationTokenOwner = DescribeDelegationTokenRequestDescribeDelegationTokenOwner
     owners: tuple[DescribeDelegationTokenRequestDescribeDelegationTokenOwner, ...] | None = ()
+    """Whose tokens to list, as owner or renewer; null for everyone's, an empty list for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,9 +30,9 @@ class DescribeDelegationTokenRequest(Struct, frozen=True, gc=False):
 class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Struct, frozen=True, gc=False):
     """DescribedDelegationTokenRenewer of DescribeDelegationTokenResponse."""
     principal_type: str = ""
-    """Kind of identity, in practice always User."""
+    """Kind of principal, always User."""
     principal_name: str = ""
-    """Identity without its type, such as alice."""
+    """User that may renew it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,30 +40,37 @@ class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Struct, fro
 class DescribeDelegationTokenResponseDescribedDelegationToken(Struct, frozen=True, gc=False):
     """DescribedDelegationToken of DescribeDelegationTokenResponse."""
     principal_type: str = ""
-    """Kind of identity, in practice always User."""
+    """Kind of the owner, normally User."""
     principal_name: str = ""
-    """Identity without its type, such as alice."""
+    """Whom a holder of the token is taken for."""
     token_requester_principal_type: str = ""
+    """Kind of the principal that asked for it."""
     token_requester_principal_name: str = ""
+    """Who asked for it; differs from the owner when made on behalf of another."""
     issue_timestamp: int = 0
+    """When it was issued, in milliseconds since 1970."""
     expiry_timestamp: int = 0
+    """When it stops working unless renewed, in milliseconds since 1970."""
     max_timestamp: int = 0
+    """End that no renewal can pass, in milliseconds since 1970."""
     token_id: str = ""
-    """Public half of the delegation token, used as SCRAM user name."""
+    """Serves as the SCRAM user name."""
     hmac: bytes = b''
-    """Secret half of the token, which serves as SCRAM password; it is computed from the id and delegation.token.secret.key."""
+    """The secret itself; anyone who may describe the token can use it."""
     renewers: tuple[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer, ...] = ()
+    """Who besides the owner may renew or expire it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """DescribeDelegationTokenResponse"""
+    """The tokens the caller may see."""
     DescribedDelegationTokenRenewer = DescribeDelegationTokenResponseDescribedDelegationTokenRenewer
     DescribedDelegationToken = DescribeDelegationTokenResponseDescribedDelegationToken
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     tokens: tuple[DescribeDelegationTokenResponseDescribedDelegationToken, ...] = ()
+    """Those that match and are visible; empty is no error."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 
 class DescribeGroupsRequest(Struct, frozen=True, gc=False):
-    """DescribeGroupsRequest"""
+    """Asks for state and members of classic groups."""
     groups: tuple[str, ...] = ()
+    """Ids to describe, all with this broker as coordinator; "" is allowed for very old clients."""
     include_authorized_operations: bool = False
-    """True asks for a bit set of what this principal may do, which costs the broker ACL checks."""
+    """Makes the broker compute what the principal may do to each one; costs authorizer calls."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -28,7 +29,9 @@ class DescribeGroupsResponseDescribedGroupMember(Struct, frozen=True, gc=False):
     client_host: str = ""
     """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
     member_metadata: bytes = b''
+    """What it subscribed to, as sent with JoinGroup for the chosen strategy; filled in state Stable only."""
     member_assignment: bytes = b''
+    """What the leader gave it with SyncGroup; filled in state Stable only."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -42,9 +45,13 @@ class DescribeGroupsResponseDescribedGroup(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
+    """Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; Dead also stands for "there is none"."""
     protocol_type: str = ""
+    """Kind of client, such as "consumer" or "connect"; "" for a group that only stores offsets."""
     protocol_data: str = ""
+    """Name of the chosen assignment strategy, filled in state Stable only."""
     members: tuple[DescribeGroupsResponseDescribedGroupMember, ...] = ()
+    """Everybody in the group at this moment; empty in state Empty or Dead."""
     authorized_operations: int = -2147483648
     """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
     unknown_tags: dict[int, bytes] | None = None
@@ -52,11 +59,12 @@ class DescribeGroupsResponseDescribedGroup(Struct, frozen=True, gc=False):
 
 
 class DescribeGroupsResponse(Struct, frozen=True, gc=False):
-    """DescribeGroupsResponse"""
+    """State, strategy and members of each group."""
     DescribedGroupMember = DescribeGroupsResponseDescribedGroupMember
     DescribedGroup = DescribeGroupsResponseDescribedGroup
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[DescribeGroupsResponseDescribedGroup, ...] = ()
+    """One description for each id asked for, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeLogDirsRequestDescribableLogDirTopic(Struct, frozen=True, gc=False):
     """DescribableLogDirTopic of DescribeLogDirsRequest."""
     topic: str = ""
-    """Topic to list."""
+    """Topic to list, by name; one the broker has no replica of is left out."""
     partitions: tuple[int, ...] = ()
     """Partition numbers to list; those the broker does not hold are left out silently."""
     unknown_tags: dict[int, bytes] | None = None
@@ -34,7 +34,7 @@ class DescribeLogDirsResponseDescribeLogDirsPartition(Struct, frozen=True, gc=Fa
     partition_size: int = 0
     """Bytes of all local segments, indexes not counted."""
     offset_lag: int = 0
-    """Messages behind: the high watermark for a current replica, the current replica's end for a future one; 0 when level."""
+    """Messages behind: the high watermark for a current replica, the current replica's end for a future one; -1 when unknown."""
     is_future_key: bool = False
     """True for a copy that AlterReplicaLogDirs started and that will replace the current replica."""
     unknown_tags: dict[int, bytes] | None = None

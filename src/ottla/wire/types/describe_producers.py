@@ -11,15 +11,18 @@ from msgspec import Struct
 class DescribeProducersRequestTopicRequest(Struct, frozen=True, gc=False):
     """TopicRequest of DescribeProducersRequest."""
     name: str = ""
+    """Topic of the partitions below."""
     partition_indexes: tuple[int, ...] = ()
+    """Partitions of which this broker is a replica."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeProducersRequest(Struct, frozen=True, gc=False):
-    """DescribeProducersRequest"""
+    """Asks a broker about the producers active on some partitions."""
     TopicRequest = DescribeProducersRequestTopicRequest
     topics: tuple[DescribeProducersRequestTopicRequest, ...] = ()
+    """Topics to look into."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,12 +32,15 @@ class DescribeProducersResponseProducerState(Struct, frozen=True, gc=False):
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Newest epoch seen from this producer; 32 bits wide here, though epochs have 16."""
     last_sequence: int = -1
+    """Sequence number of its last record; -1 when none is known, for example after a marker only."""
     last_timestamp: int = -1
+    """Time of its last batch in milliseconds since 1970; -1 when none is known."""
     coordinator_epoch: int = 0
-    """Leader epoch of the __transaction_state partition whose owner decided the outcome; markers of an older one are refused, -1 for none."""
+    """Epoch of the transaction coordinator that wrote the last marker; -1 before the first one."""
     current_txn_start_offset: int = -1
+    """First offset of its open transaction, where read_committed readers stop; -1 without one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -48,6 +54,7 @@ class DescribeProducersResponsePartitionResponse(Struct, frozen=True, gc=False):
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     active_producers: tuple[DescribeProducersResponseProducerState, ...] = ()
+    """Producers with state here; those idle beyond producer.id.expiration.ms are forgotten."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -55,18 +62,21 @@ class DescribeProducersResponsePartitionResponse(Struct, frozen=True, gc=False):
 class DescribeProducersResponseTopicResponse(Struct, frozen=True, gc=False):
     """TopicResponse of DescribeProducersResponse."""
     name: str = ""
+    """Topic the results below belong to."""
     partitions: tuple[DescribeProducersResponsePartitionResponse, ...] = ()
+    """One result for every partition of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeProducersResponse(Struct, frozen=True, gc=False):
-    """DescribeProducersResponse"""
+    """The producers each partition's log remembers."""
     ProducerState = DescribeProducersResponseProducerState
     PartitionResponse = DescribeProducersResponsePartitionResponse
     TopicResponse = DescribeProducersResponseTopicResponse
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[DescribeProducersResponseTopicResponse, ...] = ()
+    """Every topic of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

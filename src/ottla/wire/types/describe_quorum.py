@@ -11,7 +11,7 @@ from msgspec import Struct
 class DescribeQuorumRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of DescribeQuorumRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Must be 0; any other number is answered as unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,17 +19,19 @@ class DescribeQuorumRequestPartitionData(Struct, frozen=True, gc=False):
 class DescribeQuorumRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of DescribeQuorumRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Must be __cluster_metadata; every other name is refused."""
     partitions: tuple[DescribeQuorumRequestPartitionData, ...] = ()
+    """One entry, since the metadata log is not split."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeQuorumRequest(Struct, frozen=True, gc=False):
-    """DescribeQuorumRequest"""
+    """Asks for the state of the metadata quorum."""
     PartitionData = DescribeQuorumRequestPartitionData
     TopicData = DescribeQuorumRequestTopicData
     topics: tuple[DescribeQuorumRequestTopicData, ...] = ()
+    """One entry, the metadata topic; no other partition is kept by a quorum."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -37,11 +39,15 @@ class DescribeQuorumRequest(Struct, frozen=True, gc=False):
 class DescribeQuorumResponseReplicaState(Struct, frozen=True, gc=False):
     """ReplicaState of DescribeQuorumResponse."""
     replica_id: int = 0
+    """Node that keeps this copy of the log."""
     replica_directory_id: bytes = bytes(16)
-    """Identity of the log directory that holds the replica, which tells a reformatted disk from the old one."""
+    """Log directory of the copy; zero while kraft.version is 0."""
     log_end_offset: int = 0
+    """Offset after its last record as of its latest fetch; -1 when it has not fetched from this leader."""
     last_fetch_timestamp: int = -1
+    """When it last fetched, by the leader's clock in milliseconds since 1970; -1 when never, for the leader itself the present."""
     last_caught_up_timestamp: int = -1
+    """Last moment at which it had all of the leader's log; -1 when never, for the leader itself the present."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -49,18 +55,21 @@ class DescribeQuorumResponseReplicaState(Struct, frozen=True, gc=False):
 class DescribeQuorumResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of DescribeQuorumResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """As in the request."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Explains this partition's code; the empty text on success."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Voter that answers, being the leader."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Counts the elections of the quorum; grows with each leader."""
     high_watermark: int = 0
+    """Offset up to which a majority has the log; -1 until the first commit of this epoch."""
     current_voters: tuple[DescribeQuorumResponseReplicaState, ...] = ()
+    """Replicas with a vote, the leader included."""
     observers: tuple[DescribeQuorumResponseReplicaState, ...] = ()
+    """Replicas without one, such as brokers; those silent for five minutes are dropped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -68,8 +77,9 @@ class DescribeQuorumResponsePartitionData(Struct, frozen=True, gc=False):
 class DescribeQuorumResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of DescribeQuorumResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """As in the request."""
     partitions: tuple[DescribeQuorumResponsePartitionData, ...] = ()
+    """One entry with the whole state, or with the error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -77,8 +87,9 @@ class DescribeQuorumResponseTopicData(Struct, frozen=True, gc=False):
 class DescribeQuorumResponseListener(Struct, frozen=True, gc=False):
     """Listener of DescribeQuorumResponse."""
     name: str = ""
+    """Listener name, for example CONTROLLER."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """DNS name or IP literal that the other nodes dial."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -88,24 +99,27 @@ class DescribeQuorumResponseListener(Struct, frozen=True, gc=False):
 class DescribeQuorumResponseNode(Struct, frozen=True, gc=False):
     """Node of DescribeQuorumResponse."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Voter the listeners belong to."""
     listeners: tuple[DescribeQuorumResponseListener, ...] = ()
+    """Controller listeners it can be reached on."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeQuorumResponse(Struct, frozen=True, gc=False):
-    """DescribeQuorumResponse"""
+    """The leader's view of voters and observers."""
     ReplicaState = DescribeQuorumResponseReplicaState
     PartitionData = DescribeQuorumResponsePartitionData
     TopicData = DescribeQuorumResponseTopicData
     Listener = DescribeQuorumResponseListener
     Node = DescribeQuorumResponseNode
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; the partition has its own."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Explains the code above; the empty text on success."""
     topics: tuple[DescribeQuorumResponseTopicData, ...] = ()
+    """The metadata topic, or what was asked for by mistake."""
     nodes: tuple[DescribeQuorumResponseNode, ...] = ()
+    """Addresses of the voters; observers have none here."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,8 +11,9 @@ from msgspec import Struct
 class DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic(Struct, frozen=True, gc=False):
     """DescribeShareGroupOffsetsRequestTopic of DescribeShareGroupOffsetsRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Must be given with its partitions; an unknown name is answered with start -1."""
     partitions: tuple[int, ...] = ()
+    """Indexes to look up."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -22,15 +23,17 @@ class DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup(Stru
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic, ...] | None = ()
+    """Which to look at; null takes every initialized partition of the group, an empty list none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeShareGroupOffsetsRequest(Struct, frozen=True, gc=False):
-    """DescribeShareGroupOffsetsRequest"""
+    """Asks how far share groups have come in their partitions."""
     DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestTopic
     DescribeShareGroupOffsetsRequestGroup = DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup
     groups: tuple[DescribeShareGroupOffsetsRequestDescribeShareGroupOffsetsRequestGroup, ...] = ()
+    """All with the same coordinator."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,9 +43,11 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartitio
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     start_offset: int = 0
+    """First offset not known to be finished, as last stored; -1 when none is set."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Last partition leader that has loaded the state; 0 when there was none."""
     lag: int = -1
+    """Records neither finished nor below the start, up to the high watermark; -1 where it cannot be told."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
@@ -54,10 +59,11 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartitio
 class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic(Struct, frozen=True, gc=False):
     """DescribeShareGroupOffsetsResponseTopic of DescribeShareGroupOffsetsResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Name as asked for, or looked up from the group's state."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """Identity of the topic; zero when it does not exist."""
     partitions: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition, ...] = ()
+    """Progress of each share-partition, with an outcome of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -67,8 +73,9 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup(St
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic, ...] = ()
+    """Empty for an unknown group, or one that has started nothing."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Failure of the whole group; then Topics is empty."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -76,12 +83,13 @@ class DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup(St
 
 
 class DescribeShareGroupOffsetsResponse(Struct, frozen=True, gc=False):
-    """DescribeShareGroupOffsetsResponse"""
+    """Start offset and lag of each share-partition."""
     DescribeShareGroupOffsetsResponsePartition = DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition
     DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseTopic
     DescribeShareGroupOffsetsResponseGroup = DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponseGroup, ...] = ()
+    """One row per group asked for."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,14 +11,16 @@ from msgspec import Struct
 class DescribeUserScramCredentialsRequestUserName(Struct, frozen=True, gc=False):
     """UserName of DescribeUserScramCredentialsRequest."""
     name: str = ""
+    """User as it appears in the SCRAM exchange, without a User: prefix."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeUserScramCredentialsRequest(Struct, frozen=True, gc=False):
-    """DescribeUserScramCredentialsRequest"""
+    """Asks which SCRAM credentials users have."""
     UserName = DescribeUserScramCredentialsRequestUserName
     users: tuple[DescribeUserScramCredentialsRequestUserName, ...] | None = ()
+    """Whom to look up; null or empty for everyone with credentials."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -26,7 +28,9 @@ class DescribeUserScramCredentialsRequest(Struct, frozen=True, gc=False):
 class DescribeUserScramCredentialsResponseCredentialInfo(Struct, frozen=True, gc=False):
     """CredentialInfo of DescribeUserScramCredentialsResponse."""
     mechanism: int = 0
+    """Which hash the login uses: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512."""
     iterations: int = 0
+    """How often the password was hashed; more makes guessing slower."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -34,25 +38,28 @@ class DescribeUserScramCredentialsResponseCredentialInfo(Struct, frozen=True, gc
 class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Struct, frozen=True, gc=False):
     """DescribeUserScramCredentialsResult of DescribeUserScramCredentialsResponse."""
     user: str = ""
+    """Name as in the SCRAM exchange."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     credential_infos: tuple[DescribeUserScramCredentialsResponseCredentialInfo, ...] = ()
+    """One per mechanism the user has; empty with an error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class DescribeUserScramCredentialsResponse(Struct, frozen=True, gc=False):
-    """DescribeUserScramCredentialsResponse"""
+    """The mechanisms each user can log in with."""
     CredentialInfo = DescribeUserScramCredentialsResponseCredentialInfo
     DescribeUserScramCredentialsResult = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; users have their own."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     results: tuple[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult, ...] = ()
+    """One per user, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,9 @@ from msgspec import Struct
 class EndQuorumEpochRequestReplicaInfo(Struct, frozen=True, gc=False):
     """ReplicaInfo of EndQuorumEpochRequest."""
     candidate_id: int = 0
+    """Node that should stand for election."""
     candidate_directory_id: bytes = bytes(16)
+    """Log directory of that voter; zero when the voter set has none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,13 +21,15 @@ class EndQuorumEpochRequestReplicaInfo(Struct, frozen=True, gc=False):
 class EndQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of EndQuorumEpochRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """The sender, which gives up leadership."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch that ends; receivers in a later one refuse."""
     preferred_successors: tuple[int, ...] = ()
+    """Voter ids with the most complete log first; v0 only."""
     preferred_candidates: tuple[EndQuorumEpochRequestReplicaInfo, ...] = ()
+    """Voters with the most complete log first; the position decides how long each waits, those missing wait longest."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,8 +37,9 @@ class EndQuorumEpochRequestPartitionData(Struct, frozen=True, gc=False):
 class EndQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of EndQuorumEpochRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[EndQuorumEpochRequestPartitionData, ...] = ()
+    """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -42,8 +47,9 @@ class EndQuorumEpochRequestTopicData(Struct, frozen=True, gc=False):
 class EndQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
     """LeaderEndpoint of EndQuorumEpochRequest."""
     name: str = ""
+    """Listener name, for example CONTROLLER."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """DNS name or IP literal that the other nodes dial."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -51,15 +57,17 @@ class EndQuorumEpochRequestLeaderEndpoint(Struct, frozen=True, gc=False):
 
 
 class EndQuorumEpochRequest(Struct, frozen=True, gc=False):
-    """EndQuorumEpochRequest"""
+    """A leader of the metadata quorum says that it steps down."""
     ReplicaInfo = EndQuorumEpochRequestReplicaInfo
     PartitionData = EndQuorumEpochRequestPartitionData
     TopicData = EndQuorumEpochRequestTopicData
     LeaderEndpoint = EndQuorumEpochRequestLeaderEndpoint
     cluster_id: str | None = None
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Sender's cluster, checked when present; null skips the check."""
     topics: tuple[EndQuorumEpochRequestTopicData, ...] = ()
+    """Exactly one: the metadata topic."""
     leader_endpoints: tuple[EndQuorumEpochRequestLeaderEndpoint, ...] = ()
+    """Every listener of the resigning leader, for receivers that did not know it yet."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -67,13 +75,13 @@ class EndQuorumEpochRequest(Struct, frozen=True, gc=False):
 class EndQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of EndQuorumEpochResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Leader that the receiver knows; -1 when it knows none."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """The receiver's epoch, possibly a newer one already."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -81,8 +89,9 @@ class EndQuorumEpochResponsePartitionData(Struct, frozen=True, gc=False):
 class EndQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of EndQuorumEpochResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[EndQuorumEpochResponsePartitionData, ...] = ()
+    """The one partition concerned."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -90,9 +99,9 @@ class EndQuorumEpochResponseTopicData(Struct, frozen=True, gc=False):
 class EndQuorumEpochResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of EndQuorumEpochResponse."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Node the address belongs to."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener that the request came in on."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -100,13 +109,15 @@ class EndQuorumEpochResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class EndQuorumEpochResponse(Struct, frozen=True, gc=False):
-    """EndQuorumEpochResponse"""
+    """Confirms that the end of the epoch was heard."""
     PartitionData = EndQuorumEpochResponsePartitionData
     TopicData = EndQuorumEpochResponseTopicData
     NodeEndpoint = EndQuorumEpochResponseNodeEndpoint
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; the partition has its own."""
     topics: tuple[EndQuorumEpochResponseTopicData, ...] = ()
+    """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[EndQuorumEpochResponseNodeEndpoint, ...] = ()
+    """Address of the leader named above; tagged, so absent when none is known."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,27 +9,28 @@ from msgspec import Struct
 
 
 class EndTxnRequest(Struct, frozen=True, gc=False):
-    """EndTxnRequest"""
+    """Commits or aborts the producer's open transaction."""
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Epoch the transaction was written with; in v5 the one before the current counts as a repeated request."""
     committed: bool = False
+    """True keeps the records, false makes read_committed consumers skip them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class EndTxnResponse(Struct, frozen=True, gc=False):
-    """EndTxnResponse"""
+    """Confirms that the outcome is decided, not yet that all markers are written."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     producer_id: int = -1
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """To use from now on: mostly the same, a new number when the epochs were used up; -1 with an error."""
     producer_epoch: int = -1
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """To use from now on: one more than before, 0 with a new number; -1 with an error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,19 +9,21 @@ from msgspec import Struct
 
 
 class ExpireDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """ExpireDelegationTokenRequest"""
+    """Moves the expiry of a delegation token, or ends it at once."""
     hmac: bytes = b''
-    """Secret half of the token, which serves as SCRAM password; it is computed from the id and delegation.token.secret.key."""
+    """The secret that CreateDelegationToken returned, raw and not in base64; it identifies the token."""
     expiry_time_period_ms: int = 0
+    """Time from now until it shall end; a negative value removes it immediately."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ExpireDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """ExpireDelegationTokenResponse"""
+    """When the token ends now."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     expiry_timestamp_ms: int = 0
+    """The end that now holds, in milliseconds since 1970; the present time after an immediate removal. With an error -1 or 0."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None

@@ -11,7 +11,9 @@ from msgspec import Struct
 class FetchSnapshotRequestSnapshotId(Struct, frozen=True, gc=False):
     """SnapshotId of FetchSnapshotRequest."""
     end_offset: int = 0
+    """First offset that is not in it any more."""
     epoch: int = 0
+    """Leader epoch of the last record it contains."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,13 +21,15 @@ class FetchSnapshotRequestSnapshotId(Struct, frozen=True, gc=False):
 class FetchSnapshotRequestPartitionSnapshot(Struct, frozen=True, gc=False):
     """PartitionSnapshot of FetchSnapshotRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     current_leader_epoch: int = 0
     """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
     snapshot_id: FetchSnapshotRequestSnapshotId = FetchSnapshotRequestSnapshotId()
+    """Which one is copied, as the leader's Fetch answer named it."""
     position: int = 0
+    """Byte at which to go on: as many as the follower has so far."""
     replica_directory_id: bytes = bytes(16)
-    """Identity of the log directory that holds the replica, which tells a reformatted disk from the old one."""
+    """Log directory of the follower, so that its fetching counts as that voter's; tagged to keep old leaders working."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -33,21 +37,26 @@ class FetchSnapshotRequestPartitionSnapshot(Struct, frozen=True, gc=False):
 class FetchSnapshotRequestTopicSnapshot(Struct, frozen=True, gc=False):
     """TopicSnapshot of FetchSnapshotRequest."""
     name: str = ""
+    """Always __cluster_metadata, the only log with such snapshots."""
     partitions: tuple[FetchSnapshotRequestPartitionSnapshot, ...] = ()
+    """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class FetchSnapshotRequest(Struct, frozen=True, gc=False):
-    """FetchSnapshotRequest"""
+    """Fetches a piece of a metadata snapshot from the quorum leader."""
     SnapshotId = FetchSnapshotRequestSnapshotId
     PartitionSnapshot = FetchSnapshotRequestPartitionSnapshot
     TopicSnapshot = FetchSnapshotRequestTopicSnapshot
     cluster_id: str | None = None
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Sender's cluster, checked when present; tagged because a node that just starts may not know it, null by default."""
     replica_id: int = -1
+    """The follower; -1 for a reader that takes no part in replication."""
     max_bytes: int = 2147483647
+    """Most bytes wanted in the answer; Kafka's followers ask for 1 MiB."""
     topics: tuple[FetchSnapshotRequestTopicSnapshot, ...] = ()
+    """Exactly one: the metadata topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -55,7 +64,9 @@ class FetchSnapshotRequest(Struct, frozen=True, gc=False):
 class FetchSnapshotResponseSnapshotId(Struct, frozen=True, gc=False):
     """SnapshotId of FetchSnapshotResponse."""
     end_offset: int = 0
+    """First offset that is not in it any more."""
     epoch: int = 0
+    """Leader epoch of the last record it contains."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,9 +74,9 @@ class FetchSnapshotResponseSnapshotId(Struct, frozen=True, gc=False):
 class FetchSnapshotResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of FetchSnapshotResponse."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Current leader of the quorum; -1 when unknown."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Newest epoch the receiver knows."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -73,13 +84,19 @@ class FetchSnapshotResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class FetchSnapshotResponsePartitionSnapshot(Struct, frozen=True, gc=False):
     """PartitionSnapshot of FetchSnapshotResponse."""
     index: int = 0
+    """Always 0, since the metadata log is not split."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     snapshot_id: FetchSnapshotResponseSnapshotId = FetchSnapshotResponseSnapshotId()
+    """Which one the bytes are from."""
     current_leader: FetchSnapshotResponseLeaderIdAndEpoch = FetchSnapshotResponseLeaderIdAndEpoch()
+    """Whom to ask instead when the receiver is not the leader; tagged, left out when default."""
     size: int = 0
+    """Bytes of the whole snapshot; the copy is complete when it has this length."""
     position: int = 0
+    """Byte at which this piece begins, as asked for."""
     unaligned_records: bytes | memoryview | None = None
+    """Raw bytes of the file, which may begin and end in the middle of a batch."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -87,7 +104,9 @@ class FetchSnapshotResponsePartitionSnapshot(Struct, frozen=True, gc=False):
 class FetchSnapshotResponseTopicSnapshot(Struct, frozen=True, gc=False):
     """TopicSnapshot of FetchSnapshotResponse."""
     name: str = ""
+    """Always __cluster_metadata, the only log with such snapshots."""
     partitions: tuple[FetchSnapshotResponsePartitionSnapshot, ...] = ()
+    """The one partition asked about."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -95,9 +114,9 @@ class FetchSnapshotResponseTopicSnapshot(Struct, frozen=True, gc=False):
 class FetchSnapshotResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of FetchSnapshotResponse."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Node the address belongs to."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener that the request came in on."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -105,17 +124,19 @@ class FetchSnapshotResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class FetchSnapshotResponse(Struct, frozen=True, gc=False):
-    """FetchSnapshotResponse"""
+    """A piece of the snapshot's bytes."""
     SnapshotId = FetchSnapshotResponseSnapshotId
     LeaderIdAndEpoch = FetchSnapshotResponseLeaderIdAndEpoch
     PartitionSnapshot = FetchSnapshotResponsePartitionSnapshot
     TopicSnapshot = FetchSnapshotResponseTopicSnapshot
     NodeEndpoint = FetchSnapshotResponseNodeEndpoint
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """Always 0: requests between nodes are exempt from quotas."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; the partition has its own."""
     topics: tuple[FetchSnapshotResponseTopicSnapshot, ...] = ()
+    """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[FetchSnapshotResponseNodeEndpoint, ...] = ()
+    """Address of the leader named above; tagged, so absent when none is known."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,10 +9,13 @@ from msgspec import Struct
 
 
 class FindCoordinatorRequest(Struct, frozen=True, gc=False):
-    """FindCoordinatorRequest"""
+    """Asks which broker coordinates a group, a transactional id or a share partition's state."""
     key: str = ""
+    """Group id or transactional id, up to v3 one per request."""
     key_type: int = 0
+    """0 group, 1 transactional id, 2 share partition (from v6); applies to all keys of the request."""
     coordinator_keys: tuple[str, ...] = ()
+    """Many at once from v4; share keys are written group:topicId:partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -20,35 +23,37 @@ class FindCoordinatorRequest(Struct, frozen=True, gc=False):
 class FindCoordinatorResponseCoordinator(Struct, frozen=True, gc=False):
     """Coordinator of FindCoordinatorResponse."""
     key: str = ""
+    """Repeats the request's string, which links result and question."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Broker to talk to; -1 with an error."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener of this connection; "" with an error."""
     port: int = 0
-    """TCP port that goes with the host."""
+    """TCP port of that listener; -1 with an error."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Text about a failed lookup; empty or null on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class FindCoordinatorResponse(Struct, frozen=True, gc=False):
-    """FindCoordinatorResponse"""
+    """Names the coordinator of each key, with the address to dial."""
     Coordinator = FindCoordinatorResponseCoordinator
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of the one lookup up to v3; 0 when a broker was found."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Text about the failure, v1 to v3; on success brokers write "NONE" or null."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Broker to talk to; -1 with an error."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener of this connection; "" with an error."""
     port: int = 0
-    """TCP port that goes with the host."""
+    """TCP port of that listener; -1 with an error."""
     coordinators: tuple[FindCoordinatorResponseCoordinator, ...] = ()
+    """One result for each key, so that one failing lookup does not spoil the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

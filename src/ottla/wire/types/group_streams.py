@@ -9,36 +9,44 @@ from msgspec import Struct
 
 
 class StreamsGroupMetadataKey(Struct, frozen=True, gc=False):
-    """StreamsGroupMetadataKey"""
+    """Names a streams group."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
 
 
 class StreamsGroupMetadataValueLastAssignmentConfig(Struct, frozen=True, gc=False):
     """LastAssignmentConfig of StreamsGroupMetadataValue."""
     key: str = ""
+    """Group setting, such as num.standby.replicas."""
     value: str = ""
+    """What it was set to, as text."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupMetadataValue(Struct, frozen=True, gc=False):
-    """StreamsGroupMetadataValue"""
+    """Epochs and bookkeeping of a streams group."""
     LastAssignmentConfig = StreamsGroupMetadataValueLastAssignmentConfig
     epoch: int = 0
+    """Version of the assignor's inputs; the first one written is 2."""
     metadata_hash: int = 0
+    """XXH3 over id, name, partition count and racks of the source, repartition and changelog topics that exist; 0 for none."""
     validated_topology_epoch: int = -1
+    """Topology epoch whose topics were all found right; -1 keeps the group in NotReady."""
     last_assignment_configs: tuple[StreamsGroupMetadataValueLastAssignmentConfig, ...] | None = ()
+    """Group settings in force at the last epoch bump, sorted by key; a difference bumps again. Not written when empty, absent reads as empty."""
     stored_description_topology_epoch: int = -1
+    """Epoch whose description the plugin holds; -1 nothing, -2 perhaps something, written before each call of it (KIP-1331, Kafka 4.4)."""
     failed_description_topology_epoch: int = -1
+    """Last epoch whose description the plugin refused for good, so that members are not asked again; -1 none (KIP-1331, Kafka 4.4)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupMemberMetadataKey(Struct, frozen=True, gc=False):
-    """StreamsGroupMemberMetadataKey"""
+    """Names a member of a streams group."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
     member_id: str = ""
     """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
 
@@ -46,7 +54,7 @@ class StreamsGroupMemberMetadataKey(Struct, frozen=True, gc=False):
 class StreamsGroupMemberMetadataValueEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupMemberMetadataValue."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address that other application instances dial; brokers never do."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -56,13 +64,15 @@ class StreamsGroupMemberMetadataValueEndpoint(Struct, frozen=True, gc=False):
 class StreamsGroupMemberMetadataValueKeyValue(Struct, frozen=True, gc=False):
     """KeyValue of StreamsGroupMemberMetadataValue."""
     key: str = ""
+    """Label name, such as zone."""
     value: str = ""
+    """Label content, such as eu-west-1a."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupMemberMetadataValue(Struct, frozen=True, gc=False):
-    """StreamsGroupMemberMetadataValue"""
+    """What a stream thread is and where it runs."""
     Endpoint = StreamsGroupMemberMetadataValueEndpoint
     KeyValue = StreamsGroupMemberMetadataValueKeyValue
     instance_id: str | None = ""
@@ -74,35 +84,39 @@ class StreamsGroupMemberMetadataValue(Struct, frozen=True, gc=False):
     client_host: str = ""
     """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
     rebalance_timeout_ms: int = -1
-    """How long a client may take to hand over what was taken from it before it is removed."""
+    """Milliseconds it has for giving up tasks (max.poll.interval.ms) before it is fenced; -1 not given."""
     topology_epoch: int = 0
+    """Version of the topology it runs; another than the group's gets the status STALE_TOPOLOGY."""
     process_id: str = ""
-    """UUID kept in the application's state directory; all stream threads of one process share it."""
+    """UUID of the application instance; members with the same one share a state directory, so tasks move between them freely."""
     user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = None
+    """Where other instances ask this one for its stores (application.server); null when it offers none."""
     client_tags: tuple[StreamsGroupMemberMetadataValueKeyValue, ...] = ()
+    """Labels (client.tag.*) by which standbys are spread, sorted by key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Struct, frozen=True, gc=False):
-    """StreamsGroupTargetAssignmentMetadataKey"""
+    """Names the target assignment of a streams group as a whole."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Struct, frozen=True, gc=False):
-    """StreamsGroupTargetAssignmentMetadataValue"""
+    """Which epoch the stored target belongs to."""
     assignment_epoch: int = 0
-    """Group epoch whose members and topics the coordinator's latest target was computed from."""
+    """Group epoch the target was computed for; smaller than the group's means that a new one is due."""
     assignment_timestamp: int = 0
+    """When the computation ended, in milliseconds; the next waits for the assignment interval. 0 when unknown or after the last member left."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTargetAssignmentMemberKey(Struct, frozen=True, gc=False):
-    """StreamsGroupTargetAssignmentMemberKey"""
+    """Names one member's part of the target."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
     member_id: str = ""
     """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
 
@@ -112,24 +126,28 @@ class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct, frozen=True, gc=Fal
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partitions: tuple[int, ...] = ()
+    """One task for each number, ascending."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTargetAssignmentMemberValue(Struct, frozen=True, gc=False):
-    """StreamsGroupTargetAssignmentMemberValue"""
+    """Tasks one member shall have in the end."""
     TaskIds = StreamsGroupTargetAssignmentMemberValueTaskIds
     active_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
+    """To process; each task has exactly one owner in the group."""
     standby_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
+    """To keep as copies of the state (num.standby.replicas), ready to take over."""
     warmup_tasks: tuple[StreamsGroupTargetAssignmentMemberValueTaskIds, ...] = ()
+    """To restore beforehand, so that the active one can move here without a gap."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Struct, frozen=True, gc=False):
-    """StreamsGroupCurrentMemberAssignmentKey"""
+    """Names the tasks one member has now."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
     member_id: str = ""
     """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
 
@@ -139,38 +157,50 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct, frozen=True, gc=Fa
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partitions: tuple[int, ...] = ()
+    """One task for each number, ascending."""
     assignment_epochs: tuple[int, ...] | None = ()
+    """Member epoch at which each was received, in the same order; written for active ones only, an older commit is judged by it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Struct, frozen=True, gc=False):
-    """StreamsGroupCurrentMemberAssignmentValue"""
+    """Tasks one member may run now and how far it has come."""
     TaskIds = StreamsGroupCurrentMemberAssignmentValueTaskIds
     member_epoch: int = 0
-    """The group epoch this client has reconciled itself to."""
+    """Target epoch it has reached; -2 for a static one that stepped away (4.4). Requests with a wrong value are fenced."""
     previous_member_epoch: int = 0
+    """Value before the last change, accepted once more because the answer may have been lost."""
     state: int = 0
+    """1 stable, 2 must revoke tasks before its epoch advances, 3 waits for tasks that others still hold."""
     active_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Those it may process now and commit offsets for."""
     standby_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Those it keeps as copies now."""
     warmup_tasks: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Those it is restoring before a move."""
     active_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Taken from it, but still held until its heartbeat no longer reports them."""
     standby_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Copies taken from it that it has not yet closed."""
     warmup_tasks_pending_revocation: tuple[StreamsGroupCurrentMemberAssignmentValueTaskIds, ...] = ()
+    """Restorations called off that it has not yet stopped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyKey(Struct, frozen=True, gc=False):
-    """StreamsGroupTopologyKey"""
+    """Names the topology of a streams group."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id, by which the coordinator is found."""
 
 
 class StreamsGroupTopologyValueTopicConfig(Struct, frozen=True, gc=False):
     """TopicConfig of StreamsGroupTopologyValue."""
     key: str = ""
+    """Setting to create it with, such as cleanup.policy."""
     value: str = ""
+    """Content of the setting, as text."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -178,9 +208,13 @@ class StreamsGroupTopologyValueTopicConfig(Struct, frozen=True, gc=False):
 class StreamsGroupTopologyValueTopicInfo(Struct, frozen=True, gc=False):
     """TopicInfo of StreamsGroupTopologyValue."""
     name: str = ""
+    """As created in the cluster, prefixed with the application.id."""
     partitions: int = 0
+    """How many to create; 0 lets the coordinator derive it from the inputs."""
     replication_factor: int = 0
+    """Copies to create; 0 takes default.replication.factor of the broker."""
     topic_configs: tuple[StreamsGroupTopologyValueTopicConfig, ...] = ()
+    """Overrides of the broker's defaults, sorted by key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -188,8 +222,11 @@ class StreamsGroupTopologyValueTopicInfo(Struct, frozen=True, gc=False):
 class StreamsGroupTopologyValueCopartitionGroup(Struct, frozen=True, gc=False):
     """CopartitionGroup of StreamsGroupTopologyValue."""
     source_topics: tuple[int, ...] = ()
+    """Indexes into the list of the same name above, from 0."""
     source_topic_regex: tuple[int, ...] = ()
+    """Indexes into the patterns above, from 0."""
     repartition_source_topics: tuple[int, ...] = ()
+    """Indexes into the internal inputs above, from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -199,22 +236,30 @@ class StreamsGroupTopologyValueSubtopology(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     source_topics: tuple[str, ...] = ()
+    """External input, by name; the application must create it."""
     source_topic_regex: tuple[str, ...] = ()
+    """Patterns for external input; not supported by the coordinator yet, so empty."""
     state_changelog_topics: tuple[StreamsGroupTopologyValueTopicInfo, ...] = ()
+    """Compacted backups of the state stores; the broker creates them."""
     repartition_sink_topics: tuple[str, ...] = ()
+    """Internal ones it writes, which another part reads."""
     repartition_source_topics: tuple[StreamsGroupTopologyValueTopicInfo, ...] = ()
+    """Internal ones it reads after a change of key; the broker creates them."""
     copartition_groups: tuple[StreamsGroupTopologyValueCopartitionGroup, ...] = ()
+    """Inputs that are joined and so need equal partition counts."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyValue(Struct, frozen=True, gc=False):
-    """StreamsGroupTopologyValue"""
+    """Topics and subtopologies of a Streams application."""
     TopicConfig = StreamsGroupTopologyValueTopicConfig
     TopicInfo = StreamsGroupTopologyValueTopicInfo
     CopartitionGroup = StreamsGroupTopologyValueCopartitionGroup
     Subtopology = StreamsGroupTopologyValueSubtopology
     epoch: int = 0
+    """Version of the topology; clients up to 4.4 always send 0."""
     subtopologies: tuple[StreamsGroupTopologyValueSubtopology, ...] = ()
+    """Independent parts, each of which makes one task per input partition."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,18 +9,22 @@ from msgspec import Struct
 
 
 class RequestHeader(Struct, frozen=True, gc=False):
-    """RequestHeader"""
+    """Stands before every request and says what it is."""
     request_api_key: int = 0
+    """Number of the API, from ApiVersions; an unknown one makes the broker close the connection."""
     request_api_version: int = 0
+    """Version in which the body is written and the answer is expected; ApiVersions tells what is offered."""
     correlation_id: int = 0
+    """Chosen by the client, mostly counted up; comes back with the answer and links the two."""
     client_id: str | None = ""
-    """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
+    """Free text from client.id, used in logs, quotas and metrics; null counts as empty. Never compact, even in v2."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ResponseHeader(Struct, frozen=True, gc=False):
-    """ResponseHeader"""
+    """Stands before every response and says which request it answers."""
     correlation_id: int = 0
+    """Copied from the request; clients close the connection when it is not the one they expect next."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 
 class HeartbeatRequest(Struct, frozen=True, gc=False):
-    """HeartbeatRequest"""
+    """A classic member says that it is alive and asks whether a rebalance is due."""
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id: int = 0
-    """Counts the rebalances of a classic group, so that requests from before the latest one are refused; -1 for none."""
+    """As received from the last rebalance; an older number shows that the sender missed one."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """As the coordinator gave it out in the last rebalance."""
     group_instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     unknown_tags: dict[int, bytes] | None = None
@@ -23,10 +23,10 @@ class HeartbeatRequest(Struct, frozen=True, gc=False):
 
 
 class HeartbeatResponse(Struct, frozen=True, gc=False):
-    """HeartbeatResponse"""
+    """Confirms the membership or calls to a rebalance."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 all well; 27 (REBALANCE_IN_PROGRESS) is the ordinary call to join again."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,31 +9,36 @@ from msgspec import Struct
 
 
 class InitProducerIdRequest(Struct, frozen=True, gc=False):
-    """InitProducerIdRequest"""
+    """Gets a producer id and epoch, and fences older producers with the same transactional id."""
     transactional_id: str | None = ""
-    """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
+    """Null for a merely idempotent producer, which always gets a fresh number; "" is refused."""
     transaction_timeout_ms: int = 0
+    """After this long an open transaction is aborted by the coordinator; ignored without transactional id."""
     producer_id: int = -1
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number the producer has now and wants to keep; -1 at start."""
     producer_epoch: int = -1
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Epoch that goes with it, must be the newest; -1 at start."""
     enable2_pc: bool = False
+    """The application is a participant of an outside transaction manager; its transactions never time out."""
     keep_prepared_txn: bool = False
+    """Leave a prepared transaction open so that the outside manager can still decide; refused as yet."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class InitProducerIdResponse(Struct, frozen=True, gc=False):
-    """InitProducerIdResponse"""
+    """The producer id and the epoch to write with."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     producer_id: int = -1
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number to put into every batch; new when none existed or the epochs were used up. -1 with an error."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """To put into every batch: 0 with a new number, else one more than before."""
     ongoing_txn_producer_id: int = -1
+    """Identity under which the transaction left open was written; -1 when there is none."""
     ongoing_txn_producer_epoch: int = -1
+    """Epoch of the transaction left open; -1 when there is none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

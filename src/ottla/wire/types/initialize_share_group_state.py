@@ -11,10 +11,11 @@ from msgspec import Struct
 class InitializeShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of InitializeShareGroupStateRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic; last part of the key."""
     state_epoch: int = 0
-    """Grows with each initialisation of a share partition's state, so that writes from before are fenced."""
+    """The group epoch of this moment; writes with a smaller one are refused afterwards."""
     start_offset: int = 0
+    """First offset to deliver; -1 leaves it to share.auto.offset.reset when the leader first loads the state."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -24,17 +25,19 @@ class InitializeShareGroupStateRequestInitializeStateData(Struct, frozen=True, g
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[InitializeShareGroupStateRequestPartitionData, ...] = ()
+    """New or reset share-partitions of the topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class InitializeShareGroupStateRequest(Struct, frozen=True, gc=False):
-    """InitializeShareGroupStateRequest"""
+    """The group coordinator creates or resets the stored delivery state of share-partitions."""
     PartitionData = InitializeShareGroupStateRequestPartitionData
     InitializeStateData = InitializeShareGroupStateRequestInitializeStateData
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """First part of the key that picks the state partition; an empty one gets an empty answer."""
     topics: tuple[InitializeShareGroupStateRequestInitializeStateData, ...] = ()
+    """Those with partitions to set up; all belong to the one group."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -42,9 +45,9 @@ class InitializeShareGroupStateRequest(Struct, frozen=True, gc=False):
 class InitializeShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of InitializeShareGroupStateResponse."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the snapshot record is committed."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -56,14 +59,16 @@ class InitializeShareGroupStateResponseInitializeStateResult(Struct, frozen=True
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[InitializeShareGroupStateResponsePartitionResult, ...] = ()
+    """Outcomes, each on its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class InitializeShareGroupStateResponse(Struct, frozen=True, gc=False):
-    """InitializeShareGroupStateResponse"""
+    """Whether each share-partition now has a stored state."""
     PartitionResult = InitializeShareGroupStateResponsePartitionResult
     InitializeStateResult = InitializeShareGroupStateResponseInitializeStateResult
     results: tuple[InitializeShareGroupStateResponseInitializeStateResult, ...] = ()
+    """One entry per topic of the request; empty for an empty request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,26 +11,32 @@ from msgspec import Struct
 class JoinGroupRequestJoinGroupRequestProtocol(Struct, frozen=True, gc=False):
     """JoinGroupRequestProtocol of JoinGroupRequest."""
     name: str = ""
+    """Strategy such as range or cooperative-sticky, or stream for Kafka Streams."""
     metadata: bytes = b''
+    """What the leader needs to know, opaque to the broker; for consumers a ConsumerProtocolSubscription with its version in front."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class JoinGroupRequest(Struct, frozen=True, gc=False):
-    """JoinGroupRequest"""
+    """A classic member enters the group or takes part in its next rebalance."""
     JoinGroupRequestProtocol = JoinGroupRequestJoinGroupRequestProtocol
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     session_timeout_ms: int = 0
+    """How long the coordinator waits for a sign of life before it removes the member (session.timeout.ms)."""
     rebalance_timeout_ms: int = -1
-    """How long a client may take to hand over what was taken from it before it is removed."""
+    """How long others wait for this one to rejoin (max.poll.interval.ms); in v0 the session timeout is used."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """"" on first joining, then as the coordinator gave it out."""
     group_instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     protocol_type: str = ""
+    """Kind of client, equal for the whole group: "consumer" for consumers and Streams, "connect" for Connect."""
     protocols: tuple[JoinGroupRequestJoinGroupRequestProtocol, ...] = ()
+    """Assignment strategies this member can work with, best first; one that all support is chosen by vote."""
     reason: str | None = None
+    """Why the client joins again, written to the broker's log; null when it says nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -38,29 +44,35 @@ class JoinGroupRequest(Struct, frozen=True, gc=False):
 class JoinGroupResponseJoinGroupResponseMember(Struct, frozen=True, gc=False):
     """JoinGroupResponseMember of JoinGroupResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Key for the assignment the leader sends back."""
     group_instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     metadata: bytes = b''
+    """Bytes this member sent for the chosen strategy."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class JoinGroupResponse(Struct, frozen=True, gc=False):
-    """JoinGroupResponse"""
+    """Starts a generation: tells each member its id and the leader everything it needs for assigning."""
     JoinGroupResponseMember = JoinGroupResponseJoinGroupResponseMember
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     generation_id: int = -1
-    """Counts the rebalances of a classic group, so that requests from before the latest one are refused; -1 for none."""
+    """Counts the rebalances; to be shown in SyncGroup, Heartbeat and OffsetCommit. -1 with an error."""
     protocol_type: str | None = None
+    """Kind the coordinator has on record; clients of another kind refuse the answer. Null with an error."""
     protocol_name: str | None = ""
+    """Strategy that won the vote; null with an error, which is sent as "" below v7."""
     leader: str = ""
+    """Member id that has to compute the assignment; "" when the broker assigns, in a consumer-protocol group."""
     skip_assignment: bool = False
+    """The leader must not assign anew: a static member came back and the stored assignment stays."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Id to use from now on; also filled with MEMBER_ID_REQUIRED."""
     members: tuple[JoinGroupResponseJoinGroupResponseMember, ...] = ()
+    """Everybody's metadata, for the leader only; empty for all others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

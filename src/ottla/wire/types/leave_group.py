@@ -11,22 +11,24 @@ from msgspec import Struct
 class LeaveGroupRequestMemberIdentity(Struct, frozen=True, gc=False):
     """MemberIdentity of LeaveGroupRequest."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """"" lets the static name below decide, as administrators do who do not know the id."""
     group_instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static name of who goes; null for a dynamic member."""
     reason: str | None = None
+    """Why, for the broker's log; null when nothing was said."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class LeaveGroupRequest(Struct, frozen=True, gc=False):
-    """LeaveGroupRequest"""
+    """Takes one or, from v3, several members out of a classic group."""
     MemberIdentity = LeaveGroupRequestMemberIdentity
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """The one that goes, up to v2."""
     members: tuple[LeaveGroupRequestMemberIdentity, ...] = ()
+    """Everybody who goes; each gets a result of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -34,9 +36,9 @@ class LeaveGroupRequest(Struct, frozen=True, gc=False):
 class LeaveGroupResponseMemberResponse(Struct, frozen=True, gc=False):
     """MemberResponse of LeaveGroupResponse."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Repeats the request, also when it was ""."""
     group_instance_id: str | None = ""
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Repeats the request's static name; null when none was given."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     unknown_tags: dict[int, bytes] | None = None
@@ -44,12 +46,13 @@ class LeaveGroupResponseMemberResponse(Struct, frozen=True, gc=False):
 
 
 class LeaveGroupResponse(Struct, frozen=True, gc=False):
-    """LeaveGroupResponse"""
+    """Tells whether the members are out."""
     MemberResponse = LeaveGroupResponseMemberResponse
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Failure of the whole request; up to v2 that of the one member."""
     members: tuple[LeaveGroupResponseMemberResponse, ...] = ()
+    """One result for each of the request's entries; empty with a top-level error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

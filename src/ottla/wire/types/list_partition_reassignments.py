@@ -11,16 +11,20 @@ from msgspec import Struct
 class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Struct, frozen=True, gc=False):
     """ListPartitionReassignmentsTopics of ListPartitionReassignmentsRequest."""
     name: str = ""
+    """Topic to look at; an unknown one is left out silently."""
     partition_indexes: tuple[int, ...] = ()
+    """Partitions to look at; those that do not move are left out."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListPartitionReassignmentsRequest(Struct, frozen=True, gc=False):
-    """ListPartitionReassignmentsRequest"""
+    """Asks which partitions are being moved at the moment."""
     ListPartitionReassignmentsTopics = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics
     timeout_ms: int = 60000
+    """Sent by clients but not used by controllers of 4.x, which answer from memory."""
     topics: tuple[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics, ...] | None = None
+    """Restricts the listing; null for everything that moves, empty for nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -30,8 +34,11 @@ class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Struct, fro
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     replicas: tuple[int, ...] = ()
+    """All present replicas, those on their way in and out included."""
     adding_replicas: tuple[int, ...] = ()
+    """Brokers that still copy the data and are not yet full replicas."""
     removing_replicas: tuple[int, ...] = ()
+    """Brokers that will be dropped once the new ones are in sync."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -39,13 +46,15 @@ class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Struct, fro
 class ListPartitionReassignmentsResponseOngoingTopicReassignment(Struct, frozen=True, gc=False):
     """OngoingTopicReassignment of ListPartitionReassignmentsResponse."""
     name: str = ""
+    """Topic that is moving."""
     partitions: tuple[ListPartitionReassignmentsResponseOngoingPartitionReassignment, ...] = ()
+    """Only those with replicas coming or going."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ListPartitionReassignmentsResponse(Struct, frozen=True, gc=False):
-    """ListPartitionReassignmentsResponse"""
+    """The moves under way."""
     OngoingPartitionReassignment = ListPartitionReassignmentsResponseOngoingPartitionReassignment
     OngoingTopicReassignment = ListPartitionReassignmentsResponseOngoingTopicReassignment
     throttle_time_ms: int = 0
@@ -55,5 +64,6 @@ class ListPartitionReassignmentsResponse(Struct, frozen=True, gc=False):
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     topics: tuple[ListPartitionReassignmentsResponseOngoingTopicReassignment, ...] = ()
+    """Only topics with a moving partition; empty when all is quiet."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -38,7 +38,7 @@ class MetadataResponseMetadataResponseBroker(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None

@@ -13,9 +13,11 @@ class OffsetCommitRequestOffsetCommitRequestPartition(Struct, frozen=True, gc=Fa
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     committed_offset: int = 0
+    """Next record to read, one more than the last processed; the broker stores any number it is given."""
     committed_leader_epoch: int = -1
-    """Epoch of the last record consumed before the commit, used to detect a truncated log; -1 when unknown."""
+    """Epoch of the last record read, so that a later reader can detect truncation; -1 when unknown."""
     committed_metadata: str | None = ""
+    """Free text kept with the position and handed back by OffsetFetch; null is stored as ""."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,26 +25,31 @@ class OffsetCommitRequestOffsetCommitRequestPartition(Struct, frozen=True, gc=Fa
 class OffsetCommitRequestOffsetCommitRequestTopic(Struct, frozen=True, gc=False):
     """OffsetCommitRequestTopic of OffsetCommitRequest."""
     name: str = ""
+    """Up to v9 the way to say which topic was read."""
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[OffsetCommitRequestOffsetCommitRequestPartition, ...] = ()
+    """Only the partitions whose position is to be written."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetCommitRequest(Struct, frozen=True, gc=False):
-    """OffsetCommitRequest"""
+    """Stores how far a group has read, outside of a transaction."""
     OffsetCommitRequestPartition = OffsetCommitRequestOffsetCommitRequestPartition
     OffsetCommitRequestTopic = OffsetCommitRequestOffsetCommitRequestTopic
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id_or_member_epoch: int = -1
+    """Shows that the sender is up to date: classic generation or member epoch; -1 from someone outside the group."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """As given out by the coordinator or chosen by the new-protocol client; "" from someone outside the group."""
     group_instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     retention_time_ms: int = -1
+    """Asks for an expiry of its own, up to v4; -1 leaves it to the broker's offsets.retention.minutes."""
     topics: tuple[OffsetCommitRequestOffsetCommitRequestTopic, ...] = ()
+    """Bookmarks to store; a topic left out keeps its old ones."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -52,7 +59,7 @@ class OffsetCommitResponseOffsetCommitResponsePartition(Struct, frozen=True, gc=
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Failures of the whole group are repeated in every entry, as there is no place for them above; 0 when stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -60,19 +67,22 @@ class OffsetCommitResponseOffsetCommitResponsePartition(Struct, frozen=True, gc=
 class OffsetCommitResponseOffsetCommitResponseTopic(Struct, frozen=True, gc=False):
     """OffsetCommitResponseTopic of OffsetCommitResponse."""
     name: str = ""
+    """Repeats the request's topic up to v9."""
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[OffsetCommitResponseOffsetCommitResponsePartition, ...] = ()
+    """One result for each position sent."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetCommitResponse(Struct, frozen=True, gc=False):
-    """OffsetCommitResponse"""
+    """Tells for each partition whether the bookmark is stored."""
     OffsetCommitResponsePartition = OffsetCommitResponseOffsetCommitResponsePartition
     OffsetCommitResponseTopic = OffsetCommitResponseOffsetCommitResponseTopic
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetCommitResponseOffsetCommitResponseTopic, ...] = ()
+    """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

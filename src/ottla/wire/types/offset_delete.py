@@ -17,16 +17,19 @@ class OffsetDeleteRequestOffsetDeleteRequestPartition(Struct, frozen=True, gc=Fa
 class OffsetDeleteRequestOffsetDeleteRequestTopic(Struct, frozen=True, gc=False):
     """OffsetDeleteRequestTopic of OffsetDeleteRequest."""
     name: str = ""
+    """Topic whose stored positions are dropped; must still exist."""
     partitions: tuple[OffsetDeleteRequestOffsetDeleteRequestPartition, ...] = ()
+    """Partitions whose position is deleted, with or without a stored one."""
 
 
 class OffsetDeleteRequest(Struct, frozen=True, gc=False):
-    """OffsetDeleteRequest"""
+    """Deletes committed offsets of a group for some partitions."""
     OffsetDeleteRequestPartition = OffsetDeleteRequestOffsetDeleteRequestPartition
     OffsetDeleteRequestTopic = OffsetDeleteRequestOffsetDeleteRequestTopic
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """Group that shall forget; must be coordinated by the broker asked."""
     topics: tuple[OffsetDeleteRequestOffsetDeleteRequestTopic, ...] = ()
+    """Topics of which positions go."""
 
 
 class OffsetDeleteResponseOffsetDeleteResponsePartition(Struct, frozen=True, gc=False):
@@ -34,21 +37,24 @@ class OffsetDeleteResponseOffsetDeleteResponsePartition(Struct, frozen=True, gc=
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 also when no offset had been stored."""
 
 
 class OffsetDeleteResponseOffsetDeleteResponseTopic(Struct, frozen=True, gc=False):
     """OffsetDeleteResponseTopic of OffsetDeleteResponse."""
     name: str = ""
+    """Topic the results below belong to."""
     partitions: tuple[OffsetDeleteResponseOffsetDeleteResponsePartition, ...] = ()
+    """One result for every partition of the request."""
 
 
 class OffsetDeleteResponse(Struct, frozen=True, gc=False):
-    """OffsetDeleteResponse"""
+    """Tells for each partition whether its offset is gone."""
     OffsetDeleteResponsePartition = OffsetDeleteResponseOffsetDeleteResponsePartition
     OffsetDeleteResponseTopic = OffsetDeleteResponseOffsetDeleteResponseTopic
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the group; with an error there are no topics below."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetDeleteResponseOffsetDeleteResponseTopic, ...] = ()
+    """Every topic of the request once."""

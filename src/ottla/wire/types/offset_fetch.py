@@ -11,7 +11,9 @@ from msgspec import Struct
 class OffsetFetchRequestOffsetFetchRequestTopic(Struct, frozen=True, gc=False):
     """OffsetFetchRequestTopic of OffsetFetchRequest."""
     name: str = ""
+    """Any name is accepted; without a stored position the answer is -1."""
     partition_indexes: tuple[int, ...] = ()
+    """Numbers to look up, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,9 +21,11 @@ class OffsetFetchRequestOffsetFetchRequestTopic(Struct, frozen=True, gc=False):
 class OffsetFetchRequestOffsetFetchRequestTopics(Struct, frozen=True, gc=False):
     """OffsetFetchRequestTopics of OffsetFetchRequest."""
     name: str = ""
+    """Up to v9 the way to say which topic."""
     topic_id: bytes = bytes(16)
-    """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
+    """A position stored for an older topic with the same name does not count."""
     partition_indexes: tuple[int, ...] = ()
+    """Numbers to look up, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,24 +35,28 @@ class OffsetFetchRequestOffsetFetchRequestGroup(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     member_id: str | None = None
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Sent by members so that a fenced one gets no positions; null from tools, which skips the check."""
     member_epoch: int = -1
-    """The group epoch this client has reconciled itself to."""
+    """Compared with the member's epoch in consumer and streams groups, ignored in classic ones; -1 skips the check."""
     topics: tuple[OffsetFetchRequestOffsetFetchRequestTopics, ...] | None = ()
+    """What to look up; null asks for everything the group has stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetFetchRequest(Struct, frozen=True, gc=False):
-    """OffsetFetchRequest"""
+    """Asks where groups have read to, as stored by OffsetCommit and TxnOffsetCommit."""
     OffsetFetchRequestTopic = OffsetFetchRequestOffsetFetchRequestTopic
     OffsetFetchRequestTopics = OffsetFetchRequestOffsetFetchRequestTopics
     OffsetFetchRequestGroup = OffsetFetchRequestOffsetFetchRequestGroup
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The only group of the request, up to v7."""
     topics: tuple[OffsetFetchRequestOffsetFetchRequestTopic, ...] | None = ()
+    """What to look up, up to v7; null, allowed from v2, asks for everything the group has stored."""
     groups: tuple[OffsetFetchRequestOffsetFetchRequestGroup, ...] = ()
+    """All groups must have this broker as coordinator; each is answered separately."""
     require_stable: bool = False
+    """Refuse positions that an open transaction is about to change; Java consumers always set it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -58,9 +66,11 @@ class OffsetFetchResponseOffsetFetchResponsePartition(Struct, frozen=True, gc=Fa
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     committed_offset: int = 0
+    """Next record to read; -1 when nothing is stored, which is not an error."""
     committed_leader_epoch: int = -1
-    """Epoch of the last record consumed before the commit, used to detect a truncated log; -1 when unknown."""
+    """Epoch of the last record read, handed to OffsetForLeaderEpoch for validation; -1 when unknown."""
     metadata: str | None = ""
+    """Text the committer left; "" when there was none or nothing is stored."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     unknown_tags: dict[int, bytes] | None = None
@@ -70,7 +80,9 @@ class OffsetFetchResponseOffsetFetchResponsePartition(Struct, frozen=True, gc=Fa
 class OffsetFetchResponseOffsetFetchResponseTopic(Struct, frozen=True, gc=False):
     """OffsetFetchResponseTopic of OffsetFetchResponse."""
     name: str = ""
+    """Repeats the request's topic, or names one that the group has stored."""
     partitions: tuple[OffsetFetchResponseOffsetFetchResponsePartition, ...] = ()
+    """Positions, as far as asked for or stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -80,9 +92,11 @@ class OffsetFetchResponseOffsetFetchResponsePartitions(Struct, frozen=True, gc=F
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     committed_offset: int = 0
+    """Next record to read; -1 when nothing is stored, which is not an error."""
     committed_leader_epoch: int = -1
-    """Epoch of the last record consumed before the commit, used to detect a truncated log; -1 when unknown."""
+    """Epoch of the last record read, handed to OffsetForLeaderEpoch for validation; -1 when unknown."""
     metadata: str | None = ""
+    """Text the committer left; "" when there was none or nothing is stored."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     unknown_tags: dict[int, bytes] | None = None
@@ -92,9 +106,11 @@ class OffsetFetchResponseOffsetFetchResponsePartitions(Struct, frozen=True, gc=F
 class OffsetFetchResponseOffsetFetchResponseTopics(Struct, frozen=True, gc=False):
     """OffsetFetchResponseTopics of OffsetFetchResponse."""
     name: str = ""
+    """Repeats the topic up to v9."""
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[OffsetFetchResponseOffsetFetchResponsePartitions, ...] = ()
+    """Positions, as far as asked for or stored."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -104,14 +120,15 @@ class OffsetFetchResponseOffsetFetchResponseGroup(Struct, frozen=True, gc=False)
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     topics: tuple[OffsetFetchResponseOffsetFetchResponseTopics, ...] = ()
+    """Positions of this group; empty with a group error."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Failure of this group as a whole; 0 also for a group that does not exist."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetFetchResponse(Struct, frozen=True, gc=False):
-    """OffsetFetchResponse"""
+    """Stored positions by group, topic and partition."""
     OffsetFetchResponsePartition = OffsetFetchResponseOffsetFetchResponsePartition
     OffsetFetchResponseTopic = OffsetFetchResponseOffsetFetchResponseTopic
     OffsetFetchResponsePartitions = OffsetFetchResponseOffsetFetchResponsePartitions
@@ -120,8 +137,10 @@ class OffsetFetchResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetFetchResponseOffsetFetchResponseTopic, ...] = ()
+    """Result of the one group up to v7; empty with an error."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Failure of the one group up to v7; before v2 it stood in every partition."""
     groups: tuple[OffsetFetchResponseOffsetFetchResponseGroup, ...] = ()
+    """One result for each group asked for."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

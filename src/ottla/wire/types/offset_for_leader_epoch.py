@@ -15,7 +15,7 @@ class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Struct, frozen=True, g
     current_leader_epoch: int = -1
     """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch whose end is wanted: that of the last record the asker has."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,17 +23,21 @@ class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Struct, frozen=True, g
 class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Struct, frozen=True, gc=False):
     """OffsetForLeaderTopic of OffsetForLeaderEpochRequest."""
     topic: str = ""
+    """Topics go by name here, in all versions."""
     partitions: tuple[OffsetForLeaderEpochRequestOffsetForLeaderPartition, ...] = ()
+    """Lookups to do on this broker, which has to lead them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetForLeaderEpochRequest(Struct, frozen=True, gc=False):
-    """OffsetForLeaderEpochRequest"""
+    """Asks where leader epochs end, to find out whether logs have parted."""
     OffsetForLeaderPartition = OffsetForLeaderEpochRequestOffsetForLeaderPartition
     OffsetForLeaderTopic = OffsetForLeaderEpochRequestOffsetForLeaderTopic
     replica_id: int = -2
+    """-1 a consumer, -2 a debugging tool or an old sender, else the follower's node.id."""
     topics: tuple[OffsetForLeaderEpochRequestOffsetForLeaderTopic, ...] = ()
+    """What to look up, by topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -43,10 +47,11 @@ class OffsetForLeaderEpochResponseEpochEndOffset(Struct, frozen=True, gc=False):
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Number inside the topic, as asked."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Largest one in this log not above the epoch asked for; -1 when the log knows none."""
     end_offset: int = -1
+    """Offset just behind that epoch's last record; -1 when unknown. Smaller than the asker's position means truncation."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -54,17 +59,20 @@ class OffsetForLeaderEpochResponseEpochEndOffset(Struct, frozen=True, gc=False):
 class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Struct, frozen=True, gc=False):
     """OffsetForLeaderTopicResult of OffsetForLeaderEpochResponse."""
     topic: str = ""
+    """Repeats the request's name."""
     partitions: tuple[OffsetForLeaderEpochResponseEpochEndOffset, ...] = ()
+    """Results, each with an error of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class OffsetForLeaderEpochResponse(Struct, frozen=True, gc=False):
-    """OffsetForLeaderEpochResponse"""
+    """Gives for each partition the nearest epoch and where it ends."""
     EpochEndOffset = OffsetForLeaderEpochResponseEpochEndOffset
     OffsetForLeaderTopicResult = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     topics: tuple[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult, ...] = ()
+    """All topics of the request, in any order."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

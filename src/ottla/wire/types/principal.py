@@ -9,9 +9,12 @@ from msgspec import Struct
 
 
 class DefaultPrincipalData(Struct, frozen=True, gc=False):
-    """DefaultPrincipalData"""
+    """Identity of a client, as a broker passes it on to the controller."""
     type: str = ""
+    """Kind of identity, "User" everywhere in Kafka itself."""
     name: str = ""
+    """As authenticated: SASL user, certificate subject or ANONYMOUS; ACLs compare it without regard to the way it logged in."""
     token_authenticated: bool = False
+    """True for a login with a delegation token, which may not be used to get further tokens."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

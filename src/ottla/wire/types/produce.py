@@ -105,7 +105,7 @@ class ProduceResponseNodeEndpoint(Struct, frozen=True, gc=False):
     node_id: int = 0
     """Key under which CurrentLeader refers to this entry."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None

@@ -11,23 +11,27 @@ from msgspec import Struct
 class QuorumStateDataVoter(Struct, frozen=True, gc=False):
     """Voter of QuorumStateData."""
     voter_id: int = 0
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """The node.id of one of them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class QuorumStateData(Struct, frozen=True, gc=False):
-    """QuorumStateData"""
+    """What a quorum node must not forget about elections."""
     Voter = QuorumStateDataVoter
     cluster_id: str = ""
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Always empty; the identity is in meta.properties."""
     leader_id: int = -1
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """The node.id elected in this epoch, -1 while unknown."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Raft term the node is in; never falls."""
     voted_id: int = -1
+    """Candidate that got this node's vote in the epoch, -1 for nobody."""
     voted_directory_id: bytes = bytes(16)
+    """Log directory of that candidate; zeros when no vote was given or it sent none."""
     applied_offset: int = 0
+    """Always 0; nothing reads it."""
     current_voters: tuple[QuorumStateDataVoter, ...] | None = ()
+    """Static voters as last known; empty for a fresh observer, null allowed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 class ReadShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of ReadShareGroupStateRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic; last part of the key."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch of the sending leader; a larger one than stored is recorded and fences the predecessor, -1 skips the check."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,17 +23,19 @@ class ReadShareGroupStateRequestReadStateData(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ReadShareGroupStateRequestPartitionData, ...] = ()
+    """Share-partitions to load."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ReadShareGroupStateRequest(Struct, frozen=True, gc=False):
-    """ReadShareGroupStateRequest"""
+    """A partition leader loads the stored delivery state of share-partitions it is about to serve."""
     PartitionData = ReadShareGroupStateRequestPartitionData
     ReadStateData = ReadShareGroupStateRequestReadStateData
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """First part of the key that picks the state partition; an empty one gets an empty answer."""
     topics: tuple[ReadShareGroupStateRequestReadStateData, ...] = ()
+    """Those with share-partitions to load."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,11 +43,13 @@ class ReadShareGroupStateRequest(Struct, frozen=True, gc=False):
 class ReadShareGroupStateResponseStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of ReadShareGroupStateResponse."""
     first_offset: int = 0
+    """Start of the range, inclusive."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     delivery_state: int = 0
-    """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
+    """0 available again, 2 acknowledged, 3 archiving (4.4, on its way to the dead-letter queue), 4 archived; 1, acquired, is never stored."""
     delivery_count: int = 0
-    """How often these records have been handed out so far, the latest time included."""
+    """Deliveries counted so far; attempts since the last write are lost in a crash."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -53,15 +57,17 @@ class ReadShareGroupStateResponseStateBatch(Struct, frozen=True, gc=False):
 class ReadShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of ReadShareGroupStateResponse."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     state_epoch: int = 0
-    """Grows with each initialisation of a share partition's state, so that writes from before are fenced."""
+    """Set at initialisation; the leader sends it along with every write."""
     start_offset: int = 0
+    """First offset not known to be finished; -1 when it must still be resolved by the reset strategy."""
     state_batches: tuple[ReadShareGroupStateResponseStateBatch, ...] = ()
+    """Ranges at or above the start that differ from never delivered, ascending and without overlap."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -71,15 +77,17 @@ class ReadShareGroupStateResponseReadStateResult(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ReadShareGroupStateResponsePartitionResult, ...] = ()
+    """States, each with its own outcome."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ReadShareGroupStateResponse(Struct, frozen=True, gc=False):
-    """ReadShareGroupStateResponse"""
+    """The stored state of each share-partition."""
     StateBatch = ReadShareGroupStateResponseStateBatch
     PartitionResult = ReadShareGroupStateResponsePartitionResult
     ReadStateResult = ReadShareGroupStateResponseReadStateResult
     results: tuple[ReadShareGroupStateResponseReadStateResult, ...] = ()
+    """One entry per topic of the request; empty for an empty request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 class ReadShareGroupStateSummaryRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of ReadShareGroupStateSummaryRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic; last part of the key."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch of the partition leader as the sender knows it; carried but not compared."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,17 +23,19 @@ class ReadShareGroupStateSummaryRequestReadStateSummaryData(Struct, frozen=True,
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ReadShareGroupStateSummaryRequestPartitionData, ...] = ()
+    """Share-partitions to look up."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ReadShareGroupStateSummaryRequest(Struct, frozen=True, gc=False):
-    """ReadShareGroupStateSummaryRequest"""
+    """The group coordinator looks up start offsets and progress of share-partitions, without their ranges."""
     PartitionData = ReadShareGroupStateSummaryRequestPartitionData
     ReadStateSummaryData = ReadShareGroupStateSummaryRequestReadStateSummaryData
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """First part of the key that picks the state partition; an empty one gets an empty answer."""
     topics: tuple[ReadShareGroupStateSummaryRequestReadStateSummaryData, ...] = ()
+    """Those with share-partitions of interest."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,18 +43,19 @@ class ReadShareGroupStateSummaryRequest(Struct, frozen=True, gc=False):
 class ReadShareGroupStateSummaryResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of ReadShareGroupStateSummaryResponse."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     state_epoch: int = 0
-    """Grows with each initialisation of a share partition's state, so that writes from before are fenced."""
+    """Set at initialisation; 0 when no state is stored."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Last leader that has read the state; 0 when there was none."""
     start_offset: int = 0
+    """First offset not known to be finished when last written; -1 when nothing is stored or not yet resolved."""
     delivery_complete_count: int = -1
-    """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
+    """Finished offsets at or above the start; -1 where unknown, and then no lag can be told."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -62,14 +65,16 @@ class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Struct, frozen=Tr
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ReadShareGroupStateSummaryResponsePartitionResult, ...] = ()
+    """Summaries, each with its own outcome."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ReadShareGroupStateSummaryResponse(Struct, frozen=True, gc=False):
-    """ReadShareGroupStateSummaryResponse"""
+    """Start offset, epochs and progress of each share-partition."""
     PartitionResult = ReadShareGroupStateSummaryResponsePartitionResult
     ReadStateSummaryResult = ReadShareGroupStateSummaryResponseReadStateSummaryResult
     results: tuple[ReadShareGroupStateSummaryResponseReadStateSummaryResult, ...] = ()
+    """One entry per topic of the request; empty for an empty request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

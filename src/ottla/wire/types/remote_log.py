@@ -11,7 +11,9 @@ from msgspec import Struct
 class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataRecord."""
     name: str = ""
+    """Of the topic, for people; the id decides."""
     id: bytes = bytes(16)
+    """Identity of the topic, which outlives a deletion and re-creation under the same name."""
     partition: int = 0
     """Number inside the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
@@ -21,7 +23,9 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, g
 class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct, frozen=True, gc=False):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataRecord."""
     topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry()
+    """Where the data belong in the cluster."""
     id: bytes = bytes(16)
+    """Drawn at random for this attempt; names the object in remote storage."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,29 +33,40 @@ class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct, frozen=True,
 class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Struct, frozen=True, gc=False):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataRecord."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Election count under which the records from here on were written."""
     offset: int = 0
+    """Where that leader's records begin; for the first entry the segment's start."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemoteLogSegmentMetadataRecord(Struct, frozen=True, gc=False):
-    """RemoteLogSegmentMetadataRecord"""
+    """A segment is being copied to remote storage."""
     TopicIdPartitionEntry = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry
     RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry
     SegmentLeaderEpochEntry = RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry
     remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry()
+    """Which copy of which data; each attempt to copy gets its own."""
     start_offset: int = 0
+    """First record contained, inclusive."""
     end_offset: int = 0
+    """Last record contained, inclusive."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """Leader that does the copying."""
     max_timestamp_ms: int = 0
+    """Newest record timestamp inside, in milliseconds; retention.ms is measured by it."""
     event_timestamp_ms: int = 0
+    """When this record was made, in milliseconds since 1970."""
     segment_leader_epochs: tuple[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry, ...] = ()
+    """Leader history within the segment, never empty; it tells valid copies from those of a deposed leader."""
     segment_size_in_bytes: int = 0
+    """Length of the .log file, counted for retention.bytes; indexes are not included."""
     custom_metadata: bytes | None = None
+    """Opaque note of the storage plugin, at most remote.log.metadata.custom.metadata.max.bytes; null without one."""
     remote_log_segment_state: int = 0
+    """0 copy started, 1 copy finished, 2 deletion started, 3 deleted; here 0."""
     txn_index_empty: bool = False
+    """True when no transaction was aborted in it, so that readers need not fetch that index; false in older records."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -59,7 +74,9 @@ class RemoteLogSegmentMetadataRecord(Struct, frozen=True, gc=False):
 class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataUpdateRecord."""
     name: str = ""
+    """Of the topic, for people; the id decides."""
     id: bytes = bytes(16)
+    """Identity of the topic, not of the copy."""
     partition: int = 0
     """Number inside the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
@@ -69,21 +86,27 @@ class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct, frozen=T
 class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct, frozen=True, gc=False):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataUpdateRecord."""
     topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry()
+    """Where the data belong in the cluster."""
     id: bytes = bytes(16)
+    """Same value as in the record that began the copy."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Struct, frozen=True, gc=False):
-    """RemoteLogSegmentMetadataUpdateRecord"""
+    """A remote segment goes to its next state."""
     TopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry
     RemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry
     remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry()
+    """Which copy it is about, as in the record that began it."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """Leader that reports the change."""
     event_timestamp_ms: int = 0
+    """When this record was made, in milliseconds since 1970."""
     custom_metadata: bytes | None = None
+    """What the storage plugin returned after copying; null keeps what was known."""
     remote_log_segment_state: int = 0
+    """1 copy finished (readable from now on), 2 deletion started, 3 deleted (forget it)."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -91,7 +114,9 @@ class RemoteLogSegmentMetadataUpdateRecord(Struct, frozen=True, gc=False):
 class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct, frozen=True, gc=False):
     """TopicIdPartitionEntry of RemotePartitionDeleteMetadataRecord."""
     name: str = ""
+    """Of the topic, for people; the id decides."""
     id: bytes = bytes(16)
+    """Identity of the removed topic."""
     partition: int = 0
     """Number inside the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
@@ -99,13 +124,16 @@ class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct, frozen=Tr
 
 
 class RemotePartitionDeleteMetadataRecord(Struct, frozen=True, gc=False):
-    """RemotePartitionDeleteMetadataRecord"""
+    """A partition's remote data are to be deleted as a whole."""
     TopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry
     topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry()
+    """Which data are to go."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """Node that made this record."""
     event_timestamp_ms: int = 0
+    """When this record was made, in milliseconds since 1970."""
     remote_partition_delete_state: int = 0
+    """0 marked, 1 started, 2 finished."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -113,26 +141,37 @@ class RemotePartitionDeleteMetadataRecord(Struct, frozen=True, gc=False):
 class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Struct, frozen=True, gc=False):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataSnapshotRecord."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Election count under which the records from here on were written."""
     offset: int = 0
+    """Where that leader's records begin."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Struct, frozen=True, gc=False):
-    """RemoteLogSegmentMetadataSnapshotRecord"""
+    """A remote segment in a local snapshot file."""
     SegmentLeaderEpochEntry = RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry
     segment_id: bytes = bytes(16)
+    """Names the object in remote storage."""
     start_offset: int = 0
+    """First record contained, inclusive."""
     end_offset: int = 0
+    """Last record contained, inclusive."""
     broker_id: int = 0
-    """The node.id of a broker."""
+    """Leader that wrote the newest of the summed-up records."""
     max_timestamp_ms: int = 0
+    """Newest record timestamp inside, in milliseconds."""
     event_timestamp_ms: int = 0
+    """When the newest of the summed-up records was made, in milliseconds since 1970."""
     segment_leader_epochs: tuple[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry, ...] = ()
+    """Leader history within the segment, never empty."""
     segment_size_in_bytes: int = 0
+    """Length of the .log file, without its indexes."""
     custom_metadata: bytes | None = None
+    """Opaque note of the storage plugin; null without one."""
     remote_log_segment_state: int = 0
+    """0 copy started, 1 copy finished, 2 deletion started, 3 deleted."""
     txn_index_empty: bool = False
+    """True when no transaction was aborted in it, so that readers need not fetch that index."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

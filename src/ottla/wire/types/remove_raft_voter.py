@@ -9,11 +9,11 @@ from msgspec import Struct
 
 
 class RemoveRaftVoterRequest(Struct, frozen=True, gc=False):
-    """RemoveRaftVoterRequest"""
+    """Asks the quorum leader to take a controller out of the voter set."""
     cluster_id: str | None = ""
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Guards against the wrong cluster; null skips the check."""
     voter_id: int = 0
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """The node.id of the controller to retire."""
     voter_directory_id: bytes = bytes(16)
     """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
     unknown_tags: dict[int, bytes] | None = None
@@ -21,7 +21,7 @@ class RemoveRaftVoterRequest(Struct, frozen=True, gc=False):
 
 
 class RemoveRaftVoterResponse(Struct, frozen=True, gc=False):
-    """RemoveRaftVoterResponse"""
+    """Whether the controller has left the voter set."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0

@@ -9,19 +9,21 @@ from msgspec import Struct
 
 
 class RenewDelegationTokenRequest(Struct, frozen=True, gc=False):
-    """RenewDelegationTokenRequest"""
+    """Postpones the expiry of a delegation token."""
     hmac: bytes = b''
-    """Secret half of the token, which serves as SCRAM password; it is computed from the id and delegation.token.secret.key."""
+    """The secret that CreateDelegationToken returned, raw and not in base64; it identifies the token."""
     renew_period_ms: int = 0
+    """Wanted time from now; capped by delegation.token.expiry.time.ms, which also counts for 0 or less."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class RenewDelegationTokenResponse(Struct, frozen=True, gc=False):
-    """RenewDelegationTokenResponse"""
+    """The token's new expiry."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     expiry_timestamp_ms: int = 0
+    """New end in milliseconds since 1970; may be sooner than asked because of the maximum lifetime. With an error -1 or 0."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     unknown_tags: dict[int, bytes] | None = None

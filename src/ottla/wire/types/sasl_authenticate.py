@@ -9,19 +9,22 @@ from msgspec import Struct
 
 
 class SaslAuthenticateRequest(Struct, frozen=True, gc=False):
-    """SaslAuthenticateRequest"""
+    """Carries one SASL token of the client to the node that authenticates it."""
     auth_bytes: bytes = b''
+    """The mechanism's own message, opaque to Kafka; up to sasl.server.max.receive.size with its framing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SaslAuthenticateResponse(Struct, frozen=True, gc=False):
-    """SaslAuthenticateResponse"""
+    """Carries the server's SASL token, or the refusal."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Why it was refused; general wording where details would help an attacker, null on success."""
     auth_bytes: bytes = b''
+    """Challenge or final proof of the mechanism; empty when it has nothing to say."""
     session_lifetime_ms: int = 0
+    """Time until the client must have authenticated again or be cut off; 0 for no limit and in all rounds but the last."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

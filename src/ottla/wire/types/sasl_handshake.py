@@ -9,12 +9,14 @@ from msgspec import Struct
 
 
 class SaslHandshakeRequest(Struct, frozen=True, gc=False):
-    """SaslHandshakeRequest"""
+    """Names the SASL mechanism the client wants to log in with."""
     mechanism: str = ""
+    """One of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, or one that plugins bring (sasl.mechanism)."""
 
 
 class SaslHandshakeResponse(Struct, frozen=True, gc=False):
-    """SaslHandshakeResponse"""
+    """Accepts the mechanism or lists those that would be."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     mechanisms: tuple[str, ...] = ()
+    """Everything enabled on this listener, on success as well as on failure."""

@@ -11,8 +11,11 @@ from msgspec import Struct
 class ShareAcknowledgeRequestAcknowledgementBatch(Struct, frozen=True, gc=False):
     """AcknowledgementBatch of ShareAcknowledgeRequest."""
     first_offset: int = 0
+    """Start of the range, inclusive; below the share-partition's start it counts as settled already."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     acknowledge_types: tuple[int, ...] = ()
+    """0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2); one value for the whole range or one per offset."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -22,6 +25,7 @@ class ShareAcknowledgeRequestAcknowledgePartition(Struct, frozen=True, gc=False)
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     acknowledgement_batches: tuple[ShareAcknowledgeRequestAcknowledgementBatch, ...] = ()
+    """Ranges in ascending order, without overlap."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -31,22 +35,26 @@ class ShareAcknowledgeRequestAcknowledgeTopic(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ShareAcknowledgeRequestAcknowledgePartition, ...] = ()
+    """Each is applied all or nothing, independent of the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareAcknowledgeRequest(Struct, frozen=True, gc=False):
-    """ShareAcknowledgeRequest"""
+    """Settles or renews records acquired by a share consumer, without fetching more."""
     AcknowledgementBatch = ShareAcknowledgeRequestAcknowledgementBatch
     AcknowledgePartition = ShareAcknowledgeRequestAcknowledgePartition
     AcknowledgeTopic = ShareAcknowledgeRequestAcknowledgeTopic
     group_id: str | None = None
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The share group; null is refused."""
     member_id: str | None = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Must be the owner of the locks; it may acknowledge them in a newer session too."""
     share_session_epoch: int = 0
+    """-1 closes the session and releases what is left, otherwise one more than in the last fetch or acknowledge; 0 is refused."""
     is_renew_ack: bool = False
+    """Must be true where a batch holds type 4; the other types may be mixed in."""
     topics: tuple[ShareAcknowledgeRequestAcknowledgeTopic, ...] = ()
+    """Those with verdicts; empty when only closing the session."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -54,7 +62,7 @@ class ShareAcknowledgeRequest(Struct, frozen=True, gc=False):
 class ShareAcknowledgeResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of ShareAcknowledgeResponse."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Node that leads now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: int = 0
     """Counts the elections of this partition; the larger value belongs to the newer leader."""
     unknown_tags: dict[int, bytes] | None = None
@@ -66,10 +74,11 @@ class ShareAcknowledgeResponsePartitionData(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the new states are durable; any error leaves all records of this partition as they were."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     current_leader: ShareAcknowledgeResponseLeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch()
+    """Filled when leadership has moved away from this broker."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -79,6 +88,7 @@ class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Struct, frozen=True,
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ShareAcknowledgeResponsePartitionData, ...] = ()
+    """Results; the Java client treats a missing one as a failed acknowledgement."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -88,7 +98,7 @@ class ShareAcknowledgeResponseNodeEndpoint(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
@@ -98,7 +108,7 @@ class ShareAcknowledgeResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class ShareAcknowledgeResponse(Struct, frozen=True, gc=False):
-    """ShareAcknowledgeResponse"""
+    """The result for every partition that had something to settle."""
     LeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch
     PartitionData = ShareAcknowledgeResponsePartitionData
     ShareAcknowledgeTopicResponse = ShareAcknowledgeResponseShareAcknowledgeTopicResponse
@@ -106,11 +116,14 @@ class ShareAcknowledgeResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Trouble with the session or the request as a whole; then no partitions follow."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     acquisition_lock_timeout_ms: int = 0
+    """Length of a lock renewed just now (share.record.lock.duration.ms); 0 on error."""
     responses: tuple[ShareAcknowledgeResponseShareAcknowledgeTopicResponse, ...] = ()
+    """One entry per topic of the request."""
     node_endpoints: tuple[ShareAcknowledgeResponseNodeEndpoint, ...] = ()
+    """Addresses of the nodes named in CurrentLeader; empty when no leader moved."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,8 +11,11 @@ from msgspec import Struct
 class ShareFetchRequestAcknowledgementBatch(Struct, frozen=True, gc=False):
     """AcknowledgementBatch of ShareFetchRequest."""
     first_offset: int = 0
+    """Start of the range, inclusive."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     acknowledge_types: tuple[int, ...] = ()
+    """0 gap, 1 accept, 2 release, 3 reject, 4 renew (v2); one value for the whole range or one per offset."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -22,7 +25,9 @@ class ShareFetchRequestFetchPartition(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     partition_max_bytes: int = 0
+    """Only in version 0 of the early access, which is no longer served."""
     acknowledgement_batches: tuple[ShareFetchRequestAcknowledgementBatch, ...] = ()
+    """Verdicts on records acquired earlier, ascending and without overlap, applied all or nothing before the fetch; empty for none."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,6 +37,7 @@ class ShareFetchRequestFetchTopic(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ShareFetchRequestFetchPartition, ...] = ()
+    """Each one named joins the session, even if it is there just for its verdicts."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,30 +47,41 @@ class ShareFetchRequestForgottenTopic(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[int, ...] = ()
+    """Indexes no longer to be fetched."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareFetchRequest(Struct, frozen=True, gc=False):
-    """ShareFetchRequest"""
+    """Locks records for a share consumer and settles the ones it took before, in one trip."""
     AcknowledgementBatch = ShareFetchRequestAcknowledgementBatch
     FetchPartition = ShareFetchRequestFetchPartition
     FetchTopic = ShareFetchRequestFetchTopic
     ForgottenTopic = ShareFetchRequestForgottenTopic
     group_id: str | None = None
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The share group; null is refused. The leader does not ask the coordinator whether the member belongs to it."""
     member_id: str | None = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Owner of the locks and of the session, 1 to 36 characters; null is refused."""
     share_session_epoch: int = 0
+    """0 opens a session, -1 closes it and releases its records, otherwise one more than in the last request; after 2147483647 comes 1."""
     max_wait_ms: int = 0
+    """Longest wait for MinBytes; then whatever is there is returned."""
     min_bytes: int = 0
+    """Answer as soon as the log has this many bytes behind the fetch positions, whether or not they can be acquired."""
     max_bytes: int = 2147483647
+    """Upper size of the records, shared evenly by the partitions read; the first batch is sent even if larger. 0 fetches nothing."""
     max_records: int = 0
+    """Most records to acquire over all partitions; a soft limit in mode 0, which takes whole batches. 0 fetches nothing."""
     batch_size: int = 0
+    """Wanted length of one acquired range, cut only where stored batches end; ignored in mode 1."""
     share_acquire_mode: int = 0
+    """0 batch_optimized takes whole batches and may exceed MaxRecords, 1 record_limit never takes more."""
     is_renew_ack: bool = False
+    """True allows acknowledge type 4; then nothing is fetched and all four limits must be 0."""
     topics: tuple[ShareFetchRequestFetchTopic, ...] = ()
+    """Added to the session, or listed only to acknowledge; partitions already in it need no mention."""
     forgotten_topics_data: tuple[ShareFetchRequestForgottenTopic, ...] = ()
+    """Leaves the session; locks held there stay until settled or timed out."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -72,7 +89,7 @@ class ShareFetchRequest(Struct, frozen=True, gc=False):
 class ShareFetchResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
     """LeaderIdAndEpoch of ShareFetchResponse."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Node that leads now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: int = 0
     """Counts the elections of this partition; the larger value belongs to the newer leader."""
     unknown_tags: dict[int, bytes] | None = None
@@ -82,9 +99,11 @@ class ShareFetchResponseLeaderIdAndEpoch(Struct, frozen=True, gc=False):
 class ShareFetchResponseAcquiredRecords(Struct, frozen=True, gc=False):
     """AcquiredRecords of ShareFetchResponse."""
     first_offset: int = 0
+    """Start of a locked range, inclusive."""
     last_offset: int = 0
+    """End of a locked range, inclusive; offsets in it without a data record are answered as gaps."""
     delivery_count: int = 0
-    """How often these records have been handed out so far, the latest time included."""
+    """How often these records have been handed out, this time included; at the group's limit it is the last try."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -94,14 +113,19 @@ class ShareFetchResponsePartitionData(Struct, frozen=True, gc=False):
     partition_index: int = 0
     """Number of the partition inside its topic, counted from 0."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Result of reading; acknowledgements have their own code below."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """A sentence about the failed read; Kafka leaves it null."""
     acknowledge_error_code: int = 0
+    """Result of the verdicts sent for this partition; 0 if all were applied or none was sent."""
     acknowledge_error_message: str | None = None
+    """A sentence about the refused verdicts; null when the code says enough."""
     current_leader: ShareFetchResponseLeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch()
+    """Filled for NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so the client can move on without Metadata."""
     records: bytes | memoryview | None = None
+    """Whole batches around the acquired ranges, so they may hold offsets the member does not own; empty, never null, when there are none."""
     acquired_records: tuple[ShareFetchResponseAcquiredRecords, ...] = ()
+    """What the member may process, ascending; all else in Records must be skipped."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -111,6 +135,7 @@ class ShareFetchResponseShareFetchableTopicResponse(Struct, frozen=True, gc=Fals
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[ShareFetchResponsePartitionData, ...] = ()
+    """In the rotated order in which the leader served them."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -120,7 +145,7 @@ class ShareFetchResponseNodeEndpoint(Struct, frozen=True, gc=False):
     node_id: int = 0
     """The node.id of a broker or controller."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     rack: str | None = None
@@ -130,7 +155,7 @@ class ShareFetchResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class ShareFetchResponse(Struct, frozen=True, gc=False):
-    """ShareFetchResponse"""
+    """Records, the ranges in them that the member now holds, and the results of its acknowledgements."""
     LeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch
     AcquiredRecords = ShareFetchResponseAcquiredRecords
     PartitionData = ShareFetchResponsePartitionData
@@ -139,11 +164,14 @@ class ShareFetchResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Trouble with the session or the request as a whole; then no partitions follow."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     acquisition_lock_timeout_ms: int = 0
+    """How long the locks hold from now (share.record.lock.duration.ms); 0 on error."""
     responses: tuple[ShareFetchResponseShareFetchableTopicResponse, ...] = ()
+    """Only partitions with records, an error or acknowledgements; an empty list is the usual idle answer."""
     node_endpoints: tuple[ShareFetchResponseNodeEndpoint, ...] = ()
+    """Addresses of the nodes named in CurrentLeader; empty when no leader moved."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 
 class ShareSnapshotKey(Struct, frozen=True, gc=False):
-    """ShareSnapshotKey"""
+    """Names a share partition's full delivery state."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The share group; others may read the same data with their own state."""
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partition: int = 0
@@ -21,37 +21,44 @@ class ShareSnapshotKey(Struct, frozen=True, gc=False):
 class ShareSnapshotValueStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of ShareSnapshotValue."""
     first_offset: int = 0
+    """Begin of the range, inclusive."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     delivery_state: int = 0
     """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
     delivery_count: int = 0
-    """How often these records have been handed out so far, the latest time included."""
+    """Times handed to a consumer so far, compared with the delivery count limit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareSnapshotValue(Struct, frozen=True, gc=False):
-    """ShareSnapshotValue"""
+    """The full delivery state of one share partition."""
     StateBatch = ShareSnapshotValueStateBatch
     snapshot_epoch: int = 0
+    """Counts the snapshots of this key, from 0; updates name the one they build on."""
     state_epoch: int = 0
-    """Grows with each initialisation of a share partition's state, so that writes from before are fenced."""
+    """From the latest initialisation; a leader that writes with a smaller one is fenced."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Highest epoch of the data partition's leader seen so far; an older leader is fenced. 0 after initialisation."""
     start_offset: int = 0
+    """First offset still in play (SPSO), everything below is settled; -1 until the leader has chosen it by share.auto.offset.reset."""
     delivery_complete_count: int = -1
     """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
     create_timestamp: int = 0
+    """When the state was first made, in milliseconds; kept through later snapshots."""
     write_timestamp: int = 0
+    """When this snapshot was written, in milliseconds; an old one marks an idle key."""
     state_batches: tuple[ShareSnapshotValueStateBatch, ...] = ()
+    """State of offsets from the start on, sorted, without overlaps; what is not listed was never delivered or is acquired."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareUpdateKey(Struct, frozen=True, gc=False):
-    """ShareUpdateKey"""
+    """Names a share partition whose delivery state changed."""
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The share group; others may read the same data with their own state."""
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partition: int = 0
@@ -61,24 +68,29 @@ class ShareUpdateKey(Struct, frozen=True, gc=False):
 class ShareUpdateValueStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of ShareUpdateValue."""
     first_offset: int = 0
+    """Begin of the range, inclusive."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     delivery_state: int = 0
     """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
     delivery_count: int = 0
-    """How often these records have been handed out so far, the latest time included."""
+    """Times handed to a consumer so far, compared with the delivery count limit."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class ShareUpdateValue(Struct, frozen=True, gc=False):
-    """ShareUpdateValue"""
+    """A change to the delivery state of one share partition."""
     StateBatch = ShareUpdateValueStateBatch
     snapshot_epoch: int = 0
+    """Number of the snapshot this builds on."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Highest epoch of the data partition's leader known; -1 leaves it."""
     start_offset: int = 0
+    """New first offset in play; -1 leaves it, a higher one drops the ranges below."""
     delivery_complete_count: int = -1
     """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
     state_batches: tuple[ShareUpdateValueStateBatch, ...] = ()
+    """Only what changed; empty when just an epoch or the start moved."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

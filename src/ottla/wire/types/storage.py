@@ -9,12 +9,15 @@ from msgspec import Struct
 
 
 class AbortedTxn(Struct, frozen=True, gc=False):
-    """AbortedTxn"""
+    """Entry of a transaction index: what a read_committed reader must leave out."""
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     first_offset: int = 0
+    """Where the producer's transaction began in this partition, inclusive."""
     last_offset: int = 0
+    """Place of the abort marker itself."""
     last_stable_offset: int = 0
+    """Upper limit for read_committed readers right after this abort; a search that needs nothing beyond it can stop here."""
 
 
 class ProducerSnapshotProducerEntry(Struct, frozen=True, gc=False):
@@ -22,17 +25,25 @@ class ProducerSnapshotProducerEntry(Struct, frozen=True, gc=False):
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     epoch: int = 0
+    """Generation last seen; batches with a smaller one are refused."""
     last_sequence: int = 0
+    """Number of its newest record, the next batch must go on from it; -1 after a marker without data."""
     last_offset: int = 0
+    """Place of its newest data record; -1 if only a marker is known."""
     offset_delta: int = 0
+    """Last minus first offset of its newest batch, from which a repeated batch is recognised."""
     timestamp: int = 0
+    """Largest record time of its newest batch in milliseconds; expiry counts from it."""
     coordinator_epoch: int = 0
-    """Leader epoch of the __transaction_state partition whose owner decided the outcome; markers of an older one are refused, -1 for none."""
+    """That of the last marker's transaction coordinator, which fences older ones; -1 before the first."""
     current_txn_first_offset: int = 0
+    """Begin of its open transaction, which holds back the last stable offset; -1 when none is open."""
 
 
 class ProducerSnapshot(Struct, frozen=True, gc=False):
-    """ProducerSnapshot"""
+    """Sequence numbers and open transactions of all producers at one offset."""
     ProducerEntry = ProducerSnapshotProducerEntry
     crc: int = 0
+    """CRC-32C over all bytes that follow it."""
     producer_entries: tuple[ProducerSnapshotProducerEntry, ...] = ()
+    """Those not expired (producer.id.expiration.ms); only the newest batch of each is kept."""

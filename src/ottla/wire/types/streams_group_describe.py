@@ -9,11 +9,13 @@ from msgspec import Struct
 
 
 class StreamsGroupDescribeRequest(Struct, frozen=True, gc=False):
-    """StreamsGroupDescribeRequest"""
+    """Asks for the state, topology, members and tasks of Kafka Streams groups."""
     group_ids: tuple[str, ...] = ()
+    """Names (application.id) to look up, all with the same coordinator."""
     include_authorized_operations: bool = False
-    """True asks for a bit set of what this principal may do, which costs the broker ACL checks."""
+    """True also computes what the caller may do with each group."""
     include_topology_description: bool = False
+    """True also fetches the pushed processing graph from the broker's plugin."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,7 +23,9 @@ class StreamsGroupDescribeRequest(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseKeyValue(Struct, frozen=True, gc=False):
     """KeyValue of StreamsGroupDescribeResponse."""
     key: str = ""
+    """Label or setting name."""
     value: str = ""
+    """Content that goes with the key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,9 +33,13 @@ class StreamsGroupDescribeResponseKeyValue(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTopicInfo(Struct, frozen=True, gc=False):
     """TopicInfo of StreamsGroupDescribeResponse."""
     name: str = ""
+    """Internal topic, named after the application and its store or node."""
     partitions: int = 0
+    """Count in use; 0 while the coordinator has not decided it."""
     replication_factor: int = 0
+    """As declared by the member; 0 or -1 stands for the broker's default."""
     topic_configs: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
+    """Settings asked for at creation, not the present ones."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,9 +49,13 @@ class StreamsGroupDescribeResponseSubtopology(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     source_topics: tuple[str, ...] = ()
+    """External topics read, sorted."""
     repartition_sink_topics: tuple[str, ...] = ()
+    """Internal topics this part writes for others to read, sorted."""
     state_changelog_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
+    """Backups of the state stores, with the partition counts decided by the coordinator."""
     repartition_source_topics: tuple[StreamsGroupDescribeResponseTopicInfo, ...] = ()
+    """Internal topics this part reads; counts as decided once the group is ready, before as declared."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -51,7 +63,9 @@ class StreamsGroupDescribeResponseSubtopology(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTopology(Struct, frozen=True, gc=False):
     """Topology of StreamsGroupDescribeResponse."""
     epoch: int = 0
+    """Version from the member that brought it; 0 with today's clients."""
     subtopologies: tuple[StreamsGroupDescribeResponseSubtopology, ...] | None = None
+    """Sorted by id; null is allowed for groups without usable topics, but the declared ones are sent instead."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -59,7 +73,7 @@ class StreamsGroupDescribeResponseTopology(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupDescribeResponse."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -71,8 +85,9 @@ class StreamsGroupDescribeResponseTaskOffset(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Task number in the subtopology."""
     offset: int = 0
+    """Sum over the changelogs of all stores of the task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -82,6 +97,7 @@ class StreamsGroupDescribeResponseTaskIds(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partitions: tuple[int, ...] = ()
+    """Task numbers, ascending; together with the subtopology each names a task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -89,8 +105,11 @@ class StreamsGroupDescribeResponseTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseAssignment(Struct, frozen=True, gc=False):
     """Assignment of StreamsGroupDescribeResponse."""
     active_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
+    """Run and process input."""
     standby_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
+    """Replicate state for a quick takeover."""
     warmup_tasks: tuple[StreamsGroupDescribeResponseTaskIds, ...] = ()
+    """Build up state before an active task moves here."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -100,25 +119,33 @@ class StreamsGroupDescribeResponseMember(Struct, frozen=True, gc=False):
     member_id: str = ""
     """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
     member_epoch: int = 0
-    """The group epoch this client has reconciled itself to."""
+    """Target the thread has reached; behind AssignmentEpoch it still has tasks to give up. -2 for a static one that stepped away."""
     instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     rack_id: str | None = None
-    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty where none is set."""
+    """Failure zone of the thread from client.rack; null where none is set."""
     client_id: str = ""
     """Free text from the client's configuration (client.id), used in logs, quotas and metrics."""
     client_host: str = ""
     """Network address the coordinator saw the client come from, in Java's form with a leading slash."""
     topology_epoch: int = 0
+    """Version this thread joined with; lower than the group's means stale."""
     process_id: str = ""
-    """UUID kept in the application's state directory; all stream threads of one process share it."""
+    """Equal for all threads of one application process."""
     user_endpoint: StreamsGroupDescribeResponseEndpoint | None = None
+    """Address for interactive queries (application.server); null where none is announced."""
     client_tags: tuple[StreamsGroupDescribeResponseKeyValue, ...] = ()
+    """Labels for the placement of standbys, sorted by key."""
     task_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
+    """Restored positions as last reported; empty from brokers before 4.4."""
     task_end_offsets: tuple[StreamsGroupDescribeResponseTaskOffset, ...] = ()
+    """Changelog ends as last reported; empty from brokers before 4.4."""
     assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment()
+    """What the thread has now, without tasks whose revocation is pending."""
     target_assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment()
+    """What it will have when the rebalance is over."""
     is_classic: bool = False
+    """True for a thread that still speaks the classic protocol; always false today, since groups are not mixed."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -126,11 +153,17 @@ class StreamsGroupDescribeResponseMember(Struct, frozen=True, gc=False):
 class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct, frozen=True, gc=False):
     """TopologyDescriptionNode of StreamsGroupDescribeResponse."""
     name: str = ""
+    """Unique in the graph, as in Topology.describe(), such as KSTREAM-SOURCE-0000000000."""
     node_type: int = 0
+    """1 source, 2 processor, 3 sink."""
     source_topics: tuple[str, ...] = ()
+    """Read by a source; may be empty for a pattern, and is for other kinds."""
     sink_topic: str | None = None
+    """Written by a sink; null when chosen per record, and for other kinds."""
     stores: tuple[str, ...] = ()
+    """Names of the state stores a processor uses; empty for other kinds."""
     successors: tuple[str, ...] = ()
+    """Names of the nodes that get this one's output; predecessors follow from these."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -140,6 +173,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct, frozen=
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     nodes: tuple[StreamsGroupDescribeResponseTopologyDescriptionNode, ...] = ()
+    """Sources, processors and sinks of this part."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -147,7 +181,9 @@ class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct, frozen=
 class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct, frozen=True, gc=False):
     """TopologyDescriptionGlobalStore of StreamsGroupDescribeResponse."""
     source: StreamsGroupDescribeResponseTopologyDescriptionNode = StreamsGroupDescribeResponseTopologyDescriptionNode()
+    """Reads the topic that fills the store; node type 1."""
     processor: StreamsGroupDescribeResponseTopologyDescriptionNode = StreamsGroupDescribeResponseTopologyDescriptionNode()
+    """Writes the store; node type 2."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -155,7 +191,9 @@ class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct, frozen=
 class StreamsGroupDescribeResponseTopologyDescription(Struct, frozen=True, gc=False):
     """TopologyDescription of StreamsGroupDescribeResponse."""
     subtopologies: tuple[StreamsGroupDescribeResponseTopologyDescriptionSubtopology, ...] = ()
+    """The graph's independent parts, in the order they were pushed."""
     global_stores: tuple[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore, ...] = ()
+    """Stores that every process fills from all partitions of a topic, outside of any task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -169,22 +207,29 @@ class StreamsGroupDescribeResponseDescribedGroup(Struct, frozen=True, gc=False):
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     group_state: str = ""
+    """Empty, NotReady (topics missing or wrong), Assigning, Reconciling or Stable; empty text on error."""
     group_epoch: int = 0
+    """Version of the inputs (members, topics, topology, settings); above AssignmentEpoch a new target is due."""
     assignment_epoch: int = 0
-    """Group epoch whose members and topics the coordinator's latest target was computed from."""
+    """The group epoch for which the stored target was computed."""
     topology: StreamsGroupDescribeResponseTopology | None = None
+    """The group's, not one member's; null on error, or before any member has brought one."""
     members: tuple[StreamsGroupDescribeResponseMember, ...] = ()
+    """One per stream thread; empty on error."""
     authorized_operations: int = -2147483648
     """Bit set of the operations that the asking principal may do here; -2147483648 when it was not asked for."""
     topology_description: StreamsGroupDescribeResponseTopologyDescription | None = None
+    """Processing graph pushed by a member; null unless the status is 3."""
     topology_description_status: int = 0
+    """0 not requested, 1 not stored, 2 the plugin failed, 3 available."""
     assignor_name: str | None = None
+    """Strategy that the next computation would use, such as sticky; null on error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupDescribeResponse(Struct, frozen=True, gc=False):
-    """StreamsGroupDescribeResponse"""
+    """One row per Streams group with its epochs, topology, members and their tasks."""
     KeyValue = StreamsGroupDescribeResponseKeyValue
     TopicInfo = StreamsGroupDescribeResponseTopicInfo
     Subtopology = StreamsGroupDescribeResponseSubtopology
@@ -202,5 +247,6 @@ class StreamsGroupDescribeResponse(Struct, frozen=True, gc=False):
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     groups: tuple[StreamsGroupDescribeResponseDescribedGroup, ...] = ()
+    """One row per id; those without DESCRIBE right come first."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,9 @@ from msgspec import Struct
 class StreamsGroupHeartbeatRequestKeyValue(Struct, frozen=True, gc=False):
     """KeyValue of StreamsGroupHeartbeatRequest."""
     key: str = ""
+    """Label or setting name, unique in its list."""
     value: str = ""
+    """Content that goes with the key."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -19,9 +21,13 @@ class StreamsGroupHeartbeatRequestKeyValue(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestTopicInfo(Struct, frozen=True, gc=False):
     """TopicInfo of StreamsGroupHeartbeatRequest."""
     name: str = ""
+    """Internal topic, normally application.id, a dash, the store or node, and -changelog or -repartition."""
     partitions: int = 0
+    """Count that the application insists on; 0 lets the broker decide and is required for changelogs."""
     replication_factor: int = 0
+    """Copies to keep; 0 and -1 both take the broker's default."""
     topic_configs: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] = ()
+    """Settings for the creation only; an existing topic is not compared or altered."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -29,8 +35,11 @@ class StreamsGroupHeartbeatRequestTopicInfo(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestCopartitionGroup(Struct, frozen=True, gc=False):
     """CopartitionGroup of StreamsGroupHeartbeatRequest."""
     source_topics: tuple[int, ...] = ()
+    """Positions in SourceTopics of the subtopology."""
     source_topic_regex: tuple[int, ...] = ()
+    """Positions in SourceTopicRegex of the subtopology; empty today."""
     repartition_source_topics: tuple[int, ...] = ()
+    """Positions in RepartitionSourceTopics of the subtopology."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -38,13 +47,19 @@ class StreamsGroupHeartbeatRequestCopartitionGroup(Struct, frozen=True, gc=False
 class StreamsGroupHeartbeatRequestSubtopology(Struct, frozen=True, gc=False):
     """Subtopology of StreamsGroupHeartbeatRequest."""
     subtopology_id: str = ""
-    """Names an independent part of a Streams topology, unique inside that topology."""
+    """Stable short name, by convention a number counted from 0; unique in the topology."""
     source_topics: tuple[str, ...] = ()
+    """Topics read that exist outside the application; they are never created for it."""
     source_topic_regex: tuple[str, ...] = ()
+    """Patterns of source topics; must be empty, as brokers refuse them so far."""
     state_changelog_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
+    """Backups of the state stores; the coordinator creates missing ones with as many partitions as tasks."""
     repartition_sink_topics: tuple[str, ...] = ()
+    """Internal topics written by this part and read by another; their sizes follow from its sources."""
     repartition_source_topics: tuple[StreamsGroupHeartbeatRequestTopicInfo, ...] = ()
+    """Internal topics read by this part; the coordinator creates missing ones."""
     copartition_groups: tuple[StreamsGroupHeartbeatRequestCopartitionGroup, ...] = ()
+    """Sets of inputs that are joined, so their partition counts must be equal."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -52,7 +67,9 @@ class StreamsGroupHeartbeatRequestSubtopology(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestTopology(Struct, frozen=True, gc=False):
     """Topology of StreamsGroupHeartbeatRequest."""
     epoch: int = 0
+    """Version of the application's topology; today's clients always send 0, so a changed one needs a new group."""
     subtopologies: tuple[StreamsGroupHeartbeatRequestSubtopology, ...] = ()
+    """Parts that share no state or direct edge; each yields one task per partition. Their order does not matter."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -62,6 +79,7 @@ class StreamsGroupHeartbeatRequestTaskIds(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partitions: tuple[int, ...] = ()
+    """Task numbers; together with the subtopology each names a task, written 0_3 for example."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -69,7 +87,7 @@ class StreamsGroupHeartbeatRequestTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatRequestEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupHeartbeatRequest."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -81,14 +99,15 @@ class StreamsGroupHeartbeatRequestTaskOffset(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Task number in the subtopology, equal to the partition it reads."""
     offset: int = 0
+    """Sum over the changelogs of all stores of the task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupHeartbeatRequest(Struct, frozen=True, gc=False):
-    """StreamsGroupHeartbeatRequest"""
+    """A Kafka Streams thread joins, stays in or leaves its group, describes its topology and reports its tasks."""
     KeyValue = StreamsGroupHeartbeatRequestKeyValue
     TopicInfo = StreamsGroupHeartbeatRequestTopicInfo
     CopartitionGroup = StreamsGroupHeartbeatRequestCopartitionGroup
@@ -98,29 +117,39 @@ class StreamsGroupHeartbeatRequest(Struct, frozen=True, gc=False):
     Endpoint = StreamsGroupHeartbeatRequestEndpoint
     TaskOffset = StreamsGroupHeartbeatRequestTaskOffset
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id. The coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Base64 UUID made by the client, one per stream thread, kept until the thread ends."""
     member_epoch: int = 0
-    """The group epoch this client has reconciled itself to."""
+    """0 joins or rejoins, -1 leaves, -2 lets a static member step away for a while; otherwise the epoch of the last answer."""
     endpoint_information_epoch: int = 0
+    """Version of the endpoint map the client holds, -1 for none; any other than the group's makes the broker send the map."""
     instance_id: str | None = None
-    """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
+    """Static name (group.instance.id plus thread number) that keeps tasks over a restart, sent with every heartbeat; null for a dynamic member."""
     rack_id: str | None = None
-    """Failure zone of the client (client.rack), compared with the replicas' racks; null or empty where none is set."""
+    """Failure zone from client.rack; null for unchanged. Assignors look at ClientTags instead."""
     rebalance_timeout_ms: int = -1
-    """How long a client may take to hand over what was taken from it before it is removed."""
+    """Longest time for giving up tasks (max.poll.interval.ms), after which the member is removed; -1 for unchanged."""
     topology: StreamsGroupHeartbeatRequestTopology | None = None
+    """What the application reads, stores and writes in between; required on a join, null afterwards."""
     active_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
+    """Owned for processing; null for unchanged, and a report without a revoked one acknowledges the revocation. Empty on a join."""
     standby_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
+    """Owned as hot replicas of state; null or set together with the other two lists."""
     warmup_tasks: tuple[StreamsGroupHeartbeatRequestTaskIds, ...] | None = None
+    """Owned replicas that catch up before an active move; null or set together with the other two lists."""
     process_id: str | None = None
-    """UUID kept in the application's state directory; all stream threads of one process share it."""
+    """UUID from the state directory, equal for all threads of a process, which share its disk; null for unchanged."""
     user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = None
+    """Where other instances send interactive queries (application.server); null for unchanged, or for none on a join."""
     client_tags: tuple[StreamsGroupHeartbeatRequestKeyValue, ...] | None = None
+    """Labels such as zone or rack that keep standbys apart (client.tag.*); null for unchanged."""
     task_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
+    """How far the local state of each task has been restored; null for unchanged. Brokers at v0 refuse it."""
     task_end_offsets: tuple[StreamsGroupHeartbeatRequestTaskOffset, ...] | None = None
+    """Ends of the changelogs as the client sees them, to be compared with TaskOffsets; null for unchanged."""
     shutdown_application: bool = False
+    """True asks all other members to stop too, after an uncaught exception; it holds until the group is empty."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -128,7 +157,9 @@ class StreamsGroupHeartbeatRequest(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatResponseStatus(Struct, frozen=True, gc=False):
     """Status of StreamsGroupHeartbeatResponse."""
     status_code: int = 0
+    """0 stale topology, 1 source topics missing, 2 wrong partition counts, 3 internal topics missing, 4 shut down, 5 assignment delayed, 6 client tags missing (v1)."""
     status_detail: str = ""
+    """Sentence that names the topics, member or tags concerned."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -138,6 +169,7 @@ class StreamsGroupHeartbeatResponseTaskIds(Struct, frozen=True, gc=False):
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     partitions: tuple[int, ...] = ()
+    """Task numbers; together with the subtopology each names a task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -145,7 +177,7 @@ class StreamsGroupHeartbeatResponseTaskIds(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatResponseEndpoint(Struct, frozen=True, gc=False):
     """Endpoint of StreamsGroupHeartbeatResponse."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -155,7 +187,9 @@ class StreamsGroupHeartbeatResponseEndpoint(Struct, frozen=True, gc=False):
 class StreamsGroupHeartbeatResponseTopicPartition(Struct, frozen=True, gc=False):
     """TopicPartition of StreamsGroupHeartbeatResponse."""
     topic: str = ""
+    """Source or repartition topic of the task's subtopology."""
     partitions: tuple[int, ...] = ()
+    """Indexes that exist in this topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -163,14 +197,17 @@ class StreamsGroupHeartbeatResponseTopicPartition(Struct, frozen=True, gc=False)
 class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct, frozen=True, gc=False):
     """EndpointToPartitions of StreamsGroupHeartbeatResponse."""
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint = StreamsGroupHeartbeatResponseEndpoint()
+    """Address an instance announced; several threads may share one."""
     active_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
+    """Source partitions whose state is active there."""
     standby_partitions: tuple[StreamsGroupHeartbeatResponseTopicPartition, ...] = ()
+    """Source partitions whose state is kept there as a replica."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupHeartbeatResponse(Struct, frozen=True, gc=False):
-    """StreamsGroupHeartbeatResponse"""
+    """The member's epoch and, when they changed, its tasks, the endpoint map and what is wrong with the group."""
     Status = StreamsGroupHeartbeatResponseStatus
     TaskIds = StreamsGroupHeartbeatResponseTaskIds
     Endpoint = StreamsGroupHeartbeatResponseEndpoint
@@ -183,19 +220,30 @@ class StreamsGroupHeartbeatResponse(Struct, frozen=True, gc=False):
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Echo of the sender's id; empty on error."""
     member_epoch: int = 0
-    """The group epoch this client has reconciled itself to."""
+    """To be sent next time; stays at the old value until revoked tasks are acknowledged. 0 on error, -1 or -2 after a leave."""
     heartbeat_interval_ms: int = 0
+    """Pause until the next request (streams.heartbeat.interval.ms of the group); 0 on error or leave."""
     acceptable_recovery_lag_legacy: int = 0
+    """32-bit place of the lag in v0; always 0 in practice."""
     task_offset_interval_ms: int = 0
+    """How often TaskOffsets and TaskEndOffsets should be reported (streams.task.offset.interval.ms); 0 from a 4.3 broker."""
     acceptable_recovery_lag: int = -1
+    """Offsets that a warm-up may lag and still count as caught up (streams.acceptable.recovery.lag); -1 where unknown."""
     status: tuple[StreamsGroupHeartbeatResponseStatus, ...] | None = ()
+    """Conditions beside the error code, possibly several; empty when all is well, on errors and on leaving. Null counts as empty."""
     active_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
+    """Complete list to process from now on; null means as before, empty means none. All three lists are null or none is."""
     standby_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
+    """Complete list of replicas to keep for quick takeover; null means as before."""
     warmup_tasks: tuple[StreamsGroupHeartbeatResponseTaskIds, ...] | None = None
+    """Complete list of replicas to build up before an active move; null means as before."""
     topology_description_required: bool = False
+    """True asks this member to send StreamsGroupTopologyDescriptionUpdate; at most one is asked per group and back-off window."""
     endpoint_information_epoch: int = 0
+    """Version of the endpoint map, to be sent back next time; 0 in the answer that creates the group."""
     partitions_by_user_endpoint: tuple[StreamsGroupHeartbeatResponseEndpointToPartitions, ...] | None = None
+    """Who answers interactive queries for which partitions; null when the client's map is current."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

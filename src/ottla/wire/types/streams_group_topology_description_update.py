@@ -11,11 +11,17 @@ from msgspec import Struct
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Struct, frozen=True, gc=False):
     """TopologyDescriptionNode of StreamsGroupTopologyDescriptionUpdateRequest."""
     name: str = ""
+    """Unique in the graph, as in Topology.describe(), such as KSTREAM-SOURCE-0000000000."""
     node_type: int = 0
+    """1 source, 2 processor, 3 sink; anything else is refused."""
     source_topics: tuple[str, ...] = ()
+    """Read by a source; may be empty for a pattern, and is for other kinds."""
     sink_topic: str | None = None
+    """Written by a sink; null when chosen per record, and for other kinds."""
     stores: tuple[str, ...] = ()
+    """Names of the state stores a processor uses; empty for other kinds."""
     successors: tuple[str, ...] = ()
+    """Names of the nodes that get this one's output; predecessors are not sent, as they follow from these."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -25,6 +31,7 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
     subtopology_id: str = ""
     """Names an independent part of a Streams topology, unique inside that topology."""
     nodes: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode, ...] = ()
+    """Sources, processors and sinks of this part."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,7 +39,9 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore(Struct, frozen=True, gc=False):
     """TopologyDescriptionGlobalStore of StreamsGroupTopologyDescriptionUpdateRequest."""
     source: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode()
+    """Reads the topic that fills the store; node type 1."""
     processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode()
+    """Writes the store; node type 2."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -40,34 +49,38 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Struct, frozen=True, gc=False):
     """TopologyDescription of StreamsGroupTopologyDescriptionUpdateRequest."""
     subtopologies: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology, ...] = ()
+    """Independent parts of the graph; the order is kept for readers."""
     global_stores: tuple[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore, ...] = ()
+    """Stores that every process fills from all partitions of a topic, outside of any task."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Struct, frozen=True, gc=False):
-    """StreamsGroupTopologyDescriptionUpdateRequest"""
+    """A Streams member hands the broker the processing graph of its application, when asked for it."""
     TopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode
     TopologyDescriptionSubtopology = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
     TopologyDescriptionGlobalStore = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
     TopologyDescription = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """The application.id. The coordinator is found by hashing it."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """Must be a current member; its epoch is not checked."""
     topology_epoch: int = 0
+    """Version the graph belongs to; must equal that of the group's topology."""
     topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription()
+    """The whole graph; a later push for the same epoch replaces it."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Struct, frozen=True, gc=False):
-    """StreamsGroupTopologyDescriptionUpdateResponse"""
+    """Whether the broker's plugin has stored the processing graph."""
     throttle_time_ms: int = 0
-    """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
+    """How long a quota makes the client wait; it delays the next push."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = None
-    """A sentence for people that explains the error; null when the code says enough."""
+    """The plugin's or broker's explanation; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

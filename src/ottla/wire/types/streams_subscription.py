@@ -11,43 +11,64 @@ from msgspec import Struct
 class SubscriptionInfoDataTaskId(Struct, frozen=True, gc=False):
     """TaskId of SubscriptionInfoData."""
     topic_group_id: int = 0
+    """Number of the subtopology, from 0."""
     partition: int = 0
+    """Input partition that the task processes."""
 
 
 class SubscriptionInfoDataPartitionToOffsetSum(Struct, frozen=True, gc=False):
     """PartitionToOffsetSum of SubscriptionInfoData."""
     partition: int = 0
+    """Input that the task processes, counted from 0."""
     offset_sum: int = 0
+    """Changelog positions of all its stores added up; -2 an active, up-to-date one, -3 unknown."""
 
 
 class SubscriptionInfoDataTaskOffsetSum(Struct, frozen=True, gc=False):
     """TaskOffsetSum of SubscriptionInfoData."""
     topic_group_id: int = 0
+    """Number of the subtopology, from 0."""
     partition: int = 0
+    """Input partition that the task processes."""
     offset_sum: int = 0
+    """Changelog positions of all its stores added up; -2 an active, up-to-date one, -3 unknown."""
     named_topology: str | None = ""
+    """Topology it belongs to where several run in one application; null normally."""
     partition_to_offset_sum: tuple[SubscriptionInfoDataPartitionToOffsetSum, ...] = ()
+    """All tasks of this subtopology, before v10 made them entries of their own."""
 
 
 class SubscriptionInfoDataClientTag(Struct, frozen=True, gc=False):
     """ClientTag of SubscriptionInfoData."""
     key: bytes = b''
+    """Label name in UTF-8, such as zone."""
     value: bytes = b''
+    """Label content in UTF-8, such as eu-west-1a."""
 
 
 class SubscriptionInfoData(Struct, frozen=True, gc=False):
-    """SubscriptionInfoData"""
+    """What a Streams client tells the group leader in a classic rebalance."""
     TaskId = SubscriptionInfoDataTaskId
     PartitionToOffsetSum = SubscriptionInfoDataPartitionToOffsetSum
     TaskOffsetSum = SubscriptionInfoDataTaskOffsetSum
     ClientTag = SubscriptionInfoDataClientTag
     version: int = 0
+    """Layout of what follows; stands first, so that a reader knows how to go on."""
     latest_supported_version: int = -1
+    """Highest layout the sender could read; -1 where a v1 or v2 sender did not say."""
     process_id: bytes = bytes(16)
+    """Kept in the state directory; all threads of one application instance send the same."""
     prev_tasks: tuple[SubscriptionInfoDataTaskId, ...] = ()
+    """Active ones it owned before this rebalance, for stickiness."""
     standby_tasks: tuple[SubscriptionInfoDataTaskId, ...] = ()
+    """Others whose state lies on its disk, standby or left over."""
     user_end_point: bytes = b''
+    """host:port as UTF-8 where other instances can query it (application.server); empty without one."""
     task_offset_sums: tuple[SubscriptionInfoDataTaskOffsetSum, ...] = ()
+    """Every task with local state and how far it has come; stateless active ones too."""
     unique_field: int = 0
+    """Counter raised with each subscription; its value has no other meaning."""
     error_code: int = 0
+    """0 well, 4 shut the whole application down; 1 to 3 occur only in assignments."""
     client_tags: tuple[SubscriptionInfoDataClientTag, ...] = ()
+    """Labels such as zone or cluster (client.tag.*), over which standbys are spread."""

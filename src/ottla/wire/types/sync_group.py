@@ -11,38 +11,45 @@ from msgspec import Struct
 class SyncGroupRequestSyncGroupRequestAssignment(Struct, frozen=True, gc=False):
     """SyncGroupRequestAssignment of SyncGroupRequest."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """For whom; a member left out gets empty bytes."""
     assignment: bytes = b''
+    """Opaque to the broker; for consumers a ConsumerProtocolAssignment with its version in front."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SyncGroupRequest(Struct, frozen=True, gc=False):
-    """SyncGroupRequest"""
+    """Ends a classic rebalance: the leader hands in the assignment, everybody fetches their part."""
     SyncGroupRequestAssignment = SyncGroupRequestSyncGroupRequestAssignment
     group_id: str = ""
     """Name under which cooperating clients share work; the coordinator is found by hashing it."""
     generation_id: int = 0
-    """Counts the rebalances of a classic group, so that requests from before the latest one are refused; -1 for none."""
+    """From the answer to JoinGroup; must still be the current one."""
     member_id: str = ""
-    """Identity of one client inside its group, drawn at random by the client or, in older protocols, by the coordinator."""
+    """From the answer to JoinGroup, where it may have been new."""
     group_instance_id: str | None = None
     """Static membership name (group.instance.id) that lets a restarted client take its old place; null for a dynamic one."""
     protocol_type: str | None = None
+    """As received from JoinGroup; null is refused in v5 although the layout permits it."""
     protocol_name: str | None = None
+    """Strategy as received from JoinGroup; null is refused in v5 although the layout permits it."""
     assignments: tuple[SyncGroupRequestSyncGroupRequestAssignment, ...] = ()
+    """Everybody's share, filled by the leader only; empty from the others."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class SyncGroupResponse(Struct, frozen=True, gc=False):
-    """SyncGroupResponse"""
+    """The member's own part of the assignment."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     protocol_type: str | None = None
+    """Kind of the group as the coordinator has it on record; null with an error."""
     protocol_name: str | None = None
+    """Strategy of this generation; null with an error."""
     assignment: bytes = b''
+    """Bytes from the leader for this member; empty when it got nothing or on error."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class TransactionLogKey(Struct, frozen=True, gc=False):
-    """TransactionLogKey"""
+    """Names a transactional id in the transaction log."""
     transactional_id: str = ""
     """Name chosen by the application that survives restarts and ties a producer to its unfinished transaction."""
 
@@ -17,26 +17,37 @@ class TransactionLogKey(Struct, frozen=True, gc=False):
 class TransactionLogValuePartitionsSchema(Struct, frozen=True, gc=False):
     """PartitionsSchema of TransactionLogValue."""
     topic: str = ""
+    """Name of one that was written to."""
     partition_ids: tuple[int, ...] = ()
+    """Numbers inside it, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class TransactionLogValue(Struct, frozen=True, gc=False):
-    """TransactionLogValue"""
+    """State of a transactional producer."""
     PartitionsSchema = TransactionLogValuePartitionsSchema
     producer_id: int = 0
-    """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
+    """Number the producer writes with now; a new one is taken when the epochs of the old run out."""
     previous_producer_id: int = -1
+    """Number before the last step; a retry that still uses it after an epoch overflow is recognised. -1 for none."""
     next_producer_id: int = -1
+    """Number reserved to take over when this transaction completes, because the epochs ran out; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Generation of the producer; raised by InitProducerId and, with transaction.version 2, by every completion."""
     next_producer_epoch: int = -1
+    """Epoch that belongs to NextProducerId in two-phase commit (KIP-939); -1 for none."""
     transaction_timeout_ms: int = 0
+    """Age at which the coordinator aborts an open one, as the producer asked (transaction.timeout.ms)."""
     transaction_status: int = 0
+    """0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence (never stored)."""
     transaction_partitions: tuple[TransactionLogValuePartitionsSchema, ...] | None = ()
+    """Where markers must be written, __consumer_offsets among them; null in Empty, empty once complete."""
     transaction_last_update_timestamp_ms: int = 0
+    """When this record was made, in milliseconds since 1970; idle ids expire by it."""
     transaction_start_timestamp_ms: int = 0
+    """When the first partition was added, in milliseconds since 1970; -1 before that."""
     client_transaction_version: int = 0
+    """Protocol of the producer in the last step: 2 bumps the epoch with every completion (KIP-890), 0 and 1 do not."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

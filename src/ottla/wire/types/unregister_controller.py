@@ -9,19 +9,20 @@ from msgspec import Struct
 
 
 class UnregisterControllerRequest(Struct, frozen=True, gc=False):
-    """UnregisterControllerRequest"""
+    """An operator removes the entry of a controller that will not come back."""
     controller_id: int = 0
+    """The node.id whose registration shall be dropped; the node should be stopped by then."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UnregisterControllerResponse(Struct, frozen=True, gc=False):
-    """UnregisterControllerResponse"""
+    """Whether the controller's registration has been removed from the metadata log."""
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """A sentence for people about the failure; empty or null on success."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

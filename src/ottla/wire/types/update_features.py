@@ -11,20 +11,26 @@ from msgspec import Struct
 class UpdateFeaturesRequestFeatureUpdateKey(Struct, frozen=True, gc=False):
     """FeatureUpdateKey of UpdateFeaturesRequest."""
     feature: str = ""
+    """For example metadata.version or group.version."""
     max_version_level: int = 0
+    """New finalized level; 0 switches off a feature that can be off."""
     allow_downgrade: bool = False
+    """True was to permit a lower level; controllers of 4.x ignore it, so v0 can only raise levels."""
     upgrade_type: int = 1
+    """1 upgrade, 2 downgrade if nothing is lost, 3 downgrade even with loss, which metadata.version refuses."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UpdateFeaturesRequest(Struct, frozen=True, gc=False):
-    """UpdateFeaturesRequest"""
+    """Raises or lowers finalized feature levels of the cluster."""
     FeatureUpdateKey = UpdateFeaturesRequestFeatureUpdateKey
     timeout_ms: int = 60000
+    """Sent by clients; controllers of 4.x take no deadline from it."""
     feature_updates: tuple[UpdateFeaturesRequestFeatureUpdateKey, ...] = ()
+    """Levels to set, made together or not at all."""
     validate_only: bool = False
-    """True runs all checks and answers accordingly, but changes nothing."""
+    """True runs every check, changes nothing."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -32,8 +38,9 @@ class UpdateFeaturesRequest(Struct, frozen=True, gc=False):
 class UpdateFeaturesResponseUpdatableFeatureResult(Struct, frozen=True, gc=False):
     """UpdatableFeatureResult of UpdateFeaturesResponse."""
     feature: str = ""
+    """Feature as named in the request."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Always 0: with a failure the list stays empty."""
     error_message: str | None = ""
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -41,14 +48,15 @@ class UpdateFeaturesResponseUpdatableFeatureResult(Struct, frozen=True, gc=False
 
 
 class UpdateFeaturesResponse(Struct, frozen=True, gc=False):
-    """UpdateFeaturesResponse"""
+    """Tells whether the levels were changed."""
     UpdatableFeatureResult = UpdateFeaturesResponseUpdatableFeatureResult
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on all updates together."""
     error_message: str | None = ""
-    """A sentence for people that explains the error; null when the code says enough."""
+    """Names the update that failed and why; null on success."""
     results: tuple[UpdateFeaturesResponseUpdatableFeatureResult, ...] = ()
+    """Filled on success only, one per feature; gone in v2."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

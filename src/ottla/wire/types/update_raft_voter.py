@@ -11,8 +11,9 @@ from msgspec import Struct
 class UpdateRaftVoterRequestListener(Struct, frozen=True, gc=False):
     """Listener of UpdateRaftVoterRequest."""
     name: str = ""
+    """Label from controller.listener.names; the leader's own must be among them."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address to dial, a DNS name or an IP literal."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -22,27 +23,29 @@ class UpdateRaftVoterRequestListener(Struct, frozen=True, gc=False):
 class UpdateRaftVoterRequestKRaftVersionFeature(Struct, frozen=True, gc=False):
     """KRaftVersionFeature of UpdateRaftVoterRequest."""
     min_supported_version: int = 0
-    """Lowest level of the feature at which this node's software can run."""
+    """Lowest level, inclusive; 0 is the static quorum."""
     max_supported_version: int = 0
-    """Highest level of the feature at which this node's software can run."""
+    """Highest level, inclusive; 1 allows changing voters."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UpdateRaftVoterRequest(Struct, frozen=True, gc=False):
-    """UpdateRaftVoterRequest"""
+    """A voter tells the quorum leader its present endpoints and the kraft.version range it supports."""
     Listener = UpdateRaftVoterRequestListener
     KRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature
     cluster_id: str | None = ""
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Guards against the wrong cluster; null skips the check."""
     current_leader_epoch: int = 0
-    """Epoch of the leader as the sender knows it, so that a stale view is detected; -1 skips the check."""
+    """Quorum epoch in which the sender knows the receiver as leader; another value is refused."""
     voter_id: int = 0
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """The node.id of the sender itself."""
     voter_directory_id: bytes = bytes(16)
     """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
     listeners: tuple[UpdateRaftVoterRequestListener, ...] = ()
+    """Complete list of addresses that replaces the stored one."""
     k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature()
+    """Levels of kraft.version that the sender's software can run."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -50,24 +53,25 @@ class UpdateRaftVoterRequest(Struct, frozen=True, gc=False):
 class UpdateRaftVoterResponseCurrentLeader(Struct, frozen=True, gc=False):
     """CurrentLeader of UpdateRaftVoterResponse."""
     leader_id: int = -1
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """The node.id of the quorum leader; -1 when unknown."""
     leader_epoch: int = -1
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Quorum epoch of that leader, counted in metadata elections; -1 when unknown."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address of the leader on the listener the request came in on; empty when unknown."""
     port: int = 0
-    """TCP port that goes with the host."""
+    """TCP port that goes with the host; 0 when unknown."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class UpdateRaftVoterResponse(Struct, frozen=True, gc=False):
-    """UpdateRaftVoterResponse"""
+    """Whether the voter's entry was taken over, and who leads the quorum."""
     CurrentLeader = UpdateRaftVoterResponseCurrentLeader
     throttle_time_ms: int = 0
     """How long a quota makes the client pause before it sends more; 0 when no quota was exceeded."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     current_leader: UpdateRaftVoterResponseCurrentLeader = UpdateRaftVoterResponseCurrentLeader()
+    """Leader as the answering node knows it; tagged so that an unknown one costs no bytes."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

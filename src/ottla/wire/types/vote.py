@@ -11,16 +11,21 @@ from msgspec import Struct
 class VoteRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of VoteRequest."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     replica_epoch: int = 0
+    """Epoch in which the sender stands for election; for a pre-vote its present one, unchanged."""
     replica_id: int = 0
+    """Node that wants the vote."""
     replica_directory_id: bytes = bytes(16)
     """Identity of the log directory that holds the replica, which tells a reformatted disk from the old one."""
     voter_directory_id: bytes = bytes(16)
-    """Identity of the log directory with the voter's metadata log; a replaced disk makes a new voter."""
+    """Log directory of the addressee as the sender knows it; zero skips the check."""
     last_offset_epoch: int = 0
+    """Epoch of the sender's last record, compared before the offset to tell whose log is more complete."""
     last_offset: int = 0
+    """End of the sender's log: the offset after its last record."""
     pre_vote: bool = False
+    """True asks only whether a vote would be granted; nothing is promised."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -28,21 +33,23 @@ class VoteRequestPartitionData(Struct, frozen=True, gc=False):
 class VoteRequestTopicData(Struct, frozen=True, gc=False):
     """TopicData of VoteRequest."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[VoteRequestPartitionData, ...] = ()
+    """Exactly one: the only partition of that topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class VoteRequest(Struct, frozen=True, gc=False):
-    """VoteRequest"""
+    """Asks a voter of the metadata quorum for its vote, or whether it would give it."""
     PartitionData = VoteRequestPartitionData
     TopicData = VoteRequestTopicData
     cluster_id: str | None = None
-    """Identity written into every data directory at formatting; it keeps two clusters from being mixed up."""
+    """Sender's cluster, checked when present; null skips the check."""
     voter_id: int = -1
-    """The node.id of a controller that has a vote in the metadata quorum."""
+    """Whom the sender believes to address; -1 skips the check."""
     topics: tuple[VoteRequestTopicData, ...] = ()
+    """Exactly one: the metadata topic."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -50,14 +57,15 @@ class VoteRequest(Struct, frozen=True, gc=False):
 class VoteResponsePartitionData(Struct, frozen=True, gc=False):
     """PartitionData of VoteResponse."""
     partition_index: int = 0
-    """Number of the partition inside its topic, counted from 0."""
+    """Always 0, since the metadata log is not split."""
     error_code: int = 0
     """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
     leader_id: int = 0
-    """Node that serves reads and writes of this partition now; -1 when there is none or it is unknown."""
+    """Leader that the voter follows; -1 when it knows none."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """The voter's own epoch; a higher one than the asker's makes that one stand down."""
     vote_granted: bool = False
+    """True at most once per epoch for a real vote; a pre-vote may be granted to many."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -65,8 +73,9 @@ class VoteResponsePartitionData(Struct, frozen=True, gc=False):
 class VoteResponseTopicData(Struct, frozen=True, gc=False):
     """TopicData of VoteResponse."""
     topic_name: str = ""
-    """What the topic is called: 1 to 249 letters, digits, dots, underscores or hyphens."""
+    """Always __cluster_metadata, the only log that a quorum keeps."""
     partitions: tuple[VoteResponsePartitionData, ...] = ()
+    """The one partition asked about."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -74,9 +83,9 @@ class VoteResponseTopicData(Struct, frozen=True, gc=False):
 class VoteResponseNodeEndpoint(Struct, frozen=True, gc=False):
     """NodeEndpoint of VoteResponse."""
     node_id: int = 0
-    """The node.id of a broker or controller."""
+    """Node the address belongs to."""
     host: str = ""
-    """Address that clients dial, a DNS name or an IP literal."""
+    """Address on the listener that the request came in on."""
     port: int = 0
     """TCP port that goes with the host."""
     unknown_tags: dict[int, bytes] | None = None
@@ -84,13 +93,15 @@ class VoteResponseNodeEndpoint(Struct, frozen=True, gc=False):
 
 
 class VoteResponse(Struct, frozen=True, gc=False):
-    """VoteResponse"""
+    """The voter's decision and the leader it knows."""
     PartitionData = VoteResponsePartitionData
     TopicData = VoteResponseTopicData
     NodeEndpoint = VoteResponseNodeEndpoint
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """Verdict on the whole request; the vote itself stands below."""
     topics: tuple[VoteResponseTopicData, ...] = ()
+    """The metadata topic; empty with a top-level error."""
     node_endpoints: tuple[VoteResponseNodeEndpoint, ...] = ()
+    """Address of the leader named above; tagged, so absent when none is known."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

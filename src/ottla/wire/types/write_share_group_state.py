@@ -11,11 +11,13 @@ from msgspec import Struct
 class WriteShareGroupStateRequestStateBatch(Struct, frozen=True, gc=False):
     """StateBatch of WriteShareGroupStateRequest."""
     first_offset: int = 0
+    """Start of the range, inclusive."""
     last_offset: int = 0
+    """End of the range, inclusive."""
     delivery_state: int = 0
-    """What became of these records: 0 available, 2 acknowledged, 4 archived; 3 (archiving) on the way to a dead-letter queue."""
+    """0 available again, 2 acknowledged, 3 archiving (4.4, dead-letter queue under way), 4 archived."""
     delivery_count: int = 0
-    """How often these records have been handed out so far, the latest time included."""
+    """Deliveries so far; must never be sent smaller than before."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -23,15 +25,17 @@ class WriteShareGroupStateRequestStateBatch(Struct, frozen=True, gc=False):
 class WriteShareGroupStateRequestPartitionData(Struct, frozen=True, gc=False):
     """PartitionData of WriteShareGroupStateRequest."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic; last part of the key."""
     state_epoch: int = 0
-    """Grows with each initialisation of a share partition's state, so that writes from before are fenced."""
+    """As received when the state was read; smaller than the stored one is fenced, -1 skips the check."""
     leader_epoch: int = 0
-    """Counts the elections of this partition; the larger value belongs to the newer leader."""
+    """Epoch of the sending leader; smaller than the stored one is fenced, -1 skips the check."""
     start_offset: int = 0
+    """First offset not known to be finished, as it was before this change; everything below is forgotten. -1 leaves it."""
     delivery_complete_count: int = -1
-    """Records at or above the start offset that are already acknowledged or archived, subtracted from the lag; -1 when unknown."""
+    """Finished offsets at or above the start, so that lag is end minus start minus this; -1 where unknown."""
     state_batches: tuple[WriteShareGroupStateRequestStateBatch, ...] = ()
+    """Changed ranges only; where they overlap stored ones the higher delivery count wins, then the higher state."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -41,18 +45,20 @@ class WriteShareGroupStateRequestWriteStateData(Struct, frozen=True, gc=False):
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[WriteShareGroupStateRequestPartitionData, ...] = ()
+    """Changed share-partitions."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class WriteShareGroupStateRequest(Struct, frozen=True, gc=False):
-    """WriteShareGroupStateRequest"""
+    """A partition leader stores new delivery states of share-partitions."""
     StateBatch = WriteShareGroupStateRequestStateBatch
     PartitionData = WriteShareGroupStateRequestPartitionData
     WriteStateData = WriteShareGroupStateRequestWriteStateData
     group_id: str = ""
-    """Name under which cooperating clients share work; the coordinator is found by hashing it."""
+    """First part of the key that picks the state partition; an empty one gets an empty answer."""
     topics: tuple[WriteShareGroupStateRequestWriteStateData, ...] = ()
+    """Those with changed share-partitions."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -60,9 +66,9 @@ class WriteShareGroupStateRequest(Struct, frozen=True, gc=False):
 class WriteShareGroupStateResponsePartitionResult(Struct, frozen=True, gc=False):
     """PartitionResult of WriteShareGroupStateResponse."""
     partition: int = 0
-    """Number inside the topic, counted from 0."""
+    """Index in the topic."""
     error_code: int = 0
-    """What went wrong, as one of Kafka's numbered errors; 0 when nothing did."""
+    """0 when the record is committed by the in-sync replicas of the state topic."""
     error_message: str | None = None
     """A sentence for people that explains the error; null when the code says enough."""
     unknown_tags: dict[int, bytes] | None = None
@@ -74,14 +80,16 @@ class WriteShareGroupStateResponseWriteStateResult(Struct, frozen=True, gc=False
     topic_id: bytes = bytes(16)
     """UUID given at creation, so that a topic deleted and created again under the old name is told apart; all zeros for none."""
     partitions: tuple[WriteShareGroupStateResponsePartitionResult, ...] = ()
+    """Outcomes, each on its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class WriteShareGroupStateResponse(Struct, frozen=True, gc=False):
-    """WriteShareGroupStateResponse"""
+    """Whether each change is durable."""
     PartitionResult = WriteShareGroupStateResponsePartitionResult
     WriteStateResult = WriteShareGroupStateResponseWriteStateResult
     results: tuple[WriteShareGroupStateResponseWriteStateResult, ...] = ()
+    """One entry per topic of the request; empty for an empty request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""

@@ -11,7 +11,9 @@ from msgspec import Struct
 class WriteTxnMarkersRequestWritableTxnMarkerTopic(Struct, frozen=True, gc=False):
     """WritableTxnMarkerTopic of WriteTxnMarkersRequest."""
     name: str = ""
+    """Topics go by name here, in all versions."""
     partition_indexes: tuple[int, ...] = ()
+    """Numbers inside the topic, counted from 0."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -21,21 +23,25 @@ class WriteTxnMarkersRequestWritableTxnMarker(Struct, frozen=True, gc=False):
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     producer_epoch: int = 0
-    """Generation of the producer id; a zombie is fenced because it still uses a smaller one."""
+    """Epoch to put on the marker: the raised one under transactions V2, else that of the records."""
     transaction_result: bool = False
+    """True writes a COMMIT marker, false an ABORT marker."""
     topics: tuple[WriteTxnMarkersRequestWritableTxnMarkerTopic, ...] = ()
+    """Partitions led by this broker that take part in the transaction."""
     coordinator_epoch: int = 0
-    """Leader epoch of the __transaction_state partition whose owner decided the outcome; markers of an older one are refused, -1 for none."""
+    """Leader epoch of the __transaction_state partition; stored in the marker, so that an old coordinator is fenced."""
     transaction_version: int = 0
+    """2 demands that the epoch is above the last one seen; 0 and 1 accept an equal one."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class WriteTxnMarkersRequest(Struct, frozen=True, gc=False):
-    """WriteTxnMarkersRequest"""
+    """Tells partition leaders how transactions ended, so that they append commit or abort markers."""
     WritableTxnMarkerTopic = WriteTxnMarkersRequestWritableTxnMarkerTopic
     WritableTxnMarker = WriteTxnMarkersRequestWritableTxnMarker
     markers: tuple[WriteTxnMarkersRequestWritableTxnMarker, ...] = ()
+    """Outcomes of different transactions, gathered for this broker."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -53,7 +59,9 @@ class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Struct, frozen=Tru
 class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Struct, frozen=True, gc=False):
     """WritableTxnMarkerTopicResult of WriteTxnMarkersResponse."""
     name: str = ""
+    """Repeats the request's topic."""
     partitions: tuple[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult, ...] = ()
+    """Each with an error of its own."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
@@ -63,15 +71,17 @@ class WriteTxnMarkersResponseWritableTxnMarkerResult(Struct, frozen=True, gc=Fal
     producer_id: int = 0
     """Number the cluster gave to a producer so that its batches can be deduplicated and fenced; -1 for none."""
     topics: tuple[WriteTxnMarkersResponseWritableTxnMarkerTopicResult, ...] = ()
+    """Results by topic, for all partitions asked."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
 
 
 class WriteTxnMarkersResponse(Struct, frozen=True, gc=False):
-    """WriteTxnMarkersResponse"""
+    """Tells for each marker and partition whether it is in the log."""
     WritableTxnMarkerPartitionResult = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
     WritableTxnMarkerTopicResult = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
     WritableTxnMarkerResult = WriteTxnMarkersResponseWritableTxnMarkerResult
     markers: tuple[WriteTxnMarkersResponseWritableTxnMarkerResult, ...] = ()
+    """One entry for each producer id of the request."""
     unknown_tags: dict[int, bytes] | None = None
     """Tagged fields that this schema does not know, kept as they came."""
