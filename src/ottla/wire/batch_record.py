@@ -116,7 +116,9 @@ def read_records(  # noqa: C901  (one flat loop: a call per field would double i
     Slices past the end do not raise, but then the next index does, or the position misses the end of the record.
     """
     records: list[Record] = []
-    if count * RECORD_BYTES_MIN > len(data) or abs(base_offset) > _BASE_MAX or abs(base_timestamp) > _BASE_MAX:
+    if abs(base_offset) > _BASE_MAX or abs(base_timestamp) > _BASE_MAX:
+        return None
+    if not 0 <= count * RECORD_BYTES_MIN <= len(data):
         return None
     append = records.append
     position = 0
@@ -125,22 +127,38 @@ def read_records(  # noqa: C901  (one flat loop: a call per field would double i
             size = data[position]
             position += 1
             if size > 127:
-                size, position = raw_varint(data, position - 1, 5)
+                if (high := data[position]) < 128:
+                    size = size & 127 | high << 7
+                    position += 1
+                else:
+                    size, position = raw_varint(data, position - 1, 5)
             end = position + (size >> 1)
             raw = data[position + 1]
             position += 2
             if raw > 127:
-                raw, position = raw_varint(data, position - 1, 10)
+                if (high := data[position]) < 128:
+                    raw = raw & 127 | high << 7
+                    position += 1
+                else:
+                    raw, position = raw_varint(data, position - 1, 10)
             timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
             raw = data[position]
             position += 1
             if raw > 127:
-                raw, position = raw_varint(data, position - 1, 5)
+                if (high := data[position]) < 128:
+                    raw = raw & 127 | high << 7
+                    position += 1
+                else:
+                    raw, position = raw_varint(data, position - 1, 5)
             offset = base_offset + (raw >> 1 ^ -(raw & 1))
             raw = data[position]
             position += 1
             if raw > 127:
-                raw, position = raw_varint(data, position - 1, 5)
+                if (high := data[position]) < 128:
+                    raw = raw & 127 | high << 7
+                    position += 1
+                else:
+                    raw, position = raw_varint(data, position - 1, 5)
             if raw & 1:
                 key = None
             else:
@@ -150,7 +168,11 @@ def read_records(  # noqa: C901  (one flat loop: a call per field would double i
             raw = data[position]
             position += 1
             if raw > 127:
-                raw, position = raw_varint(data, position - 1, 5)
+                if (high := data[position]) < 128:
+                    raw = raw & 127 | high << 7
+                    position += 1
+                else:
+                    raw, position = raw_varint(data, position - 1, 5)
             if raw & 1:
                 value = None
             else:
@@ -197,14 +219,12 @@ def decode_header_key(data: Bytes) -> str:
 
 
 def _replace_as_java_does(error: UnicodeError) -> tuple[str, int]:
-    # One mark for a surrogate's three bytes (or the first two, at the end), where Python puts one for each byte.
+    # One mark for the three bytes of a surrogate, or for its first two, where Python puts one for each byte.
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    data, start = error.object, error.start
-    if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0":
-        rest = data[start + 1 : start + 3]
-        if all(0x80 <= byte <= 0xBF for byte in rest):
-            return "\ufffd", start + 1 + len(rest)
+    first, second, third = (error.object[error.start :] + b"\0\0")[:3]
+    if first == 0xED and 0xA0 <= second <= 0xBF:
+        return "\ufffd", error.start + (3 if 0x80 <= third <= 0xBF else 2)
     return "\ufffd", error.end
 
 
@@ -226,11 +246,11 @@ def walk(section: Section, count: int) -> Iterator[RecordPlace]:
         section.refuse("", cursor.position, f"{len(section.data) - cursor.position} bytes follow the {count} records")
 
 
-def walk_headers(section: Section, place: RecordPlace, index: int) -> list[tuple[int, int, int, int]]:
-    """Start and length of key and value of each header of a record."""
+def walk_headers(section: Section, start: int, count: int) -> list[tuple[int, int, int, int]]:
+    """Start and length of key and value of each header of a record that was walked before."""
     cursor = _Cursor(section)
-    cursor.position, cursor.limit, cursor.index = place.headers_start, place.end, index
-    return [cursor.header(number) for number in range(place.header_count)]
+    cursor.position = start
+    return [cursor.header(number) for number in range(count)]
 
 
 def walk_records(
@@ -245,10 +265,12 @@ def walk_records(
             _slice(section.data, place.value_start, place.value_length),
             tuple(
                 (decode_header_key(section.data[key : key + key_length]), _slice(section.data, value, value_length))
-                for key, key_length, value, value_length in walk_headers(section, place, index)
+                for key, key_length, value, value_length in walk_headers(
+                    section, place.headers_start, place.header_count
+                )
             ),
         )
-        for index, place in enumerate(walk(section, count))
+        for place in walk(section, count)
     ]
 
 
@@ -349,19 +371,27 @@ def encode_record(
     offset_delta: int, timestamp_delta: int, key: Bytes | None, value: Bytes | None, headers: Sequence[Header] = ()
 ) -> bytes:
     """One record, its length in front."""
-    parts: list[Bytes] = [
-        b"\x00",
-        encode_varint(wrap_int64(timestamp_delta)),
-        encode_varint(offset_delta),
-        *_encode_blob(key),
-        *_encode_blob(value),
-        encode_varint(len(headers)),
-    ]
-    for header_key, header_value in headers:
-        parts += (*_encode_blob(header_key.encode()), *_encode_blob(header_value))
-    body = b"".join(parts)
+    if not -_INT64_MAX <= timestamp_delta <= _INT64_MAX:
+        timestamp_delta = wrap_int64(timestamp_delta)
+    body = b"".join(
+        (
+            b"\x00",
+            encode_varint(timestamp_delta),
+            encode_varint(offset_delta),
+            b"\x01" if key is None else encode_varint(len(key)),
+            key or b"",
+            b"\x01" if value is None else encode_varint(len(value)),
+            value or b"",
+            _encode_headers(headers) if headers else b"\x00",
+        )
+    )
     return encode_varint(len(body)) + body
 
 
-def _encode_blob(data: Bytes | None) -> tuple[Bytes, Bytes]:
-    return (b"\x01", b"") if data is None else (encode_varint(len(data)), data)
+def _encode_headers(headers: Sequence[Header]) -> bytes:
+    parts: list[Bytes] = [encode_varint(len(headers))]
+    for key, value in headers:
+        name = key.encode()
+        parts += (encode_varint(len(name)), name)
+        parts += (b"\x01",) if value is None else (encode_varint(len(value)), value)
+    return b"".join(parts)

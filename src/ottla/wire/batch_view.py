@@ -276,6 +276,8 @@ def iterate_records(
     for batch in split_batches(buffer):
         if check_crc:
             batch.check_crc()
+            if isinstance(batch, LegacyBatch):
+                batch.check_inner_crcs()
         if include_control or not batch.is_control:
             yield from batch.records(copy=copy)
 

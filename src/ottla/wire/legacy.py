@@ -44,6 +44,7 @@ _LOG_OVERHEAD_BYTES: Final = 12
 _MESSAGE_SIZE_MIN: Final = 14
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+_CRC_END: Final = 16
 _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME_BIT: Final = 0x08
 _NO_TIMESTAMP: Final = -1
@@ -148,13 +149,24 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def is_valid(self) -> bool:
-        return self.crc == zlib.crc32(self.data[_MESSAGE_CRC_END:])
+        return self.crc == zlib.crc32(self.data[_CRC_END:])
 
     def check_crc(self) -> None:
         """Raise WireError if the stored checksum is not that of the bytes."""
         if not self.is_valid:
-            computed = zlib.crc32(self.data[_MESSAGE_CRC_END:])
+            computed = zlib.crc32(self.data[_CRC_END:])
             raise WireError("Message.crc", self.position + 12, f"{self.crc:#010x} is stored, {computed:#010x} computed")
+
+    def check_inner_crcs(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        """Raise WireError if a message inside has a wrong checksum.
+
+        Java's consumer checks them, its plain iteration does not.
+        """
+        if self.is_compressed:
+            section = self._inner_section(max_decompressed_bytes)
+            for index, message in enumerate(_inner_messages(section)):
+                if message.crc != zlib.crc32(section.data[message.start + _CRC_END : message.end]):
+                    section.refuse(f"[{index}].crc", message.start + 12, "the checksum is wrong")
 
     def records(self, *, copy: bool = True, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> list[Record]:
         """The inner messages of a wrapper, else the message itself.
@@ -175,29 +187,35 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def places(self, *, max_decompressed_bytes: int = DEFAULT_MAX_BYTES) -> tuple[Section, list[MessagePlace]]:
         """The bytes that hold the records' keys and values, and where each lies in them."""
-        outer = Section(bytes(self.data), "Message", self.position, was_compressed=False)
-        message = _Message(0, self.size_bytes, self.offset, self.crc, self.magic, self.attributes)
-        place = _place(outer, "", message, None)
-        if not self.is_compressed:
-            return outer, [place]
+        if self.is_compressed:
+            inner = self._inner_section(max_decompressed_bytes)
+            return inner, self._inner_places(inner)
+        outer = self._outer_section()
+        return outer, [self._outer_place(outer)]
+
+    def _outer_section(self) -> Section:
+        return Section(bytes(self.data), "Message", self.position, was_compressed=False)
+
+    def _outer_place(self, outer: Section) -> MessagePlace:
+        return _place(outer, "", _Message(0, self.size_bytes, self.offset, self.crc, self.magic, self.attributes), None)
+
+    def _inner_section(self, max_decompressed_bytes: int) -> Section:
+        outer = self._outer_section()
         if self.compression is Compression.ZSTD:
             outer.refuse(".attributes", 17, "zstd came only with magic 2")
+        place = self._outer_place(outer)
         if place.value_length < 0:
             outer.refuse(".value", place.value_start, "a compressed message has no value")
-        inner = Section(
-            decompress(
-                self.compression,
-                outer.data[place.value_start : place.value_start + place.value_length],
-                magic=self.magic,
-                max_bytes=max_decompressed_bytes,
-                path="Message.value",
-                byte_offset=self.position + place.value_start,
-            ),
-            "Message.value",
-            self.position + place.value_start,
-            was_compressed=True,
+        path, byte_offset = "Message.value", self.position + place.value_start
+        plain = decompress(
+            self.compression,
+            outer.data[place.value_start : place.value_start + place.value_length],
+            magic=self.magic,
+            max_bytes=max_decompressed_bytes,
+            path=path,
+            byte_offset=byte_offset,
         )
-        return inner, self._inner_places(inner)
+        return Section(plain, path, byte_offset, was_compressed=True)
 
     def _inner_places(self, inner: Section) -> list[MessagePlace]:
         append_time = self.timestamp if self.timestamp_type is TimestampType.LOG_APPEND_TIME else None
@@ -217,9 +235,6 @@ class LegacyBatch(msgspec.Struct, frozen=True, gc=False, eq=False):
         if self.offset < last.offset:
             inner.refuse("", last.start, f"the last offset inside, {last.offset}, is past the wrapper's {self.offset}")
         return wrap_int64(self.offset - last.offset)
-
-
-_MESSAGE_CRC_END: Final = 16
 
 
 def read_legacy_batch(buffer: bytes | memoryview, position: int = 0) -> LegacyBatch:
@@ -242,8 +257,6 @@ def _inner_messages(section: Section) -> Iterator[_Message]:
         offset, _, crc, magic, attributes = _HEADER.unpack_from(data, position)
         if attributes & _CODEC_BITS:
             section.refuse(f"[{index}].attributes", position + 17, "a message inside a compressed one is compressed")
-        if crc != zlib.crc32(data[position + _MESSAGE_CRC_END : end]):
-            section.refuse(f"[{index}].crc", position + 12, "the checksum is wrong")
         yield _Message(position, end, offset, crc, magic, attributes)
         position = end
         index += 1

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.unit.wire import batch_vectors as golden
 
 from ottla.wire import WireError
 from ottla.wire.batch import BatchView, Compression, TimestampType, build_batch, recompress_batch, split_batches
+from tests.unit.wire import batch_vectors as golden
 
 
 def named(vectors: list[Any]) -> list[Any]:

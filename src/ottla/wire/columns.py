@@ -1,0 +1,197 @@
+"""Many record batches to columns at once: offset, timestamp, and where keys, values and headers lie.
+
+Theory of operation. A chunk of batches (a fetch answer, a piece of a segment; 1 to 4 MiB is a good size) is walked by
+compiled loops: one over the batch headers, one over all records. The result, `Columns`, holds numpy arrays with one
+entry a record. Keys and values stay where they are: `key_start` and `key_length` point into `data`, which is the
+chunk itself, or, if a batch was compressed, the decompressed records joined. `to_arrow` copies them into Arrow
+buffers for who needs them (Spark does).
+
+The pure readers are the reference. Whatever the compiled loops refuse, and every chunk with message sets of magic 0
+or 1, is read again by them; so errors are the same `WireError`s, and results the same arrays. Without numba
+everything goes that way, thirty times slower, and a warning says so once.
+
+Memory. A count in a header is believed only if the batch has room for that many records, so arrays take at most six
+times the (decompressed) input; `max_decompressed_bytes` bounds the latter for the whole chunk.
+
+numpy is imported at the first call, numba (0.3 s, and some seconds to compile on the first run ever) at the first use
+of the compiled engine, pyarrow by the Arrow methods. `warm_up` does it all beforehand.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ottla.wire.batch_record import RECORD_BYTES_MIN, Record
+from ottla.wire.batch_view import (
+    ATTRIBUTES_POSITION,
+    CODEC_BITS,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    Buffer,
+    crc32c,
+    read_header,
+)
+from ottla.wire.columns_pure import POSITION_MAX, Joined, Options, control_type, decode_pure
+from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, HeaderColumns
+from ottla.wire.compress import DEFAULT_MAX_BYTES
+from ottla.wire.fault import WireError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ottla.wire.columns_table import Bools, Int32s, Int64s, Octets
+
+__all__ = ["BATCH_FIELDS", "BatchColumns", "Columns", "Engine", "HeaderColumns", "decode_columns", "warm_up"]
+
+Engine = Literal["auto", "numba", "pure"]
+
+
+def decode_columns(
+    chunk: Buffer,
+    *,
+    check_crc: bool = True,
+    include_control: bool = False,
+    keep_batches: Callable[[BatchColumns], Bools] | None = None,
+    max_decompressed_bytes: int = DEFAULT_MAX_BYTES,
+    engine: Engine = "auto",
+) -> Columns:
+    """All records of the batches in `chunk`; a cut batch at its end is left out, damage raises WireError.
+
+    Control batches are left out unless asked for, but stay in `Columns.batches`. `keep_batches` may leave out more:
+    it sees the headers (producer, transaction, control type) before any record is read and says which batches count.
+    That is how a reader of committed records drops aborted transactions.
+    """
+    if len(chunk) > POSITION_MAX:
+        raise ValueError(f"a chunk of {len(chunk)} bytes: columns take at most {POSITION_MAX}")
+    options = Options(check_crc, include_control, keep_batches, max_decompressed_bytes)
+    kernels = None if engine == "pure" else _kernels()
+    if kernels is None:
+        if engine == "numba":
+            raise ModuleNotFoundError("numba is not installed (it comes with ottla[spark])")
+        return decode_pure(chunk, options)
+    try:
+        return _decode_compiled(kernels, chunk, options)
+    except _GaveUpError:
+        # Damage or an old format: the reference reads it, or says what is wrong.
+        return decode_pure(chunk, options)
+
+
+def warm_up() -> None:
+    """Import and compile everything now: 5 s where nothing is in numba's cache, half a second else."""
+    from ottla.wire.batch_build import build_batch
+
+    record = Record(0, 0, b"k", b"v", (("h", b"v"),))
+    decode_columns(build_batch([record])).to_arrow()
+
+
+class _Places(NamedTuple):
+    start: Int32s
+    length: Int32s
+
+
+class _GaveUpError(Exception):
+    """The compiled engine does not read this chunk."""
+
+
+@functools.cache
+def _kernels() -> ModuleType | None:
+    try:
+        from ottla.wire import columns_kernels
+    except ImportError as error:
+        if error.name is None or not error.name.startswith(("numba", "llvmlite")):
+            raise
+        warnings.warn("numba is not installed: record batches are read by slow pure Python", stacklevel=3)
+        return None
+    return columns_kernels
+
+
+# --- the compiled engine ----------------------------------------------------------------------------------------------
+
+
+def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Columns:
+    import numpy as np
+
+    data = np.frombuffer(chunk, np.uint8)
+    batch_count, end_position, is_odd = kernels.count_batches(data)
+    if is_odd:
+        raise _GaveUpError
+    table = np.empty((len(BATCH_FIELDS), batch_count), np.int64)
+    kernels.read_batch_headers(data, table)
+    view = memoryview(chunk)
+    if options.check_crc:
+        _check_crcs(view, table)
+    batches = BatchColumns(table, np.zeros(batch_count + 1, np.int64), _control_types(view, table))
+    chosen = options.chosen(batches)
+    np.cumsum(np.where(chosen, batches.field("record_count"), 0), out=batches.record_start[1:])
+    picked = table[:, chosen]
+    data, starts, ends = _sections(data, view, picked, options.max_decompressed_bytes)
+    return _walk_compiled(kernels, data, starts, ends, picked, batches, end_position)
+
+
+def _check_crcs(view: memoryview, table: Int64s) -> None:
+    rows = (BATCH_FIELDS.index(name) for name in ("position", "batch_length", "crc"))
+    for position, length, crc in zip(*(table[row].tolist() for row in rows), strict=True):
+        if crc32c(view[position + ATTRIBUTES_POSITION : position + LOG_OVERHEAD_BYTES + length]) != crc:
+            raise _GaveUpError
+
+
+def _control_types(view: memoryview, table: Int64s) -> Int64s:
+    import numpy as np
+
+    types = np.full(table.shape[1], -1, np.int64)
+    for index in np.flatnonzero(table[BATCH_FIELDS.index("attributes")] & CONTROL_BIT):
+        try:
+            types[index] = control_type(read_header(view, int(table[0, index])))
+        except WireError:
+            raise _GaveUpError from None
+    return types
+
+
+def _sections(
+    data: Octets, view: memoryview, picked: Int64s, max_decompressed_bytes: int
+) -> tuple[Octets, Int64s, Int64s]:
+    """The bytes that hold the records, and where each batch's begin and end."""
+    import numpy as np
+
+    position, length, attributes = (picked[BATCH_FIELDS.index(n)] for n in ("position", "batch_length", "attributes"))
+    if not np.any(attributes & CODEC_BITS):
+        return data, position + HEADER_BYTES, position + length + LOG_OVERHEAD_BYTES
+    try:
+        joined = Joined(max_decompressed_bytes)
+        for start in position.tolist():
+            joined.add(read_header(view, start))
+    except WireError:
+        raise _GaveUpError from None
+    ends = np.array(joined.ends, np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    return np.frombuffer(joined.data(), np.uint8), starts, ends
+
+
+def _walk_compiled(
+    kernels: ModuleType,
+    data: Octets,
+    starts: Int64s,
+    ends: Int64s,
+    picked: Int64s,
+    batches: BatchColumns,
+    end_position: int,
+) -> Columns:
+    import numpy as np
+
+    chosen = BatchColumns(picked, batches.record_start, batches.control_type)
+    counts = chosen.field("record_count")
+    if np.any((counts < 0) | (counts * RECORD_BYTES_MIN > ends - starts)):
+        raise _GaveUpError
+    total = int(counts.sum())
+    offset, timestamp = np.empty(total, np.int64), np.empty(total, np.int64)
+    keys, values, headers = (_Places(np.empty(total, np.int32), np.empty(total, np.int32)) for _ in range(3))
+    has_append_time = chosen.has_append_time
+    bases = np.where(has_append_time, chosen.field("max_timestamp"), chosen.field("base_timestamp"))
+    batch_arguments = (starts, ends, counts, chosen.field("base_offset"), bases, has_append_time)
+    if kernels.walk_sections(data, *batch_arguments, offset, timestamp, *keys, *values, *headers) >= 0:
+        raise _GaveUpError
+    return Columns(data, batches, offset, timestamp, *keys, *values, *headers, end_position, kernels)
