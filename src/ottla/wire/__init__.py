@@ -91,7 +91,10 @@ def encode(message: object, version: int) -> bytes:
 
 
 def decoder(name: str, version: int) -> Decoder:
-    """The compiled function behind `decode`: `decode(data, start=0)` reads what fills `data` from `start` on."""
+    """The compiled function behind `decode`, called with `(data, start=0, whole=True)`.
+
+    It reads the message that lies in `data` from `start` to the end; without `whole`, bytes may follow the message.
+    """
     _check(name, version)
     codecs = _decoders.setdefault(name, {})
     if version not in codecs:

@@ -19,7 +19,7 @@ from ottla.wire.shape import Struct, shape_of
 from ottla.wire.trace import Classes, encode_slowly, trace
 
 Decoder = Callable[..., Any]
-"""`decode(data, start=0)`: the message that fills `data` from `start` to its end."""
+"""`decode(data, start=0, whole=True)`: the message in `data` from `start` on, to its end unless `whole` is false."""
 Encoder = Callable[[Any], bytes]
 
 _OUR_BUG = "the compiled codec refuses what the interpreter accepts; please report it with these bytes"
@@ -52,8 +52,8 @@ def compile_decoder(name: str, version: int) -> Decoder:
     shape, classes = message_shape(name, version), classes_of(name)
     writer = DecoderWriter(shape, classes)
 
-    def explain(data: bytes, start: int) -> WireError:
-        error = trace(shape, classes, data[start:]).error
+    def explain(data: bytes, start: int, whole: bool) -> WireError:
+        error = trace(shape, classes, data[start:], allow_rest=not whole).error
         if error is None:
             return WireError(name, start, _OUR_BUG)
         at = None if error.byte_offset is None else start + error.byte_offset

@@ -73,14 +73,14 @@ class DecoderWriter:
 
     def source(self) -> str:
         self.sequence(self.atoms(self.shape, "m"))
-        self.emit(f"if {self.at()} == z:")
+        self.emit(f"if {self.at()} == z or (not whole and {self.at()} < z):")
         self.emit("    return m")
-        head = ["def decode(b, o=0):", "    first = o", "    if type(b) is not bytes:", "        b = bytes(b)"]
-        head += ["    try:", "        z = len(b)"]
+        head = ["def decode(b, o=0, whole=True):", "    first = o"]
+        head += ["    if type(b) is not bytes:", "        b = bytes(b)", "    try:", "        z = len(b)"]
         if any("mv[" in line for line in self.lines):
             head.append("        mv = memoryview(b)")
         head += ["        " + line for line in self.first_lines]
-        tail = ["    except Exception:", "        pass", "    raise explain(b, first)"]
+        tail = ["    except Exception:", "        pass", "    raise explain(b, first, whole)"]
         return "\n".join([*head, *self.lines, *tail]) + "\n"
 
     # -- small tools

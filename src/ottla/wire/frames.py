@@ -137,11 +137,11 @@ def _explain_header(data: bytes) -> WireError:
     return traced.error or WireError("RequestHeader", None, "cannot be read")
 
 
-def read_request(data: bytes) -> Request:
-    """A whole request from a frame's content. Raises WireError."""
+def read_request(data: bytes, *, whole: bool = True) -> Request:
+    """A request from a frame's content. Raises WireError. Without `whole`, bytes behind the body are overlooked."""
     header, at = read_request_header(data)
     name = f"{_api_name(header.request_api_key)}Request"
-    body = wire.decoder(name, header.request_api_version)(data, at)
+    body = wire.decoder(name, header.request_api_version)(data, at, whole)
     return Request(name, header.request_api_version, header, body)
 
 

@@ -185,3 +185,13 @@ def test_an_error_travels_by_pickle() -> None:
     error = WireError("A.B", 7, "is wrong")
     copied = pickle.loads(pickle.dumps(error))
     assert (copied.path, copied.byte_offset, copied.reason, str(copied)) == ("A.B", 7, "is wrong", str(error))
+
+
+def test_bytes_behind_a_message_may_be_allowed() -> None:
+    decode = wire.decoder("MetadataRequest", 12)
+    data = wire.encode(MetadataRequest(), 12) + b"rest"
+    assert decode(data, 0, False) == MetadataRequest()
+    with pytest.raises(WireError, match="4 bytes follow"):
+        decode(data)
+    with pytest.raises(WireError):
+        decode(data[:2], 0, False)
