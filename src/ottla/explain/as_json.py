@@ -1,8 +1,8 @@
 """Trees as JSON, in two forms.
 
-`body_json` has the shape of Kafka's own JsonConverter: field names with their first letter lower, bytes in base64, uuids
-as 22 characters; tagged fields at their default are absent. What was opened stands in the place of the bytes, with
-`holds` saying what it is; a secret is `{"withheldBytes": n}`.
+`body_json` has the shape of Kafka's own JsonConverter: field names with their first letter lower, bytes in base64,
+uuids as 22 characters; tagged fields at their default are absent. What was opened stands in the place of the bytes,
+with `holds` saying what it is; a secret is `{"withheldBytes": n}`.
 
 `tree_json` adds where everything lies: each node with `start` and `end`, and its fields below it.
 """

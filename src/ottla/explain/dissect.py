@@ -22,11 +22,11 @@ from ottla.wire.index import MESSAGES
 from ottla.wire.support import Refused, read_varint
 from ottla.wire.trace import trace
 
-__all__ = ["Dissection", "TopicNames", "dissect", "dissect_message", "no_topic_names"]
+__all__ = ["Dissection", "TopicLookup", "dissect", "dissect_message", "no_topic_names"]
 
 _SIZE = Struct(">i")
 
-TopicNames = Callable[[bytes], str | None]
+TopicLookup = Callable[[bytes], str | None]
 """The name of the topic with this id, where it is known."""
 
 
@@ -48,7 +48,7 @@ class Dissection(NamedTuple):
 
 
 def dissect(
-    data: bytes, name: str, version: int, wrapping: Wrapping, *, topic_names: TopicNames = no_topic_names
+    data: bytes, name: str, version: int, wrapping: Wrapping, *, topic_names: TopicLookup = no_topic_names
 ) -> Dissection:
     """A message behind whatever stands before it. The wrapping must be one that the message can have."""
     nodes: list[Node] = []
@@ -75,7 +75,7 @@ def dissect_message(
     data: bytes,
     offset: int = 0,
     *,
-    topic_names: TopicNames = no_topic_names,
+    topic_names: TopicLookup = no_topic_names,
     with_records: bool = True,
 ) -> tuple[Node, WireError | None]:
     """The tree of a bare message and, if it is only half of one, where it breaks off."""
@@ -154,7 +154,7 @@ def _dissect_varints(data: bytes, at: int) -> tuple[list[Node], int, WireError |
 # --- records inside messages ------------------------------------------------------------------------------------------
 
 
-def _open_records(node: Node, trail: Trail, topic_names: TopicNames, *, with_records: bool) -> None:
+def _open_records(node: Node, trail: Trail, topic_names: TopicLookup, *, with_records: bool) -> None:
     if isinstance(node.value, memoryview):
         _open_field(node, trail, topic_names, with_records=with_records)
     inner = (*trail, node) if node.kind == "struct" else trail
@@ -163,7 +163,7 @@ def _open_records(node: Node, trail: Trail, topic_names: TopicNames, *, with_rec
             _open_records(child, inner, topic_names, with_records=with_records)
 
 
-def _open_field(node: Node, trail: Trail, topic_names: TopicNames, *, with_records: bool) -> None:
+def _open_field(node: Node, trail: Trail, topic_names: TopicLookup, *, with_records: bool) -> None:
     assert isinstance(node.value, memoryview)
     data = bytes(node.value)
     topic = _topic_of(trail, topic_names)
@@ -178,7 +178,7 @@ def _open_field(node: Node, trail: Trail, topic_names: TopicNames, *, with_recor
     node.note = f"{len(node.children)} batches, {records} records" if node.children else ""
 
 
-def _topic_of(trail: Trail, topic_names: TopicNames) -> str | None:
+def _topic_of(trail: Trail, topic_names: TopicLookup) -> str | None:
     """The topic that the nearest struct around names, by name or by id."""
     for struct in reversed(trail):
         for field in struct.children:

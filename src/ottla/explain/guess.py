@@ -11,7 +11,7 @@ become one candidate. Only when no reading reaches the end are those ranked that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from struct import Struct as Layout
 from typing import Literal, NamedTuple
@@ -142,6 +142,7 @@ def guess_name(data: bytes, names: Iterable[str]) -> Verdict:
     return _verdict(found or _ranked(data, readings, broken=True) or [], data)
 
 
+@lru_cache(maxsize=8)
 def guess_response(data: bytes) -> Verdict:
     """The response that the content of a frame may be: correlation id, perhaps tags, body."""
     found = _ranked(data, _response_readings(data, 0, has_size=True))

@@ -18,8 +18,8 @@ from ottla.wire.trace import Span, Trace
 __all__ = ["NOTHING", "Kind", "Node", "grow", "type_text"]
 
 Kind = Literal["value", "struct", "array", "mark", "derived"]
-"""`mark`: bytes that only hold the message together, such as the count of tagged fields. `derived`: no bytes of its own,
-computed from others, such as a record's offset."""
+"""`mark`: bytes that only hold the message together, such as the count of tagged fields. `derived`: no bytes of its
+own, computed from others, such as a record's offset."""
 
 
 class _Nothing:

@@ -1,4 +1,4 @@
-"""Values as people read them: errors by name, times as dates, ids as Kafka writes them, bytes as text where they are."""
+"""Values as people read them: errors by name, times as dates, ids as Kafka writes them, bytes as text if they are."""
 
 from __future__ import annotations
 
