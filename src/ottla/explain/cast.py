@@ -33,7 +33,8 @@ PRODUCER_ID = 4_021
 
 _PLAIN: dict[str, Any] = {
     "now": NOW_MS,
-    "minute_ago": NOW_MS - 60_000,
+    "half_minute_ago": NOW_MS - 30_000,
+    "hour_ago": NOW_MS - 3_600_000,
     "second_ago": NOW_MS - 1_000,
     "tomorrow": NOW_MS + 86_400_000,
     "next_week": NOW_MS + 7 * 86_400_000,
@@ -56,13 +57,15 @@ _PLAIN: dict[str, Any] = {
     "controller_dir1": "3xeqcjveRGihO-y5czukOw",
     "controller_dir2": "ra4HihYhRsOYXsxCfsr37w",
     "controller_dir3": "fqxx7BISSAqHnDGZRO39kQ",
+    "controller_dir4": "yNEdUa2XQnuhxmki61a1kg",
     # topics
     "topic": TOPIC,
     "topic_id": TOPIC_ID,
     "payments": "payments",
     "payments_id": "Qld8KK0vTb2uMSKViJk2Cw",
     "metadata_topic": METADATA_TOPIC,
-    "metadata_topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+    "repartition_topic": "orders-totals-by-customer-repartition",
+    "changelog_topic": "orders-totals-totals-changelog",
     # groups and their members
     "group": GROUP,
     "share_group": SHARE_GROUP,
@@ -104,7 +107,7 @@ def value(word: str) -> Any:
 
 
 @cache
-def _built(word: str) -> bytes:
+def _built(word: str) -> Any:
     return _BUILT[word]()
 
 
@@ -150,18 +153,27 @@ def _stored_batch() -> bytes:
     )
 
 
-def _metadata_snapshot() -> bytes:
-    """The beginning of a snapshot file: its header record, in a control batch."""
-    from ottla.wire.batch import ControlRecordType, build_control_batch
-    from ottla.wire.types import SnapshotHeaderRecord
+def _snapshot() -> bytes:
+    """A whole snapshot of the metadata log: a header, the records (here one) and a footer, each in a batch of its own."""
+    from ottla.wire.batch import ControlRecordType, Record, build_batch, build_control_batch
+    from ottla.wire.types import FeatureLevelRecord, SnapshotFooterRecord, SnapshotHeaderRecord
 
-    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=NOW_MS - 3_600_000)
-    return build_control_batch(
-        [(ControlRecordType.SNAPSHOT_HEADER, header)],
-        base_offset=0,
-        timestamp=NOW_MS - 3_600_000,
-        partition_leader_epoch=0,
+    taken_ms = NOW_MS - 3_600_000
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=taken_ms)
+    level = encode_framed(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
+    parts = (
+        build_control_batch(
+            [(ControlRecordType.SNAPSHOT_HEADER, header)], base_offset=0, timestamp=taken_ms, partition_leader_epoch=1
+        ),
+        build_batch([Record(1, taken_ms, None, level)], partition_leader_epoch=1),
+        build_control_batch(
+            [(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0))],
+            base_offset=2,
+            timestamp=taken_ms,
+            partition_leader_epoch=1,
+        ),
     )
+    return b"".join(parts)
 
 
 def _subscription() -> bytes:
@@ -218,12 +230,33 @@ def _metrics() -> bytes:
     return _protobuf_field(1, _protobuf_field(2, _protobuf_field(2, metric)))
 
 
-_BUILT: dict[str, Callable[[], bytes]] = {
+def _producer_snapshot_crc() -> int:
+    """The checksum over the entries of the example's snapshot file, as a broker computes it: all that follows the CRC."""
+    from ottla.wire.batch import crc32c
+
+    entry = {
+        "producerId": PRODUCER_ID,
+        "epoch": 0,
+        "lastSequence": 1,
+        "lastOffset": ORDER_OFFSET + 1,
+        "offsetDelta": 1,
+        "timestamp": NOW_MS - 1_000,
+        "coordinatorEpoch": -1,
+        "currentTxnFirstOffset": -1,
+    }
+    fields: dict[str, Any] = {"crc": 0, "producerEntries": [entry]}
+    framed = encode_framed(from_json("ProducerSnapshot", 1, fields), 1)
+    return crc32c(framed[6:])  # behind the int16 version and the checksum itself
+
+
+_BUILT: dict[str, Callable[[], Any]] = {
     "produced_batch": _produced_batch,
     "transactional_batch": lambda: _produced_batch(is_transactional=True),
     "stored_batch": _stored_batch,
-    "snapshot_start": _metadata_snapshot,
+    "snapshot": _snapshot,
+    "snapshot_size": lambda: len(_snapshot()),
     "subscription": _subscription,
+    "producer_snapshot_crc": _producer_snapshot_crc,
     "assignment": lambda: _assignment(0, 1),
     "assignment2": lambda: _assignment(2),
     "principal_data": _principal,

@@ -24,6 +24,7 @@ from ottla.wire.shape import Member, Struct, Type
 from ottla.wire.trace import Classes
 
 CORRELATION_ID = 7
+VERSION_WORD = "$version"
 
 
 class Made(NamedTuple):
@@ -36,7 +37,7 @@ class Made(NamedTuple):
 def make(name: str, version: int) -> Made:
     """The value of the example."""
     scene = scene_of(name)
-    maker = _Maker(name, classes_of(name))
+    maker = _Maker(name, version, classes_of(name))
     return Made(maker.struct(message_shape(name, version), scene.overrides(version), name), scene)
 
 
@@ -47,7 +48,7 @@ def example(name: str, version: int) -> Example:
     before, header = _before(name, version, scene, body)
     spans = [*before.spans, *traced_spans(name, version, body, at=len(before.data))]
     return Example(
-        caption=scene.caption,
+        caption=scene.caption(version),
         value=wire.to_json(message, version),
         header=header,
         hex=(before.data + body).hex(),
@@ -90,7 +91,7 @@ def _header(name: str, version: int, header_name: str, scene: Scene) -> Any:
         request_api_key=MESSAGES[name].key,
         request_api_version=version,
         correlation_id=CORRELATION_ID,
-        client_id=_resolved(scene.client_id or f"${players(name).client}"),
+        client_id=_resolved(scene.client_id(version) or f"${players(name).client}"),
     )
 
 
@@ -119,8 +120,9 @@ def _resolved(value: Any) -> Any:
 class _Maker:
     """Walks a shape and fills it."""
 
-    def __init__(self, name: str, classes: Classes) -> None:
+    def __init__(self, name: str, version: int, classes: Classes) -> None:
         self.name = name
+        self.version = version
         self.classes = classes
 
     def struct(self, shape: Struct, given: dict[str, Any], path: str) -> Any:
@@ -142,6 +144,8 @@ class _Maker:
             given = rule_value(member, element, self.name)
         if given is NO_RULE:
             return member.default
+        if given == VERSION_WORD:
+            return self.version
         if shape.kind == "array" and given is not None:
             return tuple([leaf(element, item, path) for item in given])
         return leaf(shape, given, path)

@@ -4,9 +4,9 @@ A scene overrides what the rules would make of single fields. Files in `scenes/`
 
     file    = { scene | comment | blank }            comment = "--" text, alone on its line
     scene   = Name [" -- " caption]                  then its lines, two spaces deep
-    line    = "client: " client id of the header  |  path ["@" range] ": " value
+    line    = path ["@" range] ": " value            "client" as path: the client id in the header, "caption": another one
     path    = names of fields, joined by "."         an array of structs on the way has one element
-    value   = JSON, in which $word (also without quotes) stands for a member of the cast
+    value   = JSON, in which $word (also without quotes) stands for a member of the cast, $version for the version
 
 An array of structs may also be given as a whole, `[{"Name": "a"}, {"Name": "b"}]`; what an element leaves out, the
 rules make. `@range` limits a line to versions of the message.
@@ -24,7 +24,8 @@ from ottla.wire.text import ALWAYS, Range, parse_range
 
 _BARE_WORD = re.compile(r'(?<!")\$\w+')
 _LINE = re.compile(r"(?P<path>[\w.]+)(?:@(?P<versions>[\d+-]+))?: (?P<value>.+)")
-_CLIENT = "client"
+_CLIENT = ("client",)
+_CAPTION = ("caption",)
 
 
 class Line(NamedTuple):
@@ -34,20 +35,30 @@ class Line(NamedTuple):
 
 
 class Scene(NamedTuple):
-    caption: str
-    client_id: str | None
+    title: str
     lines: tuple[Line, ...]
+
+    def caption(self, version: int) -> str:
+        """What happens, in a sentence."""
+        return self._special(_CAPTION, version) or self.title
+
+    def client_id(self, version: int) -> str | None:
+        """The client id of the header, as the scene has it."""
+        return self._special(_CLIENT, version)
+
+    def _special(self, path: tuple[str, ...], version: int) -> str | None:
+        return next((line.value for line in self.lines if line.path == path and version in line.versions), None)
 
     def overrides(self, version: int) -> dict[str, Any]:
         """The values for one version as a tree: field name -> JSON value, or -> the tree of a struct."""
         tree: dict[str, Any] = {}
         for line in self.lines:
-            if version in line.versions:
+            if version in line.versions and line.path not in (_CLIENT, _CAPTION):
                 _put(tree, line.path, json.loads(_BARE_WORD.sub(r'"\g<0>"', line.value)))
         return tree
 
 
-EMPTY = Scene("", None, ())
+EMPTY = Scene("", ())
 
 
 def scene_of(name: str) -> Scene:
@@ -80,17 +91,13 @@ def parse_scenes(text: str) -> dict[str, Scene]:
 
 
 def _parse_scene(caption: str, lines: list[str]) -> Scene:
-    client_id = None
     found = []
     for line in lines:
         match = _LINE.fullmatch(line)
         assert match, f"not a line of a scene: {line}"
-        if match["path"] == _CLIENT:
-            client_id = match["value"]
-        else:
-            versions = parse_range(match["versions"]) if match["versions"] else ALWAYS
-            found.append(Line(tuple(match["path"].split(".")), versions, match["value"]))
-    return Scene(caption, client_id, tuple(found))
+        versions = parse_range(match["versions"]) if match["versions"] else ALWAYS
+        found.append(Line(tuple(match["path"].split(".")), versions, match["value"]))
+    return Scene(caption, tuple(found))
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
