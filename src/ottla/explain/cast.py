@@ -154,7 +154,7 @@ def _stored_batch() -> bytes:
 
 
 def _snapshot() -> bytes:
-    """A whole snapshot of the metadata log: a header, the records (here one) and a footer, each in a batch of its own."""
+    """A whole snapshot of the metadata log: header, records (here one) and footer, each in a batch of its own."""
     from ottla.wire.batch import ControlRecordType, Record, build_batch, build_control_batch
     from ottla.wire.types import FeatureLevelRecord, SnapshotFooterRecord, SnapshotHeaderRecord
 
@@ -231,7 +231,7 @@ def _metrics() -> bytes:
 
 
 def _producer_snapshot_crc() -> int:
-    """The checksum over the entries of the example's snapshot file, as a broker computes it: all that follows the CRC."""
+    """The checksum of the example's snapshot file, as a broker computes it: over all that follows it."""
     from ottla.wire.batch import crc32c
 
     entry = {

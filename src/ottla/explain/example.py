@@ -1,8 +1,8 @@
 """Examples: a plausible value of a message, encoded by the real codec, with every byte labelled.
 
 A value is made field by field: what the scene of the message says, else what the rules say of the entity type or the
-name, else the default of the type. The result is encoded and traced, so an example that the codec would refuse cannot
-exist.
+name, else the default of the type. The result is encoded and traced by the interpreter, which for one message is
+quicker than compiling a codec; both refuse what a version cannot carry, so no example is beyond the codec.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from ottla.explain.scene import Scene, scene_of
 from ottla.explain.spans import labelled, traced_spans
 from ottla.wire.compile import classes_of, message_shape
 from ottla.wire.index import MESSAGES
-from ottla.wire.keyed import encode_framed, framing
+from ottla.wire.keyed import framing
 from ottla.wire.shape import Member, Struct, Type
-from ottla.wire.trace import Classes
+from ottla.wire.trace import Classes, encode_slowly, uvarint
 
 CORRELATION_ID = 7
 VERSION_WORD = "$version"
+METADATA_FRAME_VERSION = 1
 
 
 class Made(NamedTuple):
@@ -44,7 +45,7 @@ def make(name: str, version: int) -> Made:
 def example(name: str, version: int) -> Example:
     """The whole example: value, bytes and spans, with frame and header or with what stands before a stored record."""
     message, scene = make(name, version)
-    body = wire.encode(message, version)
+    body = encode_slowly(message_shape(name, version), message)
     before, header = _before(name, version, scene, body)
     spans = [*before.spans, *traced_spans(name, version, body, at=len(before.data))]
     return Example(
@@ -66,10 +67,10 @@ def _before(name: str, version: int, scene: Scene, body: bytes) -> tuple[_Before
     """What goes before the body, and the header in it."""
     header = header_of(name, version)
     if header is None:
-        return _stored(name, version, body), None
+        return _stored(name, version), None
     header_name, header_version = header
     made = _header(name, version, header_name, scene)
-    data = wire.encode(made, header_version)
+    data = encode_slowly(message_shape(header_name, header_version), made)
     spans = traced_spans(header_name, header_version, data, at=len(_size(0)))
     return _framed(data, len(data) + len(body), spans), wire.to_json(made, header_version)
 
@@ -95,21 +96,25 @@ def _header(name: str, version: int, header_name: str, scene: Scene) -> Any:
     )
 
 
-def _stored(name: str, version: int, body: bytes) -> _Before:
+def _stored(name: str, version: int) -> _Before:
     """What stands before a record on disk; nothing for data that is kept or sent bare."""
     form = framing(name)
     if form is None:
         return _Before(b"", [])
-    message = wire.decode(name, version, body)
-    data = encode_framed(message, version)[: -len(body) or None]
-    width = len(data) // len(FRAMING_ROWS[form])
-    assert width * len(FRAMING_ROWS[form]) == len(data), (name, data)
+    data = b""
     spans = []
-    for index, (row, kind, _) in enumerate(FRAMING_ROWS[form]):
-        start = index * width
-        number = int.from_bytes(data[start : start + width], "big")
-        spans.append(RawSpan(start, start + width, f"{FRAME_PATH}.{row}", "value", kind, str(number)))
+    for row, kind, _ in FRAMING_ROWS[form]:
+        number = _framing_number(row, name, version)
+        raw = number.to_bytes(2, "big") if kind == "int16" else uvarint(number)
+        spans.append(RawSpan(len(data), len(data) + len(raw), f"{FRAME_PATH}.{row}", "value", kind, str(number)))
+        data += raw
     return _Before(data, spans)
+
+
+def _framing_number(row: str, name: str, version: int) -> int:
+    if row == "Version":
+        return version
+    return METADATA_FRAME_VERSION if row == "FrameVersion" else MESSAGES[name].key or 0
 
 
 def _resolved(value: Any) -> Any:

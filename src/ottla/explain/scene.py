@@ -4,7 +4,7 @@ A scene overrides what the rules would make of single fields. Files in `scenes/`
 
     file    = { scene | comment | blank }            comment = "--" text, alone on its line
     scene   = Name [" -- " caption]                  then its lines, two spaces deep
-    line    = path ["@" range] ": " value            "client" as path: the client id in the header, "caption": another one
+    line    = path ["@" range] ": " value            "client": the id in the header; "caption": another one
     path    = names of fields, joined by "."         an array of structs on the way has one element
     value   = JSON, in which $word (also without quotes) stands for a member of the cast, $version for the version
 
@@ -61,43 +61,56 @@ class Scene(NamedTuple):
 EMPTY = Scene("", ())
 
 
+@cache
 def scene_of(name: str) -> Scene:
     """The scene of a message; an empty one where the rules do well alone."""
-    return _scenes().get(name, EMPTY)
+    block = _blocks().get(name)
+    return EMPTY if block is None else _parse_scene(block)
+
+
+def names() -> tuple[str, ...]:
+    """The messages that have a scene."""
+    return tuple(_blocks())
+
+
+class _Block(NamedTuple):
+    caption: str
+    lines: list[str]
 
 
 @cache
-def _scenes() -> dict[str, Scene]:
-    found: dict[str, Scene] = {}
-    for file in sorted((files(__package__) / "scenes").iterdir(), key=lambda path: path.name):
+def _blocks() -> dict[str, _Block]:
+    """The text of every scene; only the one that is needed will be parsed."""
+    found: dict[str, _Block] = {}
+    for file in (files(__package__) / "scenes").iterdir():
         if file.name.endswith(".txt"):
-            found |= parse_scenes(file.read_text(encoding="utf-8"))
+            found |= split_scenes(file.read_text(encoding="utf-8"))
     return found
 
 
-def parse_scenes(text: str) -> dict[str, Scene]:
-    blocks: dict[str, tuple[str, list[str]]] = {}
-    name = ""
+def split_scenes(text: str) -> dict[str, _Block]:
+    found: dict[str, _Block] = {}
+    block = _Block("", [])
     for line in text.splitlines():
-        if not line.strip() or line.startswith("--"):
+        if not line or line.startswith("--"):
             continue
         if line.startswith(" "):
-            blocks[name][1].append(line.strip())
+            block.lines.append(line.strip())
         else:
             name, _, caption = line.partition(" -- ")
-            assert name not in blocks, f"two scenes of {name}"
-            blocks[name] = (caption, [])
-    return {name: _parse_scene(caption, lines) for name, (caption, lines) in blocks.items()}
+            assert name not in found, f"two scenes of {name}"
+            block = found[name] = _Block(caption, [])
+    return found
 
 
-def _parse_scene(caption: str, lines: list[str]) -> Scene:
+def _parse_scene(block: _Block) -> Scene:
     found = []
-    for line in lines:
+    for line in block.lines:
         match = _LINE.fullmatch(line)
         assert match, f"not a line of a scene: {line}"
         versions = parse_range(match["versions"]) if match["versions"] else ALWAYS
         found.append(Line(tuple(match["path"].split(".")), versions, match["value"]))
-    return Scene(caption, tuple(found))
+    return Scene(block.caption, tuple(found))
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
