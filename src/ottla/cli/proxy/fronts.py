@@ -1,0 +1,90 @@
+"""Fronts: the listening ports behind which nodes are found, one per address that a cluster advertises.
+
+The first one stands before the address that the user gave. The others open when a response mentions an address for the
+first time, on the next free port above the first one, so that their numbers can be foretold. A port listens before
+`front_of` gives it: the client may come at once.
+"""
+
+import socket
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.cli.failure import Failure
+from ottla.cli.proxy.address import PORT_MAX, Address
+
+FRONTS_MAX = 512
+"""More addresses than that are left as they are: no cluster that a person watches has so many nodes."""
+PORTS_TRIED = 64
+BACKLOG = 128
+WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class Front(NamedTuple):
+    """A listening socket and where its connections go."""
+
+    listener: socket.socket
+    at: Address
+    upstream: Address
+    node_id: int | None
+    """None: the address that the user gave, whoever answers there."""
+
+
+class Fronts:
+    """`opened` is told of each front as it comes up."""
+
+    def __init__(self, first: Address, upstream: Address, opened: Callable[[Front], None]) -> None:
+        self._opened = opened
+        self._by_upstream: dict[Address, Front] = {}
+        self._next_port = 0
+        self.is_full = False
+        try:
+            listener = listen(first)
+        except OSError as refusal:
+            raise Failure(
+                f"cannot listen on {first}: {refusal.strerror or refusal}", "choose another --listen"
+            ) from None
+        self.first = self._add(listener, first.host, upstream, None)
+        self._next_port = self.first.at.port + 1
+
+    def front_of(self, host: str, port: int, node_id: int, seen_as: str) -> tuple[str, int]:
+        """Where a client that reached us under the host `seen_as` finds the node that is at this address."""
+        upstream = Address(host, port)
+        front = self._by_upstream.get(upstream) or self._open(upstream, node_id)
+        if front is None:
+            return host, port
+        return seen_as if front.at.host in WILDCARDS else front.at.host, front.at.port
+
+    def close(self) -> None:
+        for front in self._by_upstream.values():
+            front.listener.close()
+
+    def _open(self, upstream: Address, node_id: int) -> Front | None:
+        if len(self._by_upstream) >= FRONTS_MAX:
+            self.is_full = True
+            return None
+        return self._add(self._listen_nearby(), self.first.at.host, upstream, node_id)
+
+    def _listen_nearby(self) -> socket.socket:
+        host = self.first.at.host
+        for port in range(self._next_port, min(self._next_port + PORTS_TRIED, PORT_MAX)):
+            try:
+                listener = listen(Address(host, port))
+            except OSError:  # taken by someone else
+                continue
+            self._next_port = port + 1
+            return listener
+        return listen(Address(host, 0))
+
+    def _add(self, listener: socket.socket, host: str, upstream: Address, node_id: int | None) -> Front:
+        front = Front(listener, Address(host, listener.getsockname()[1]), upstream, node_id)
+        self._by_upstream[upstream] = front
+        self._opened(front)
+        return front
+
+
+def listen(address: Address) -> socket.socket:
+    """A socket that listens on the address already. OSError if it cannot be had."""
+    family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
+    listener.setblocking(False)
+    return listener
