@@ -1,0 +1,416 @@
+"""Judging batches and giving them their place: the first half of an append.
+
+A leader takes what a client sends only if it is one sound batch, and changes as little of it as it can: base offset
+and leader epoch, which lie outside the checksum, and where the topic asks for it the timestamps and the compression.
+Everything else is stored as it came.
+
+Records are looked at only where the header does not tell enough: in compacted topics (each needs a key), when the
+largest timestamp is out of bounds, when old timestamps are bounded, and with `ottla.validate.records`. Apache Kafka
+looks at each record of each batch; what ottla takes on trust is that the header's largest timestamp is the records',
+and that inside a batch offsets count up by one.
+
+The order of the checks is Apache Kafka's, because the first one that fails is the answer. The producer's state is
+looked at last, and before anything changes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.log.config import LONG_MAX, LogConfig
+from ottla.log.errors import (
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    OffsetsOutOfOrderError,
+    RecordError,
+    RecordListTooLargeError,
+    UnexpectedAppendOffsetError,
+    UnsupportedCompressionTypeError,
+)
+from ottla.log.producer_entry import BatchMetadata, ProducerEntry
+from ottla.log.producer_state import Origin, Verification, read_marker
+from ottla.log.segment import IndexedBatch
+from ottla.wire.batch import (
+    AnyBatch,
+    BatchView,
+    Compression,
+    Record,
+    TimestampType,
+    read_header,
+    recompress_batch,
+    split_batches,
+    stamp,
+)
+from ottla.wire.fault import WireError
+
+if TYPE_CHECKING:
+    from ottla.log.partition import Partition
+
+__all__ = ["NOT_VERIFIED", "AppendInfo", "stage_as_leader", "stage_verbatim"]
+
+NOT_VERIFIED: Final = Verification()
+_NO_TIMESTAMP: Final = -1
+_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_LEADER_EPOCH_POSITION: Final = 12
+_CODECS: Final = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+_SHOWN_ERRORS_MAX: Final = 3
+
+
+class AppendInfo(msgspec.Struct, frozen=True, gc=False):
+    """What became of an append. It is written once `Partition.log_end_offset` is past `last_offset`."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time_ms: int
+    """-1 unless the topic has log append time; of a repeated batch, the largest timestamp it had."""
+    log_start_offset: int
+    size_bytes: int
+    is_duplicate: bool = False
+
+
+class _Ready(msgspec.Struct, gc=False):
+    """A batch that passed, in a buffer that may be written, and what is still to be set in it."""
+
+    batch: BatchView
+    data: memoryview
+    max_timestamp: int
+    log_append_time: int | None
+    is_header_kept: bool
+    """Whether timestamps and type stay as they are."""
+
+
+# --- as leader --------------------------------------------------------------------------------------------------------
+
+
+def stage_as_leader(
+    partition: Partition,
+    records: bytes | bytearray | memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    origin: Origin,
+    verification: Verification,
+) -> AppendInfo:
+    config = partition.config
+    batches = _client_batch(records) if origin is Origin.CLIENT else _own_batches(records)
+    ready = [_validate(batch, config, now_ms, origin) for batch in batches]
+    size_bytes = sum(len(one.data) for one in ready)
+    if size_bytes > config.segment_bytes:
+        raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {config.segment_bytes}")
+    duplicate = _check_producers(partition, ready, origin, verification)
+    if duplicate is not None:
+        return AppendInfo(
+            duplicate.first_offset,
+            duplicate.last_offset,
+            duplicate.timestamp,
+            duplicate.timestamp,
+            partition.log_start_offset,
+            size_bytes,
+            is_duplicate=True,
+        )
+    return _stage(partition, ready, size_bytes, leader_epoch, now_ms)
+
+
+def _stage(partition: Partition, ready: list[_Ready], size_bytes: int, leader_epoch: int, now_ms: int) -> AppendInfo:
+    first_offset = partition.next_offset
+    last_offset = first_offset - 1 + sum(one.batch.last_offset_delta + 1 for one in ready)
+    max_timestamp = max(one.max_timestamp for one in ready)
+    partition.prepare_segment(
+        size_bytes=size_bytes,
+        max_timestamp=max_timestamp,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        now_ms=now_ms,
+    )
+    partition.epochs.assign(leader_epoch, first_offset)
+    offset = first_offset
+    for one in ready:
+        _stamp(one, offset, leader_epoch)
+        if one.batch.producer_id > -1:
+            _note_producer(partition, one.batch, offset, one.max_timestamp)
+        next_offset = offset + one.batch.last_offset_delta + 1
+        indexed = IndexedBatch(next_offset - 1, one.max_timestamp, len(one.data))
+        partition.gather(one.data, (indexed,), next_offset)
+        offset = next_offset
+    append_time = now_ms if partition.config.has_log_append_time else _NO_TIMESTAMP
+    return AppendInfo(first_offset, last_offset, max_timestamp, append_time, partition.log_start_offset, size_bytes)
+
+
+def _stamp(one: _Ready, base_offset: int, leader_epoch: int) -> None:
+    if one.is_header_kept:
+        _BASE_OFFSET.pack_into(one.data, 0, base_offset)
+        _LEADER_EPOCH.pack_into(one.data, _LEADER_EPOCH_POSITION, leader_epoch)
+        return
+    stamp(
+        one.data,
+        base_offset=base_offset,
+        partition_leader_epoch=leader_epoch,
+        log_append_time=one.log_append_time,
+        max_timestamp=one.max_timestamp,
+    )
+
+
+def _client_batch(records: bytes | bytearray | memoryview) -> list[BatchView]:
+    """The one batch of a produce request."""
+    try:
+        batches = list(split_batches(records))
+    except WireError as error:
+        raise CorruptMessageError(str(error)) from error
+    if len(batches) != 1:
+        raise InvalidRecordError(f"a produce request holds one batch for a partition, not {len(batches)}")
+    batch = batches[0]
+    if not isinstance(batch, BatchView):
+        raise InvalidRecordError(f"the batch has magic {batch.magic} instead of 2")
+    if batch.base_offset != 0:
+        raise InvalidRecordError(f"the base offset of a produced batch is 0, not {batch.base_offset}")
+    return [batch]
+
+
+def _own_batches(records: bytes | bytearray | memoryview) -> list[BatchView]:
+    batches = list(split_batches(records, allow_partial_tail=False))
+    assert batches, "nothing to append"
+    assert all(isinstance(batch, BatchView) for batch in batches), "only batches of magic 2 are written"
+    return batches  # type: ignore[return-value]
+
+
+def _validate(batch: BatchView, config: LogConfig, now_ms: int, origin: Origin) -> _Ready:
+    _check_size(batch.size_bytes, config)
+    if not batch.is_valid:
+        raise CorruptMessageError(f"the checksum {batch.crc:#010x} is not that of the batch")
+    if origin is Origin.CLIENT:
+        _check_client_header(batch)
+    max_timestamp = _check_records(batch, config, now_ms)
+    data = _in_compression_of(batch, config)
+    if data is None:
+        whole = batch.data
+        data = memoryview(bytearray(whole)) if whole.readonly else whole
+    else:
+        _check_size(len(data), config)
+        batch = read_header(data)
+    if config.has_log_append_time:
+        return _Ready(batch, data, now_ms, now_ms, is_header_kept=False)
+    keeps = batch.timestamp_type is TimestampType.CREATE_TIME and max_timestamp == batch.max_timestamp
+    return _Ready(batch, data, max_timestamp, None, is_header_kept=keeps)
+
+
+def _check_size(size_bytes: int, config: LogConfig) -> None:
+    if size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"the batch has {size_bytes} bytes, max.message.bytes allows {config.max_message_bytes}"
+        )
+
+
+def _check_client_header(batch: BatchView) -> None:
+    if batch.record_count <= 0 or batch.last_offset_delta + 1 != batch.record_count:
+        raise InvalidRecordError(
+            f"the batch counts {batch.record_count} records; its last lies {batch.last_offset_delta} past its first"
+        )
+    if batch.is_control:
+        raise InvalidRecordError("clients may not write control records")
+    if batch.producer_id > -1 and batch.base_sequence < 0:
+        raise InvalidRecordError(f"the batch of producer {batch.producer_id} has no sequence number")
+
+
+# --- what only the records tell ---------------------------------------------------------------------------------------
+
+
+def _check_records(batch: BatchView, config: LogConfig, now_ms: int) -> int:
+    """Judge keys and timestamps, of each record if need be; gives the largest timestamp."""
+    has_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if has_append_time and (config.has_log_append_time or batch.max_timestamp == _NO_TIMESTAMP):
+        reason = "a producer may not set the timestamp type LogAppendTime"
+        raise InvalidTimestampError(reason, [RecordError(index, reason) for index in range(batch.record_count)])
+    if batch.is_control or not _needs_records(batch, config, now_ms):
+        return batch.max_timestamp
+    try:
+        records = batch.records(copy=False)
+    except WireError as error:
+        raise InvalidRecordError(str(error)) from error
+    if config.is_compacted:
+        _check_keys(records)
+    if config.has_log_append_time:
+        return batch.max_timestamp
+    _check_timestamps(records, config, now_ms)
+    return max((record.timestamp for record in records), default=batch.max_timestamp)
+
+
+def _needs_records(batch: BatchView, config: LogConfig, now_ms: int) -> bool:
+    if config.is_compacted or config.ottla_validate_records:
+        return True
+    if config.has_log_append_time:
+        return False
+    return (
+        config.message_timestamp_before_max_ms != LONG_MAX
+        or batch.max_timestamp > now_ms + config.message_timestamp_after_max_ms
+    )
+
+
+def _check_keys(records: Sequence[Record]) -> None:
+    errors = [
+        RecordError(index, "a record without a key has no place in a compacted topic")
+        for index, record in enumerate(records)
+        if record.key is None
+    ]
+    if errors:
+        raise InvalidRecordError(_summary(errors, len(records)), errors)
+
+
+def _check_timestamps(records: Sequence[Record], config: LogConfig, now_ms: int) -> None:
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    errors = [
+        RecordError(index, f"timestamp {record.timestamp} is not within [{earliest}, {latest}]")
+        for index, record in enumerate(records)
+        if record.timestamp != _NO_TIMESTAMP and not earliest <= record.timestamp <= latest
+    ]
+    if errors:
+        raise InvalidTimestampError(_summary(errors, len(records)), errors)
+
+
+def _summary(errors: list[RecordError], count: int) -> str:
+    shown = "; ".join(f"record {error.batch_index}: {error.message}" for error in errors[:_SHOWN_ERRORS_MAX])
+    return f"{len(errors)} of {count} records were refused, among them {shown}"
+
+
+def _in_compression_of(batch: BatchView, config: LogConfig) -> memoryview | None:
+    """The batch in the codec that the topic wants; None if it may stay as it is."""
+    try:
+        codec = batch.compression
+        if config.compression_type == "producer" or batch.is_control:
+            return None
+        wanted = _CODECS[config.compression_type]
+        if codec is wanted:
+            return None
+        return memoryview(bytearray(recompress_batch(batch, wanted, level=_level(wanted, config))))
+    except WireError as error:
+        if error.path == "RecordBatch.attributes":
+            raise UnsupportedCompressionTypeError(str(error)) from error
+        raise InvalidRecordError(str(error)) from error
+
+
+def _level(codec: Compression, config: LogConfig) -> int | None:
+    levels = {
+        Compression.GZIP: config.compression_gzip_level,
+        Compression.LZ4: config.compression_lz4_level,
+        Compression.ZSTD: config.compression_zstd_level,
+    }
+    level = levels.get(codec)
+    return None if codec is Compression.GZIP and level == -1 else level
+
+
+# --- producers --------------------------------------------------------------------------------------------------------
+
+
+def _check_producers(
+    partition: Partition, ready: list[_Ready], origin: Origin, verification: Verification
+) -> BatchMetadata | None:
+    """Judge the batches of producers before any is noted; gives the one that is repeated."""
+    producers = partition.producers
+    if len(ready) == 1:
+        batch = ready[0].batch
+        return producers.check(batch, origin, verification) if batch.producer_id > -1 else None
+    # Later batches are judged as if the earlier ones were written.
+    drafts: dict[int, ProducerEntry] = {}
+    for one in ready:
+        batch = one.batch
+        if batch.producer_id > -1:
+            producer_id = batch.producer_id
+            if producer_id not in drafts:
+                known = producers.entry(producer_id)
+                drafts[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
+            producers.check(batch, origin, verification, drafts[producer_id])
+            _draft(drafts[producer_id], batch)
+    return None
+
+
+def _draft(entry: ProducerEntry, batch: BatchView) -> None:
+    if batch.is_control:
+        marker = read_marker(batch)
+        if marker is not None:
+            entry.add_marker(batch.producer_epoch, marker.coordinator_epoch, marker.timestamp)
+    else:
+        entry.add_data(batch, 0, batch.max_timestamp)
+
+
+def _note_producer(partition: Partition, batch: BatchView, base_offset: int, max_timestamp: int) -> None:
+    aborted = partition.producers.add(batch, base_offset, max_timestamp)
+    if aborted is not None:
+        partition.active_segment.txn_index.append(aborted)
+
+
+# --- as follower ------------------------------------------------------------------------------------------------------
+
+
+def stage_verbatim(
+    partition: Partition, records: bytes | bytearray | memoryview, leader_epoch: int, now_ms: int, origin: Origin
+) -> AppendInfo | None:
+    batches = _replicated_batches(records, leader_epoch, origin)
+    if not batches:
+        return None
+    first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+    if first_offset < partition.next_offset:
+        raise UnexpectedAppendOffsetError(
+            f"batches from offset {first_offset} on cannot follow a log that ends at {partition.next_offset}",
+            first_offset,
+            last_offset,
+        )
+    size_bytes = sum(batch.size_bytes for batch in batches)
+    if size_bytes > partition.config.segment_bytes:
+        raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {partition.config.segment_bytes}")
+    max_timestamp = max(batch.max_timestamp for batch in batches)
+    partition.prepare_segment(
+        size_bytes=size_bytes,
+        max_timestamp=max_timestamp,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        now_ms=now_ms,
+    )
+    for batch in batches:
+        _note_replicated(partition, batch)
+    indexed = [IndexedBatch(batch.last_offset, batch.max_timestamp, batch.size_bytes) for batch in batches]
+    partition.gather(memoryview(records)[:size_bytes], indexed, last_offset + 1)
+    return AppendInfo(first_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, size_bytes)
+
+
+def _replicated_batches(records: bytes | bytearray | memoryview, leader_epoch: int, origin: Origin) -> list[AnyBatch]:
+    """The sound batches up to the first of a later leader; offsets must rise."""
+    batches: list[AnyBatch] = []
+    last_offset = -1
+    try:
+        for batch in split_batches(records):
+            if isinstance(batch, BatchView):
+                if origin is Origin.RAFT_LEADER:
+                    assert batch.partition_leader_epoch == leader_epoch, "the quorum's leader sets the epoch itself"
+                elif batch.partition_leader_epoch > leader_epoch:
+                    break
+            batch.check_crc()
+            if batch.last_offset <= last_offset:
+                raise OffsetsOutOfOrderError(f"offset {batch.last_offset} follows {last_offset}")
+            last_offset = batch.last_offset
+            batches.append(batch)
+    except WireError as error:
+        raise CorruptMessageError(str(error)) from error
+    return batches
+
+
+def _note_replicated(partition: Partition, batch: AnyBatch) -> None:
+    if not isinstance(batch, BatchView):
+        partition.epochs.clear()  # such a batch tells no epoch, so what the older entries say is not true any more
+        return
+    if batch.partition_leader_epoch >= 0:
+        partition.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+    if batch.producer_id > -1:
+        _note_producer(partition, batch, batch.base_offset, batch.max_timestamp)

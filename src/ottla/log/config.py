@@ -1,0 +1,68 @@
+"""The settings of a topic that its log acts on, under Kafka's names with underscores.
+
+Values are taken as they are; whoever parses configurations checks them. Topics with equal settings share one object.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+__all__ = ["DEFAULT_CONFIG", "LONG_MAX", "LogConfig"]
+
+LONG_MAX: Final = (1 << 63) - 1
+_DAY_MS: Final = 86_400_000
+
+
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
+    # How files are cut
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    file_delete_delay_ms: int = 60_000
+
+    # What a leader accepts
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = 3_600_000
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    ottla_validate_records: bool = False
+    """Look at every produced record, as Apache Kafka does, even where the batch's header tells enough."""
+
+    # When it goes to the disk for good
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+
+    # What is thrown away
+    cleanup_policy: frozenset[str] = frozenset(("delete",))
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    delete_retention_ms: int = _DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+
+    # The broker's, for all its partitions
+    producer_id_expiration_ms: int = _DAY_MS
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+
+DEFAULT_CONFIG: Final = LogConfig()

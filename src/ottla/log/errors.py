@@ -1,0 +1,125 @@
+"""What the log refuses, and how the broker answers it.
+
+Each exception carries the protocol's error code. Those that speak of single records list them, so that the producer
+learns which ones to mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.wire.errors import ErrorCode
+
+__all__ = [
+    "CorruptMessageError",
+    "InvalidProducerEpochError",
+    "InvalidRecordError",
+    "InvalidTimestampError",
+    "InvalidTxnStateError",
+    "LogError",
+    "MessageTooLargeError",
+    "OffsetOutOfRangeError",
+    "OffsetsOutOfOrderError",
+    "OutOfOrderSequenceError",
+    "RecordError",
+    "RecordListTooLargeError",
+    "StorageError",
+    "TransactionCoordinatorFencedError",
+    "UnexpectedAppendOffsetError",
+    "UnsupportedCompressionTypeError",
+]
+
+
+class RecordError(NamedTuple):
+    """What is wrong with one record of a produced batch."""
+
+    batch_index: int
+    message: str
+
+
+class LogError(Exception):
+    """The log did not do what it was asked; nothing has changed."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    @property
+    def record_errors(self) -> Sequence[RecordError]:
+        return ()
+
+
+class StorageError(LogError):
+    """The disk failed. The whole log directory is offline from now on, until the node has been restarted."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class OffsetOutOfRangeError(LogError):
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class CorruptMessageError(LogError):
+    code = ErrorCode.CORRUPT_MESSAGE
+
+
+class MessageTooLargeError(LogError):
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class RecordListTooLargeError(LogError):
+    code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+class UnsupportedCompressionTypeError(LogError):
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+class _RecordsError(LogError):
+    def __init__(self, message: str, record_errors: Sequence[RecordError] = ()) -> None:
+        super().__init__(message)
+        self._record_errors = record_errors
+
+    @property
+    def record_errors(self) -> Sequence[RecordError]:
+        return self._record_errors
+
+
+class InvalidRecordError(_RecordsError):
+    code = ErrorCode.INVALID_RECORD
+
+
+class InvalidTimestampError(_RecordsError):
+    code = ErrorCode.INVALID_TIMESTAMP
+
+
+class OutOfOrderSequenceError(LogError):
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochError(LogError):
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnStateError(LogError):
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFencedError(LogError):
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+class OffsetsOutOfOrderError(LogError):
+    """A leader sent batches whose offsets do not rise. No client ever sees this."""
+
+
+class UnexpectedAppendOffsetError(LogError):
+    """A leader sent batches that begin below the end of this log. No client ever sees this.
+
+    It can happen to an empty log whose start lies inside a batch: the follower then drops what it has and starts at
+    `first_offset`.
+    """
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset

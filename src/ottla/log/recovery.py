@@ -1,0 +1,448 @@
+"""From files to a log: loading a partition, and recovering it after a crash.
+
+Theory of operation. A stop that was clean has left everything in order: the end of the log is found behind the last
+index entry, the producers' state in the snapshot of that name, and nothing else is read. Otherwise each segment from
+the one with the recovery point on is *recovered*: its indexes are emptied, its batches read one after the other and
+checked, and indexes, leader epochs and the producers' state built from them as when they were appended. The first batch
+that is not whole or whose checksum is wrong ends the log; the file is cut there and later segments go. Below the
+recovery point nothing can be torn, because a flush had come that far.
+
+A segment whose `.index` is missing or whose `.txnindex` cannot be right is recovered in any case, and so is the last
+one if, against what the clean stop promised, it does not end with a whole batch: Apache Kafka appends behind such a
+tail, where no reader finds it.
+
+Before all that, what an interrupted compaction or deletion left behind is finished or undone, by the names of files.
+
+Recovery goes in small steps: `load_steps` is a generator that stops at least every few hundred batches, with its
+progress, and ends with the partition and a report of what was done. `load` takes all steps at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from ottla.log.checkpoint import CheckpointError, parse_epochs, parse_partition_metadata
+from ottla.log.config import LogConfig
+from ottla.log.disk import DiskEntry, read_all
+from ottla.log.epochs import LeaderEpochs
+from ottla.log.files import Directory, LogStorage
+from ottla.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LEADER_EPOCH_FILE,
+    LOG_SUFFIX,
+    PARTITION_METADATA_FILE,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TopicPartition,
+    file_name,
+    parse_file_name,
+)
+from ottla.log.partition import Partition
+from ottla.log.producer_state import ProducerState
+from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
+from ottla.log.scan import WalkEnd, check_batches
+from ottla.log.segment import RELATIVE_OFFSET_MAX, IndexedBatch, Segment
+from ottla.wire.batch import AnyBatch, BatchView
+from ottla.wire.fault import WireError
+
+__all__ = ["Cut", "LoadRequest", "Progress", "RecoveryReport", "load", "load_steps"]
+
+# A snapshot of the quorum that waits for its removal; the quorum looks after it.
+_QUORUM_DELETED_SUFFIX: Final = ".checkpoint.deleted"
+T = TypeVar("T")
+
+
+class LoadRequest(NamedTuple):
+    """Which partition to load, and what the checkpoints of the log directory say of it."""
+
+    path: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    is_clean: bool
+    log_start_offset: int = 0
+    recovery_point: int = 0
+
+
+class Progress(NamedTuple):
+    done_bytes: int
+    total_bytes: int
+
+
+class Cut(NamedTuple):
+    """Bytes at the end of a segment that were no batches."""
+
+    base_offset: int
+    position: int
+    size_bytes: int
+    reason: str
+
+
+class RecoveryReport(msgspec.Struct):
+    """What a load has done. `lines` tells it to people."""
+
+    topic_partition: TopicPartition
+    is_clean: bool
+    recovered: list[int] = []
+    """Base offsets of the segments that were read through."""
+    recovered_bytes: int = 0
+    cuts: list[Cut] = []
+    deleted_segments: list[int] = []
+    removed_files: list[str] = []
+    faults: list[str] = []
+    """Other things that were not as they should be, and are now."""
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+
+    @property
+    def is_eventful(self) -> bool:
+        """Whether anything was found that a clean log does not have."""
+        return bool(self.cuts or self.deleted_segments or self.removed_files or self.faults)
+
+    def lines(self) -> list[str]:
+        name = str(self.topic_partition)
+        found = [
+            f"{name}: segment {cut.base_offset} was cut at byte {cut.position}; the {cut.size_bytes} bytes after it "
+            f"are no sound batch ({cut.reason})"
+            for cut in self.cuts
+        ]
+        found += [f"{name}: segment {base} lay behind the damage and was removed" for base in self.deleted_segments]
+        found += [f"{name}: {fault}" for fault in self.faults]
+        if self.removed_files:
+            found.append(f"{name}: {len(self.removed_files)} files of unfinished work were removed")
+        if self.recovered:
+            found.append(
+                f"{name}: {len(self.recovered)} segments ({self.recovered_bytes} bytes) were checked and their indexes "
+                f"built anew; the log goes from offset {self.log_start_offset} to {self.log_end_offset}"
+            )
+        return found
+
+
+def load(storage: LogStorage, request: LoadRequest, now_ms: int) -> tuple[Partition, RecoveryReport]:
+    """Load a partition without a pause."""
+    steps = load_steps(storage, request, now_ms)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            partition, report = stop.value
+            return partition, report
+
+
+def load_steps(
+    storage: LogStorage, request: LoadRequest, now_ms: int
+) -> Generator[Progress, None, tuple[Partition, RecoveryReport]]:
+    """Load a partition in small steps."""
+    storage.check()
+    loader = _Loader(storage, request, now_ms)
+    try:
+        return (yield from loader.load())
+    except OSError as error:
+        raise storage.fail(error, f"loading {request.path}") from error
+
+
+class _Loader:
+    """The state of one load."""
+
+    def __init__(self, storage: LogStorage, request: LoadRequest, now_ms: int) -> None:
+        self.request = request
+        self.config = request.config
+        self.now_ms = now_ms
+        self.directory = Directory(storage, request.path)
+        self.disk = storage.disk
+        self.report = RecoveryReport(request.topic_partition, request.is_clean)
+        self.segments: list[Segment] = []
+        self.unsound: set[int] = set()
+        self.progress = Progress(0, 0)
+
+    def load(self) -> Generator[Progress, None, tuple[Partition, RecoveryReport]]:
+        _finish_swaps(self)
+        names = self._load_segments()
+        self.epochs = self._load_epochs(names)
+        snapshot_offsets = [name.offset for name in map(parse_file_name, names) if name and _is_snapshot(name)]
+        self.producers = ProducerState(self.directory, snapshot_offsets)
+        yield from self._recover()
+        end_offset = yield from self._find_end()
+        self.epochs.truncate_from_end(end_offset)
+        self.epochs.truncate_from_start(self.request.log_start_offset)
+        log_start_offset = max(self.request.log_start_offset, self.segments[0].base_offset)
+        yield from self._load_producers(log_start_offset, end_offset)
+        self.report.log_start_offset, self.report.log_end_offset = log_start_offset, end_offset
+        is_untouched = self.request.is_clean and not self.report.recovered
+        partition = Partition(
+            self.directory,
+            self.request.topic_partition,
+            self._load_topic_id(names),
+            self.config,
+            segments=self.segments,
+            epochs=self.epochs,
+            producers=self.producers,
+            log_start_offset=log_start_offset,
+            log_end_offset=end_offset,
+            recovery_point=end_offset if is_untouched else min(self.request.recovery_point, end_offset),
+            now_ms=self.now_ms,
+        )
+        return partition, self.report
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def files(self) -> list[DiskEntry]:
+        return [entry for entry in self.disk.list_directory(self.directory.path) if not entry.is_directory]
+
+    def remove(self, name: str) -> None:
+        self.disk.unlink(self.directory.file(name))
+        self.report.removed_files.append(name)
+
+    def _load_segments(self) -> set[str]:
+        """Open the segments; gives the names of all files that stay."""
+        sizes = {entry.name: entry.size_bytes for entry in self.files()}
+        for name in sorted(sizes):
+            parsed = parse_file_name(name)
+            if parsed is None or parsed.state or parsed.kind == SNAPSHOT_SUFFIX:
+                continue
+            if parsed.kind != LOG_SUFFIX:
+                if file_name(parsed.offset, LOG_SUFFIX) not in sizes:
+                    self.remove(name)
+                continue
+            segment = Segment(self.directory, parsed.offset, sizes[name], self.config, self.now_ms)
+            self.segments.append(segment)
+            if file_name(parsed.offset, INDEX_SUFFIX) not in sizes:
+                self._distrust(segment, "has no offset index")
+            elif not segment.txn_index.is_sound(segment.base_offset):
+                self._distrust(segment, "has an index of aborted transactions that cannot be its own")
+        return set(sizes).difference(self.report.removed_files)
+
+    def _distrust(self, segment: Segment, fault: str) -> None:
+        self.unsound.add(segment.base_offset)
+        if self.request.is_clean or segment.base_offset < self.request.recovery_point:
+            self.report.faults.append(f"segment {segment.base_offset} {fault}")
+
+    def _load_epochs(self, names: set[str]) -> LeaderEpochs:
+        entries: list[tuple[int, int]] = []
+        if LEADER_EPOCH_FILE in names:
+            entries = self._parse(LEADER_EPOCH_FILE, parse_epochs) or []
+        return LeaderEpochs(self.directory, entries)
+
+    def _load_topic_id(self, names: set[str]) -> bytes | None:
+        if PARTITION_METADATA_FILE not in names:
+            return None
+        return self._parse(PARTITION_METADATA_FILE, parse_partition_metadata)
+
+    def _parse(self, name: str, parse: Callable[[bytes], T]) -> T | None:
+        try:
+            return parse(read_all(self.disk, self.directory.file(name)))
+        except CheckpointError as error:
+            self.report.faults.append(f"{name} cannot be read: {error}")
+            return None
+
+    # --- recovery -----------------------------------------------------------------------------------------------------
+
+    def _first_unflushed(self) -> int:
+        """The index of the segment with the recovery point."""
+        below = [index for index, one in enumerate(self.segments) if one.base_offset <= self.request.recovery_point]
+        return below[-1] if below else 0
+
+    def _recover(self) -> Generator[Progress, None, None]:
+        first = len(self.segments) if self.request.is_clean else self._first_unflushed()
+        doubtful = [
+            segment
+            for index, segment in enumerate(self.segments)
+            if index >= first or segment.base_offset in self.unsound
+        ]
+        self.progress = Progress(0, sum(segment.size_bytes for segment in doubtful))
+        for segment in doubtful:
+            cut = yield from self._recover_segment(segment)
+            index = self.segments.index(segment)
+            if cut and index >= first:
+                self._discard(self.segments[index + 1 :])
+                return
+
+    def _recover_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
+        """Check a segment and build what follows from it; whether it had to be cut."""
+        base_offset, size_bytes = segment.base_offset, segment.size_bytes
+        if self.producers.map_end_offset != base_offset or not self.report.recovered:
+            before = [one for one in self.segments if one.base_offset < base_offset]
+            yield from self._rebuild_producers(before, self.request.log_start_offset, base_offset)
+        self.producers.map_end_offset = base_offset
+        self.producers.take_snapshot(self.request.log_start_offset, sync=True)
+        self.report.recovered.append(base_offset)
+        self.report.recovered_bytes += size_bytes
+        segment.reset_for_recovery()
+        handle = segment.file.pin()
+        try:
+            end = yield from self._check(segment, size_bytes)
+            if end.position < size_bytes:
+                handle.truncate(end.position)
+                cut = Cut(base_offset, end.position, size_bytes - end.position, end.reason)
+                self.report.cuts.append(cut)
+            segment.end_recovery()
+        finally:
+            segment.file.unpin()
+        self.progress = self.progress._replace(done_bytes=self.report.recovered_bytes)
+        return end.position < size_bytes
+
+    def _check(self, segment: Segment, size_bytes: int) -> Generator[Progress, None, WalkEnd]:
+        """Read the batches of a segment as long as they are sound."""
+        done_before = self.progress.done_bytes
+        walk = check_batches(segment.file.handle(), size_bytes)
+        last_offset = segment.base_offset - 1
+        count = 0
+        while True:
+            try:
+                item = next(walk)
+            except StopIteration as stop:
+                end: WalkEnd = stop.value
+                return end
+            if item is not None:
+                position, batch = item
+                if not last_offset < batch.last_offset <= segment.base_offset + RELATIVE_OFFSET_MAX:
+                    return WalkEnd(position, f"offset {batch.last_offset} follows {last_offset}")
+                last_offset = batch.last_offset
+                self._take(segment, batch)
+                count += 1
+            if item is None or count % BATCHES_PER_STEP == 0:
+                yield Progress(done_before + segment.size_bytes, self.progress.total_bytes)
+
+    def _take(self, segment: Segment, batch: AnyBatch) -> None:
+        """Let a sound batch into the indexes, the epochs and the producers' state."""
+        segment.add_to_indexes([IndexedBatch(batch.last_offset, batch.max_timestamp, batch.size_bytes)], self.config)
+        if isinstance(batch, BatchView):
+            if batch.partition_leader_epoch >= 0:
+                self.epochs.observe(batch.partition_leader_epoch, batch.base_offset)
+            if batch.has_producer_id:
+                self._take_producer(segment, batch)
+        self.producers.map_end_offset = batch.last_offset + 1
+
+    def _take_producer(self, segment: Segment, batch: BatchView) -> None:
+        try:
+            aborted = self.producers.add(batch, batch.base_offset, batch.max_timestamp)
+        except WireError as error:
+            self.report.faults.append(f"the control batch at offset {batch.base_offset} is no marker: {error.reason}")
+            return
+        if aborted is not None:
+            segment.txn_index.append(aborted)
+
+    def _discard(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self.segments.remove(segment)
+            segment.change_state(DELETED_SUFFIX)
+            segment.close()
+            for file in segment.files():
+                due_at_ms = self.now_ms + self.config.file_delete_delay_ms
+                self.directory.storage.delete_later(file.path, due_at_ms)
+            self.report.deleted_segments.append(segment.base_offset)
+
+    # --- the end of the log, and the producers ------------------------------------------------------------------------
+
+    def _find_end(self) -> Generator[Progress, None, int]:
+        """The log end offset; there is a segment afterwards."""
+        log_start_offset = self.request.log_start_offset
+        if self.segments:
+            end_offset, position = self.segments[-1].next_offset()
+            if position < self.segments[-1].size_bytes:
+                # Said to be clean, and is not.
+                yield from self._recover_segment(self.segments[-1])
+                end_offset = self.segments[-1].next_offset()[0]
+            if end_offset >= log_start_offset:
+                return end_offset
+            self.report.faults.append(
+                f"the log ends at offset {end_offset}, below its start {log_start_offset}: it begins anew there"
+            )
+            self._discard(list(self.segments))
+            self.epochs.clear()
+            self.producers.clear(log_start_offset)
+            self.producers.delete_snapshots(self.producers.snapshot_offsets)
+        self.segments.append(Segment.create(self.directory, log_start_offset, self.config, self.now_ms))
+        return log_start_offset
+
+    def _load_producers(self, log_start_offset: int, end_offset: int) -> Generator[Progress, None, None]:
+        self.producers.delete_stray_snapshots([segment.base_offset for segment in self.segments])
+        may_assume_empty = self.request.is_clean and not self.report.recovered
+        yield from self._rebuild_producers(
+            self.segments, log_start_offset, end_offset, may_assume_empty=may_assume_empty
+        )
+        self.producers.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
+
+    def _rebuild_producers(
+        self, segments: list[Segment], log_start_offset: int, end_offset: int, *, may_assume_empty: bool = False
+    ) -> Generator[Progress, None, None]:
+        steps = rebuild_producers(
+            self.producers,
+            segments,
+            log_start_offset=log_start_offset,
+            end_offset=end_offset,
+            now_ms=self.now_ms,
+            expiration_ms=self.config.producer_id_expiration_ms,
+            may_assume_empty=may_assume_empty,
+        )
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                self.report.faults += stop.value
+                return
+            yield self.progress
+
+
+# --- unfinished work --------------------------------------------------------------------------------------------------
+
+
+def _is_snapshot(name: tuple[int, str, str]) -> bool:
+    return name[1:] == (SNAPSHOT_SUFFIX, "")
+
+
+def _finish_swaps(loader: _Loader) -> None:
+    """Remove what was on its way out, and finish or undo a replacement of segments that was interrupted.
+
+    New segments are first `.cleaned`, then, from the last to the first, `.swap`. If any `.cleaned` is left, the swap
+    files from its offset on are not complete, and the old segments still are.
+    """
+    names = {entry.name for entry in loader.files()}
+    for name in list(names):
+        if name.endswith(DELETED_SUFFIX) and not name.endswith(_QUORUM_DELETED_SUFFIX):
+            loader.remove(name)
+            names.discard(name)
+    cleaned = {
+        name: parsed.offset for name in names if (parsed := parse_file_name(name)) and parsed.state == CLEANED_SUFFIX
+    }
+    swap = {name: parsed.offset for name in names if (parsed := parse_file_name(name)) and parsed.state == SWAP_SUFFIX}
+    if not cleaned and not swap:
+        return
+    lowest_cleaned = min(cleaned.values(), default=None)
+    for name, offset in list(swap.items()):
+        if lowest_cleaned is not None and offset >= lowest_cleaned:
+            loader.remove(name)
+            del swap[name]
+    for name in cleaned:
+        loader.remove(name)
+    _complete_swap(loader, swap, names)
+
+
+def _complete_swap(loader: _Loader, swap: dict[str, int], names: set[str]) -> None:
+    ranges = [
+        _swap_range(loader, name, offset) for name, offset in swap.items() if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)
+    ]
+    if ranges:
+        low, high = min(start for start, _ in ranges), max(end for _, end in ranges)
+        for name in names:
+            parsed = parse_file_name(name)
+            if parsed is not None and not parsed.state and low <= parsed.offset < high:
+                loader.remove(name)
+    for name in swap:
+        final = name.removesuffix(SWAP_SUFFIX)
+        loader.disk.rename(loader.directory.file(name), loader.directory.file(final))
+        loader.report.faults.append(f"{final} was put in its place: a compaction had not come to its end")
+    loader.disk.sync_directory(loader.directory.path)
+
+
+def _swap_range(loader: _Loader, name: str, base_offset: int) -> tuple[int, int]:
+    """The offsets that a segment waiting to be put in place covers."""
+    size_bytes = next(entry.size_bytes for entry in loader.files() if entry.name == name)
+    segment = Segment(loader.directory, base_offset, size_bytes, loader.config, loader.now_ms, state=SWAP_SUFFIX)
+    end_offset = segment.next_offset()[0]
+    segment.close()
+    return base_offset, end_offset

@@ -1,0 +1,149 @@
+"""Walking the batches of a `.log` file.
+
+Three walks, each reading no more than it needs:
+
+- `walk_headers` looks at headers only. It reads windows of some kilobytes and jumps over what does not fit in one.
+- `read_batch` gets one batch whole.
+- `check_batches` reads everything, in chunks, and yields the batches as long as they are sound: what recovery does.
+  It says where it ended and why, and lets the caller do something else between two chunks.
+
+Positions are positions in the file. A view's own `position` counts from the start of the buffer that it was read to.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Iterator
+from typing import Final, NamedTuple
+
+from ottla.log.disk import File
+from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, AnyBatch, crc32c, read_header, split_batches
+from ottla.wire.fault import WireError
+from ottla.wire.legacy import read_legacy_batch
+
+__all__ = ["CHUNK_BYTES", "WalkEnd", "batch_base_offset", "check_batches", "read_batch", "walk_headers"]
+
+CHUNK_BYTES: Final = 1 << 18
+_WINDOW_BYTES: Final = 8192
+_PREFIX: Final = struct.Struct(">qi4xb")
+_PREFIX_BYTES: Final = _PREFIX.size
+_LENGTH_MIN: Final = 14
+_CRC_START: Final = 21
+
+
+class WalkEnd(NamedTuple):
+    """Where and why a walk ended; no reason means at the end of the file."""
+
+    position: int
+    reason: str = ""
+
+
+def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, AnyBatch]]:
+    """Position and header of each batch from `position` on that ends at or before `end`.
+
+    Stops before anything that is not the header of a whole batch. The views hold headers only, except by chance.
+    """
+    window = memoryview(b"")
+    start = position
+    while end - position >= _PREFIX_BYTES:
+        if position + HEADER_BYTES > start + len(window):
+            window, start = memoryview(file.read(min(_WINDOW_BYTES, end - position), position)), position
+        at = position - start
+        if len(window) - at < _PREFIX_BYTES:
+            return
+        _, length, magic = _PREFIX.unpack_from(window, at)
+        size = length + LOG_OVERHEAD_BYTES
+        if length < _LENGTH_MIN or size > end - position:
+            return
+        batch = _header(window, at, magic)
+        if batch is None:
+            return
+        yield position, batch
+        position += size
+
+
+def _header(window: memoryview, at: int, magic: int) -> AnyBatch | None:
+    try:
+        if magic == 2:
+            return read_header(window, at)
+        return read_legacy_batch(window, at) if 0 <= magic < 2 else None
+    except (WireError, struct.error):
+        return None
+
+
+def read_batch(file: File, position: int, size: int) -> AnyBatch:
+    """The batch at a position, whole."""
+    return next(split_batches(file.read(size, position), allow_partial_tail=False))
+
+
+def batch_base_offset(batch: AnyBatch) -> int:
+    """The first offset as far as the header tells; of a message of magic 0 or 1 that is its last one."""
+    return batch.base_offset if batch.magic == 2 else batch.last_offset
+
+
+def check_batches(file: File, end: int) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
+    """Each batch of a file with its position as long as they are sound, and None now and then, to pause at.
+
+    The views are good until the next step. They are whole, but for the records of a batch larger than a chunk.
+    """
+    position = 0
+    try:
+        while position < end:
+            chunk = file.read(min(CHUNK_BYTES, end - position), position)
+            start = position
+            for batch in _sound_batches(chunk, end - position):
+                yield position, batch
+                position += batch.size_bytes
+            if position == start:
+                batch = yield from _large_batch(file, chunk, position, end - position)
+                yield position, batch
+                position += batch.size_bytes
+            yield None
+    except WireError as error:
+        return WalkEnd(position, error.reason)
+    return WalkEnd(position)
+
+
+def _sound_batches(chunk: bytes, rest: int) -> Iterator[AnyBatch]:
+    """The batches that lie wholly in a chunk, `rest` bytes before the end of the file."""
+    at = 0
+    while len(chunk) - at >= _PREFIX_BYTES:
+        size = _claimed_size(chunk, at, rest - at)
+        if size > len(chunk) - at:
+            return
+        batch = next(split_batches(chunk, position=at))
+        batch.check_crc()
+        yield batch
+        at += size
+
+
+def _claimed_size(chunk: bytes, at: int, rest: int) -> int:
+    """The size of a batch by its own words; WireError if it cannot be true."""
+    if rest < _PREFIX_BYTES:
+        raise WireError("RecordBatch", at, f"{rest} bytes are no batch")
+    _, length, magic = _PREFIX.unpack_from(chunk, at)
+    if not 0 <= magic <= 2:
+        raise WireError("RecordBatch.magic", at, f"magic {magic} does not exist")
+    if length < (HEADER_BYTES - LOG_OVERHEAD_BYTES if magic == 2 else _LENGTH_MIN):
+        raise WireError("RecordBatch.batch_length", at, f"{length} bytes are fewer than a batch has")
+    size: int = length + LOG_OVERHEAD_BYTES
+    if size > rest:
+        raise WireError("RecordBatch.batch_length", at, f"{rest} of the {size} bytes of the batch are there")
+    return size
+
+
+def _large_batch(file: File, chunk: bytes, position: int, rest: int) -> Generator[None, None, AnyBatch]:
+    """A batch that does not fit in a chunk, checked piece by piece."""
+    size = _claimed_size(chunk, 0, rest)
+    if chunk[16] != 2:
+        batch = read_batch(file, position, size)
+        batch.check_crc()
+        return batch
+    header = read_header(chunk)
+    crc = crc32c(memoryview(chunk)[_CRC_START:])
+    for start in range(len(chunk), size, CHUNK_BYTES):
+        crc = crc32c(file.read(min(CHUNK_BYTES, size - start), position + start), crc)
+        yield None
+    if crc != header.crc:
+        raise WireError("RecordBatch.crc", 17, f"{header.crc:#010x} is stored, {crc:#010x} computed")
+    return header
