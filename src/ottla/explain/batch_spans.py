@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from ottla.explain.raw_span import RawSpan
+from ottla.explain.raw_span import RawSpan, value_text
 from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchView, read_header
 from ottla.wire.fault import WireError
 from ottla.wire.varint import raw_varint, unfold
@@ -66,7 +66,8 @@ def _batch(data: bytes, at: int, batch: BatchView, path: str) -> list[RawSpan]:
     for name, kind, form in HEADER_FIELDS:
         size = struct.calcsize(form)
         (value,) = struct.unpack_from(form, data, at)
-        spans.append(RawSpan(at, at + size, f"{path}.{name}", "value", kind, str(value)))
+        text = f"{value:#010x}" if name == "Crc" else value_text(value, kind)
+        spans.append(RawSpan(at, at + size, f"{path}.{name}", "value", kind, text))
         at += size
     if at == end:
         return spans

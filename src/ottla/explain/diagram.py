@@ -6,6 +6,7 @@ it as its own last row. So one sees which section belongs to whom, which a flat 
 
 from __future__ import annotations
 
+from ottla.explain.batch_spans import HEADER_FIELDS
 from ottla.explain.page import Block, DiagramRow
 from ottla.wire import frames
 from ottla.wire.compile import message_shape
@@ -24,6 +25,20 @@ FRAMING_ROWS = {
     "frame-varints": (("FrameVersion", "uvarint", "1"), ("RecordType", "uvarint", "1"), ("Version", "uvarint", "1")),
 }
 """What stands before a stored record, by the name of the form."""
+RECORDS_TYPES = ("records", "compact records")
+RECORD_ROWS: tuple[tuple[int, str, str, str, tuple[str, ...]], ...] = (
+    (0, "Records", "[]Record", "n×(…)", ()),
+    (1, "Records[].Length", "varint", "1", ()),
+    (1, "Records[].Attributes", "int8", "1", ()),
+    (1, "Records[].TimestampDelta", "varint", "1", ()),
+    (1, "Records[].OffsetDelta", "varint", "1", ()),
+    (1, "Records[].Key", "bytes", "1+n", ("nullable",)),
+    (1, "Records[].Value", "bytes", "1+n", ("nullable",)),
+    (1, "Records[].Headers", "[]Header", "1+n×(…)", ()),
+    (2, "Records[].Headers[].Key", "string", "1+n", ()),
+    (2, "Records[].Headers[].Value", "bytes", "1+n", ("nullable",)),
+)
+"""Depth, path below the batch, type, size and marks; all lengths and counts in records are zigzag varints."""
 
 
 def header_of(name: str, version: int) -> tuple[str, int] | None:
@@ -47,7 +62,22 @@ def diagram(name: str, version: int) -> tuple[Block, ...]:
     if form := framing(name):
         rows = [DiagramRow(0, row, kind, size, (), f"{FRAME_PATH}.{row}") for row, kind, size in FRAMING_ROWS[form]]
         blocks.append(Block("framing", "Before the record", False, tuple(rows)))
-    return (*blocks, _message_block("body", name, version))
+    body = _message_block("body", name, version)
+    batches = [_batch_block(row.path, row.name) for row in body.rows if row.type in RECORDS_TYPES]
+    return (*blocks, body, *batches)
+
+
+def _batch_block(path: str, name: str) -> Block:
+    """What a records field holds: the header of a batch, and its records if they are not compressed."""
+    inner = f"{path}.Batch[]"
+    rows = [
+        DiagramRow(0, field, kind, str(FIXED_SIZES[kind]), (), f"{inner}.{field}") for field, kind, _ in HEADER_FIELDS
+    ]
+    rows += [
+        DiagramRow(depth, path.rpartition(".")[2].removesuffix("[]"), kind, size, marks, f"{inner}.{path}")
+        for depth, path, kind, size, marks in RECORD_ROWS
+    ]
+    return Block("batch", f"Inside {name}: a batch of records", False, tuple(rows))
 
 
 def _message_block(kind: str, name: str, version: int) -> Block:

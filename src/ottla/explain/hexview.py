@@ -48,9 +48,6 @@ class Cell(NamedTuple):
 class Row(NamedTuple):
     offset: int
     cells: tuple[Cell, ...]
-    group: Group
-    is_first: bool
-    """Whether the group begins here; a long one goes on in further rows."""
 
 
 def field_path(span: Span) -> str:
@@ -95,15 +92,16 @@ def _value(spans: tuple[Span, ...]) -> str:
         return f"[{', '.join(values)}]" if values or count.value == "0" else f"×{count.value}"
     if any(span.role == "null" for span in spans):
         return "null"
-    if not values and any(span.role == "length" for span in spans):
-        return "empty"
+    if not values and (length := next((span.value for span in spans if span.role == "length"), None)) is not None:
+        # The content of a records field has groups of its own, batch by batch.
+        return "empty" if length == "0" else f"{length} bytes"
     return values[0] if values else ""
 
 
-def rows(example: Example, *, row_bytes: int = ROW_BYTES) -> Iterator[Row]:
-    """The bytes row by row."""
+def rows(example: Example, *, row_bytes: int = ROW_BYTES) -> Iterator[tuple[Group, list[Row]]]:
+    """Each field with its rows of bytes; a long one has several."""
     data = example.data
     for group in groups(example):
         cells = [Cell(data[at], span.hue, span.is_value) for span in group.spans for at in range(span.start, span.end)]
-        for at in range(0, len(cells), row_bytes):
-            yield Row(group.start + at, tuple(cells[at : at + row_bytes]), group, at == 0)
+        starts = range(0, len(cells), row_bytes)
+        yield group, [Row(group.start + at, tuple(cells[at : at + row_bytes])) for at in starts]

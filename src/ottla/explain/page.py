@@ -17,7 +17,7 @@ from msgspec import Struct
 
 PageKind: TypeAlias = Literal["api", "record", "header", "error"]
 Part: TypeAlias = Literal["request", "response"]
-BlockKind: TypeAlias = Literal["frame", "header", "framing", "body"]
+BlockKind: TypeAlias = Literal["frame", "header", "framing", "body", "batch"]
 ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 
 
@@ -73,7 +73,7 @@ class DiagramRow(Struct, frozen=True, rename="camel"):
 
 
 class Block(Struct, frozen=True, rename="camel"):
-    """A titled part of the diagram: the frame's size, the header, what stands before a record, the body."""
+    """A titled part of the diagram: frame, header, what stands before a record, body, the batch in a records field."""
 
     kind: BlockKind
     title: str
@@ -124,7 +124,6 @@ class Example(Struct, frozen=True, rename="camel"):
 
     caption: str
     """What is going on here: `A member with two partitions stays in the group.`"""
-
     value: dict[str, Any]
     """The body, as `wire.to_json` writes it."""
     header: dict[str, Any] | None

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from ottla.explain.batch_spans import batch_spans
 from ottla.explain.page import Span
-from ottla.explain.raw_span import RawSpan
-from ottla.wire import uuid_text
+from ottla.explain.raw_span import RawSpan, value_text
 from ottla.wire.compile import classes_of, message_shape
 from ottla.wire.trace import trace
 
@@ -20,7 +19,6 @@ HUES = 8
 _INDEX = re.compile(r"\[\d+\]")
 _LAST_INDEX = re.compile(r"\[\d+\]$")
 _ROLE_WORDS = {"value": "", "tags": "tagged fields"}
-_TEXT_MAX = 40
 
 
 def traced_spans(name: str, version: int, data: bytes, *, at: int = 0) -> list[RawSpan]:
@@ -34,23 +32,9 @@ def traced_spans(name: str, version: int, data: bytes, *, at: int = 0) -> list[R
             inner = batch_spans(data[span.start : span.end], span.path)
             spans += [raw._replace(start=raw.start + span.start + at, end=raw.end + span.start + at) for raw in inner]
         else:
-            text = value_text(span.value, span.type)
+            text = value_text(span.value, span.type, span.path.rpartition(".")[2] if span.role == "value" else "")
             spans.append(RawSpan(span.start + at, span.end + at, span.path, span.role, span.type, text))
     return spans
-
-
-def value_text(value: object, kind: str) -> str:
-    """A value for people: strings in quotes, uuids as Kafka prints them, bytes as hex."""
-    if kind == "uuid" and isinstance(value, bytes):
-        return uuid_text(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        raw = bytes(value).hex()
-        return f"0x{raw}" if len(raw) <= _TEXT_MAX else f"0x{raw[:_TEXT_MAX]}…"
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def labelled(raw: list[RawSpan]) -> tuple[Span, ...]:

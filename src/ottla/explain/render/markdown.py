@@ -22,7 +22,7 @@ from ottla.explain.page import (
     SchemaRow,
     VersionRow,
 )
-from ottla.explain.render.wording import CHANGE_WORDS, STORY_WORDS, facts, unchanged
+from ottla.explain.render.wording import CHANGE_WORDS, SIZE_LEGEND, STORY_WORDS, facts, unchanged
 
 Link = Callable[[PageRef], str]
 
@@ -43,6 +43,7 @@ def _message_page(page: MessagePage, link: Link | None) -> Iterable[str]:
         yield "## Related errors"
         yield _errors(page.errors, link)
     yield "## Wire diagram"
+    yield SIZE_LEGEND
     yield _fenced(_diagram(page.diagram))
     if page.schema:
         yield "## Schema"
@@ -145,10 +146,12 @@ def _schema_line(row: SchemaRow, link: Link | None) -> str:
 
 def _bytes(page: MessagePage) -> str:
     lines = []
-    for row in hexview.rows(page.example):
-        head = f"{row.offset:04x}  {' '.join(f'{cell.byte:02x}' for cell in row.cells)}"
-        label = f"{'  ' * row.group.depth}{row.group.label} {row.group.value}" if row.is_first else ""
-        lines.append(f"{head:<53}  {label}".rstrip())
+    for group, rows in hexview.rows(page.example):
+        label = f"{'  ' * group.depth}{group.label} {group.value}"
+        for row in rows:
+            head = f"{row.offset:04x}  {' '.join(f'{cell.byte:02x}' for cell in row.cells)}"
+            lines.append(f"{head:<53}  {label}".rstrip())
+            label = ""
     return "\n".join(lines)
 
 

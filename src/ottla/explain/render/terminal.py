@@ -21,7 +21,7 @@ from ottla.explain.page import (
     SchemaRow,
 )
 from ottla.explain.render.lines import Line, Styled, columns, hanging, indented, json_lines, prose, width_of, wrapped
-from ottla.explain.render.wording import STORY_WORDS, facts, unchanged
+from ottla.explain.render.wording import SIZE_LEGEND, STORY_WORDS, facts, unchanged
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +33,9 @@ GAP = 2
 HEX_WIDTH_FULL = 84
 """From this width on, 16 bytes and their labels fit side by side; below it rows have 8 bytes."""
 LABEL_WIDTH_MIN = 24
+OFFSET_WIDTH = 4
+ALL_COLUMNS = 4
+"""Name, type, size and marks of a diagram's row."""
 STYLES = {
     "title": "bold cyan",
     "heading": "bold",
@@ -153,6 +156,8 @@ def _diagram(blocks: Sequence[Block], width: int) -> list[Line]:
     rows = [row for block in blocks for row in block.rows]
     widths = _diagram_widths(rows, width - INDENT)
     lines = [_heading("Wire diagram")]
+    if len(widths) == ALL_COLUMNS:
+        lines += indented(wrapped([Styled(SIZE_LEGEND, "dim")], width - INDENT), INDENT)
     for block in blocks:
         flexible = " · flexible" if block.flexible else ""
         lines.append([Styled(" " * INDENT), Styled(block.title, "title"), Styled(flexible, "dim")])
@@ -181,9 +186,9 @@ def _diagram_cells(row: DiagramRow, widths: Sequence[int]) -> list[list[Line]]:
     name: Line = [Styled(" " * (INDENT + 2 * row.depth)), Styled(row.name, "dim" if row.is_tagged_section else "name")]
     kind = [Styled(row.type, "type")]
     marks = [Styled(", ".join(row.marks), "warn")]
-    if len(widths) == 4:
+    if len(widths) == ALL_COLUMNS:
         return [[name], wrapped(kind, widths[1]), [[Styled(row.size)]], wrapped(marks, widths[3])]
-    if len(widths) == 3:
+    if len(widths) == ALL_COLUMNS - 1:
         return [[name], wrapped(kind, widths[1]), wrapped(marks, widths[2])]
     return [[name], wrapped([*kind, Styled(" "), *marks], widths[1])]
 
@@ -217,22 +222,23 @@ def _example(page: MessagePage, width: int) -> list[Line]:
 
 
 def hex_lines(page: MessagePage, width: int) -> list[Line]:
-    """Offset, bytes, label and value; a long value goes on below."""
+    """Offset, bytes, label and value; what is long goes on below."""
     row_bytes = hexview.ROW_BYTES if width >= HEX_WIDTH_FULL else hexview.ROW_BYTES // 2
-    label_at = 4 + 3 * row_bytes + 2 * GAP - 1
+    label_at = OFFSET_WIDTH + GAP + 3 * row_bytes - 1 + GAP
     lines: list[Line] = []
-    for row in hexview.rows(page.example, row_bytes=row_bytes):
-        head: Line = [Styled(f"{row.offset:04x}", "dim"), Styled(" " * (GAP - 1))]
-        for cell in row.cells:
-            head += [Styled(" "), Styled(f"{cell.byte:02x}", f"{'hue' if cell.is_value else 'faint'}{cell.hue}")]
-        if row.is_first:
-            group = row.group
-            label = [Styled(group.label, f"hue{group.hue}"), Styled(f" {group.value}")]
-            indent = min(label_at + 2 * group.depth, max(width - LABEL_WIDTH_MIN, label_at))
-            lines += hanging(head, label, width, indent)
-        else:
-            lines.append(head)
+    for group, rows in hexview.rows(page.example, row_bytes=row_bytes):
+        indent = min(2 * group.depth, max(width - label_at - LABEL_WIDTH_MIN, 0))
+        label = [Styled(group.label, f"hue{group.hue}"), Styled(f" {group.value}")]
+        labels = indented(wrapped(label, width - label_at - indent), indent)
+        lines += columns([([_hex_line(row) for row in rows], labels)], (label_at - GAP, width - label_at), GAP)
     return lines
+
+
+def _hex_line(row: hexview.Row) -> Line:
+    line: Line = [Styled(f"{row.offset:0{OFFSET_WIDTH}x}", "dim"), Styled(" " * (GAP - 1))]
+    for cell in row.cells:
+        line += [Styled(" "), Styled(f"{cell.byte:02x}", f"{'hue' if cell.is_value else 'faint'}{cell.hue}")]
+    return line
 
 
 def _versions(page: MessagePage, width: int) -> list[Line]:

@@ -6,6 +6,10 @@ from ottla.explain.page import MessagePage, VersionRow
 
 STORY_WORDS = ("For", "Sent by", "Before", "After")
 """Headings of purpose, sender, previous and next."""
+SIZE_LEGEND = (
+    "Sizes in bytes; n is a length or a count. A varint, as in compact types and tagged fields, takes 1 byte below 128 "
+    "and up to 5 above. A tagged field has its tag and its size before it, one varint each."
+)
 CHANGE_WORDS = {"added": "new", "removed": "gone", "changed": "changed"}
 
 
