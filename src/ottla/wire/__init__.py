@@ -21,7 +21,7 @@ from ottla.wire.index import MESSAGES
 
 if TYPE_CHECKING:
     from ottla.wire import batch, columns, errors, frames, keyed, legacy, types
-    from ottla.wire.compile import Decoder, Encoder
+    from ottla.wire.compile import Decoder, Encoder, PartEncoder
     from ottla.wire.values import Json
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "keyed",
     "legacy",
     "names",
+    "part_encoder",
     "to_json",
     "types",
     "uuid_bytes",
@@ -49,6 +50,7 @@ _SUBMODULES = frozenset({"batch", "columns", "errors", "frames", "keyed", "legac
 # By name or class, then version: looking up twice is cheaper than making a pair to look up.
 _decoders: dict[str, dict[int, Decoder]] = {}
 _encoders: dict[type, dict[int, Encoder]] = {}
+_part_encoders: dict[str, dict[int, PartEncoder]] = {}
 
 
 def __getattr__(name: str) -> Any:
@@ -112,6 +114,21 @@ def encoder(name: str, version: int) -> Encoder:
     codecs = _encoders.setdefault(classes_of(name)(name), {})
     if version not in codecs:
         codecs[version] = compile_encoder(name, version)
+    return codecs[version]
+
+
+def part_encoder(name: str, version: int) -> PartEncoder:
+    """An encoder that gives the parts of the message instead of joining them.
+
+    What stands in a records field goes into the list as it is. It needs a length and no more, so that a broker can
+    answer with a place in a file and send the bytes from there.
+    """
+    _check(name, version)
+    codecs = _part_encoders.setdefault(name, {})
+    if version not in codecs:
+        from ottla.wire.compile import compile_encoder
+
+        codecs[version] = compile_encoder(name, version, joined=False)
     return codecs[version]
 
 

@@ -21,6 +21,8 @@ from ottla.wire.trace import Classes, encode_slowly, trace
 Decoder = Callable[..., Any]
 """`decode(data, start=0, whole=True)`: the message in `data` from `start` on, to its end unless `whole` is false."""
 Encoder = Callable[[Any], bytes]
+PartEncoder = Callable[[Any], list[Any]]
+"""Like an Encoder, but the parts are not joined: records may be any object with a length, such as a place in a file."""
 
 _OUR_BUG = "the compiled codec refuses what the interpreter accepts; please report it with these bytes"
 
@@ -63,7 +65,8 @@ def compile_decoder(name: str, version: int) -> Decoder:
     return decode
 
 
-def compile_encoder(name: str, version: int) -> Encoder:
+def compile_encoder(name: str, version: int, *, joined: bool = True) -> Any:
+    """An Encoder, or a PartEncoder if the parts shall not be joined."""
     shape = message_shape(name, version)
     writer = EncoderWriter(shape, classes_of(name))
 
@@ -74,8 +77,8 @@ def compile_encoder(name: str, version: int) -> Encoder:
             return error
         return WireError(name, None, _OUR_BUG)
 
-    encode: Encoder = _compiled(writer.source(), writer.env | {"explain": explain}, f"{name} v{version} encoder")
-    return encode
+    label = f"{name} v{version} {'encoder' if joined else 'part encoder'}"
+    return _compiled(writer.source(joined=joined), writer.env | {"explain": explain}, label)
 
 
 def _compiled(source: str, env: dict[str, Any], label: str) -> Any:

@@ -52,11 +52,13 @@ class EncoderWriter:
             "ZERO_UUID": ZERO_UUID,
         }
 
-    def source(self) -> str:
+    def source(self, *, joined: bool = True) -> str:
+        """The function; not `joined`, it gives the list of parts instead of the bytes."""
         self.struct(self.shape, "m", is_last=True)
         self.flush()
         head = ["def encode(m):", "    try:", "        w = []"]
-        tail = ["        return b''.join(w)", "    except Exception:", "        pass", "    raise explain(m)"]
+        result = "b''.join(w)" if joined else "w"
+        tail = [f"        return {result}", "    except Exception:", "        pass", "    raise explain(m)"]
         return "\n".join([*head, *self.lines, *tail]) + "\n"
 
     # -- small tools
