@@ -36,7 +36,7 @@ from ottla.wire.batch_view import (
     read_header,
 )
 from ottla.wire.columns_pure import POSITION_MAX, Joined, Options, control_type, decode_pure
-from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, HeaderColumns
+from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, HeaderColumns, read_only
 from ottla.wire.compress import DEFAULT_MAX_BYTES
 from ottla.wire.fault import WireError
 
@@ -115,7 +115,7 @@ def _kernels() -> ModuleType | None:
 def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Columns:
     import numpy as np
 
-    data = np.frombuffer(chunk, np.uint8)
+    data = read_only(chunk)
     batch_count, end_position, is_odd = kernels.count_batches(data)
     if is_odd:
         raise _GaveUpError
@@ -127,7 +127,7 @@ def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Co
     batches = BatchColumns(table, np.zeros(batch_count + 1, np.int64), _control_types(view, table))
     chosen = options.chosen(batches)
     np.cumsum(np.where(chosen, batches.field("record_count"), 0), out=batches.record_start[1:])
-    picked = table[:, chosen]
+    picked = np.ascontiguousarray(table[:, chosen])
     data, starts, ends = _sections(data, view, picked, options.max_decompressed_bytes)
     return _walk_compiled(kernels, data, starts, ends, picked, batches, end_position)
 
@@ -168,7 +168,7 @@ def _sections(
         raise _GaveUpError from None
     ends = np.array(joined.ends, np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    return np.frombuffer(joined.data(), np.uint8), starts, ends
+    return read_only(joined.data()), starts, ends
 
 
 def _walk_compiled(

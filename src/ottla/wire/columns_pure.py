@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.wire.batch_control import read_control_type
 from ottla.wire.batch_record import Section, walk, walk_headers
 from ottla.wire.batch_view import LOG_APPEND_TIME_BIT, AnyBatch, BatchView, Buffer, split_batches
-from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns
+from ottla.wire.columns_table import BATCH_FIELDS, BatchColumns, Columns, read_only
 from ottla.wire.legacy import LegacyBatch, MessagePlace
 from ottla.wire.varint import wrap_int64
 
@@ -98,7 +98,7 @@ def decode_pure(chunk: Buffer, options: Options) -> Columns:
     cells = np.array(rows, np.int64).reshape(-1, 8).T
     places = (cell.astype(np.int32) for cell in cells[2:])
     end_position = batches[-1].end_position if batches else 0
-    data = np.frombuffer(joined.data(), np.uint8)
+    data = read_only(joined.data())
     return Columns(
         data, columns, cells[0].copy(), cells[1].copy(), *places, end_position=end_position, loops=PureLoops()
     )

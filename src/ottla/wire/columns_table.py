@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.wire.batch_record import Record, decode_header_key
-from ottla.wire.batch_view import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from ottla.wire.batch_view import CODEC_BITS, CONTROL_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, Buffer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Octets = NDArray[np.uint8]
 
-__all__ = ["BATCH_FIELDS", "BatchColumns", "Columns", "HeaderColumns", "Loops"]
+__all__ = ["BATCH_FIELDS", "BatchColumns", "Columns", "HeaderColumns", "Loops", "read_only"]
 
 # The rows of `BatchColumns.table`.
 BATCH_FIELDS: Final = (
@@ -37,6 +37,15 @@ BATCH_FIELDS: Final = (
     "base_sequence",
     "record_count",
 )
+
+
+def read_only(buffer: Buffer) -> Octets:
+    """The bytes as an array; always read-only, as numba would compile its loops once more for arrays that are not."""
+    import numpy as np
+
+    array = np.frombuffer(buffer, np.uint8)
+    array.flags.writeable = False
+    return array
 
 
 class Loops(Protocol):

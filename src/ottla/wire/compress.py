@@ -30,7 +30,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator
 from enum import IntEnum
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.wire.fault import WireError
 
@@ -95,12 +95,25 @@ def _cramjam() -> ModuleType:
     return cramjam
 
 
-def _call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:  # noqa: ANN401
+def _call(function: Callable[..., Any], *arguments: object, **options: object) -> Any:
     """Call cramjam; whatever it says about the bytes is the reason for refusing them."""
     try:
         return function(*arguments, **options)
     except _cramjam().DecompressionError as error:
         raise _RefusedError(str(error).rstrip(".")) from None
+
+
+def _call_bounded(function: Callable[..., Any], data: Buffer, max_bytes: int) -> bytes:
+    """Call one of cramjam's readers with an output that ends where the bound is.
+
+    Fresh pages cost nothing until written.
+    """
+    output = bytearray(max_bytes)
+    try:
+        size = _call(function, data, output)
+    except _RefusedError as refused:
+        raise (_too_large(max_bytes) if "write whole buffer" in str(refused) else refused) from None
+    return bytes(memoryview(output)[:size])
 
 
 def _too_large(max_bytes: int) -> _RefusedError:
@@ -231,33 +244,68 @@ def _write_snappy(data: Buffer, level: int | None, magic: int) -> bytes:
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_STORED: Final = 0x80000000
 _LZ4_RATIO: Final = 255
-_UINT32_LE: Final = struct.Struct("<I")
+_LZ4_CONTENT_CHECKSUM: Final = 0x04
+_LZ4_CONTENT_SIZE: Final = 0x08
+_LZ4_BLOCK_CHECKSUMS: Final = 0x10
 # What Kafka writes: version 1, independent blocks, no checksums, no content size; blocks of 64 KiB.
-_LZ4_DESCRIPTOR: Final = b"\x60\x40"
+_LZ4_FLAGS: Final = 0x60
+_LZ4_SIZES: Final = 0x40
 _LZ4_BLOCK_BYTES: Final = 64 * 1024
+_UINT32_LE: Final = struct.Struct("<I")
+
+
+class _Lz4Block(NamedTuple):
+    data: memoryview
+    is_stored: bool
+    bytes_max: int
 
 
 def _read_lz4(data: memoryview, max_bytes: int, magic: int) -> bytes:
-    flags, block_bytes, position = _read_lz4_descriptor(data, magic)
+    flags, block_bytes, start = _read_lz4_descriptor(data, magic)
+    blocks = _lz4_blocks(data, start, flags, block_bytes)
+    if flags & _LZ4_BLOCK_CHECKSUMS:
+        return _read_checked_lz4(list(blocks), data[start:], data[5], max_bytes)
     parts: list[Buffer] = []
     rest = max_bytes
-    while True:
-        size, stored, position = _read_lz4_block_size(data, position)
-        if size == 0:
-            # Kafka's reader steps over the content checksum without looking at it; the batch has its own.
-            if flags & 4 and len(data) - position < 4:
-                raise _RefusedError("the stream ends early")
-            return b"".join(parts)
-        if size > block_bytes:
-            raise _RefusedError(f"a block of {size} bytes in a frame whose blocks have at most {block_bytes}")
-        block = data[position : position + size]
-        position += size
-        if flags & 0x10:
-            position = _check_lz4_block(data, block, position)
-        parts.append(block if stored else _read_lz4_block(block, block_bytes, rest))
+    for block in blocks:
+        parts.append(block.data if block.is_stored else _read_lz4_block(block, rest))
         rest -= len(parts[-1])
         if rest < 0:
             raise _too_large(max_bytes)
+    return b"".join(parts)
+
+
+def _read_checked_lz4(blocks: list[_Lz4Block], data: memoryview, sizes: int, max_bytes: int) -> bytes:
+    """Blocks with checksums (aiokafka writes them):
+
+    the library verifies them, in a frame cut down to what it must know.
+    """
+    descriptor = bytes((_LZ4_FLAGS | _LZ4_BLOCK_CHECKSUMS, sizes))
+    covered = sum(len(block.data) + 8 for block in blocks)
+    frame = b"".join((_lz4_header(descriptor), data[:covered], bytes(4)))
+    if sum(block.bytes_max for block in blocks) <= max_bytes:
+        return bytes(_call(_cramjam().lz4.decompress, frame))
+    return _call_bounded(_cramjam().lz4.decompress_into, frame, max_bytes)
+
+
+def _lz4_blocks(data: memoryview, position: int, flags: int, block_bytes: int) -> Iterator[_Lz4Block]:
+    """Each block of a frame up to its end mark."""
+    checksum_bytes = 4 if flags & _LZ4_BLOCK_CHECKSUMS else 0
+    while True:
+        size, is_stored = _read_lz4_block_size(data, position)
+        position += 4
+        if size == 0:
+            break
+        if size > block_bytes:
+            raise _RefusedError(f"a block of {size} bytes in a frame whose blocks have at most {block_bytes}")
+        if size + checksum_bytes > len(data) - position:
+            raise _RefusedError(f"a block of {size} bytes where {len(data) - position} are left")
+        bytes_max = size if is_stored else min(block_bytes, size * _LZ4_RATIO)
+        yield _Lz4Block(data[position : position + size], is_stored, bytes_max)
+        position += size + checksum_bytes
+    # Kafka's reader steps over the content's checksum without looking at it; the batch has its own.
+    if flags & _LZ4_CONTENT_CHECKSUM and len(data) - position < 4:
+        raise _RefusedError("the stream ends early")
 
 
 def _read_lz4_descriptor(data: memoryview, magic: int) -> tuple[int, int, int]:
@@ -268,61 +316,68 @@ def _read_lz4_descriptor(data: memoryview, magic: int) -> tuple[int, int, int]:
         raise _RefusedError("no frame begins here")
     flags, sizes = data[4], data[5]
     # Version 1 with independent blocks; bits 0 and 1 (dictionary, reserved) must be clear. Kafka reads no other frames.
-    if flags & 0xE3 != 0x60 or sizes & 0x8F or not 4 <= sizes >> 4 <= 7:
+    if flags & 0xE3 != _LZ4_FLAGS or sizes & 0x8F or not 4 <= sizes >> 4 <= 7:
         raise _RefusedError(f"a frame with flags {flags:#04x} and block size {sizes:#04x} is not read")
-    end = 14 if flags & 8 else 6
+    end = 14 if flags & _LZ4_CONTENT_SIZE else 6
     if len(data) <= end:
         raise _RefusedError("the stream ends early")
-    if magic > 0 and data[end] != _xxh32(data[4:end]) >> 8 & 0xFF:
+    if magic > 0 and data[end] != _short_xxh32(data[4:end]) >> 8 & 0xFF:
         raise _RefusedError("the frame header's checksum is wrong")
     return flags, 1 << 2 * (sizes >> 4) + 8, end + 1
 
 
-def _read_lz4_block_size(data: memoryview, position: int) -> tuple[int, bool, int]:
+def _read_lz4_block_size(data: memoryview, position: int) -> tuple[int, bool]:
     if len(data) - position < 4:
         raise _RefusedError("the stream ends early")
     (word,) = _UINT32_LE.unpack_from(data, position)
-    size = word & ~_LZ4_STORED
-    if size > len(data) - position - 4:
-        raise _RefusedError(f"a block of {size} bytes where {len(data) - position - 4} are left")
-    return size, bool(word & _LZ4_STORED), position + 4
+    return word & ~_LZ4_STORED, bool(word & _LZ4_STORED)
 
 
-def _check_lz4_block(data: memoryview, block: memoryview, position: int) -> int:
-    if len(data) - position < 4:
-        raise _RefusedError("the stream ends early")
-    if _UINT32_LE.unpack_from(data, position)[0] != _xxh32(block):
-        raise _RefusedError("a block's checksum is wrong")
-    return position + 4
-
-
-def _read_lz4_block(block: memoryview, block_bytes: int, rest: int) -> Buffer:
-    room = min(block_bytes, rest, len(block) * _LZ4_RATIO)
+def _read_lz4_block(block: _Lz4Block, rest: int) -> Buffer:
+    room = min(block.bytes_max, rest)
     output = bytearray(room)
     try:
-        size = _cramjam().lz4.decompress_block_into(block, output, output_len=room)
+        size = _cramjam().lz4.decompress_block_into(block.data, output, output_len=room)
     except _cramjam().DecompressionError:
         beyond = f", or it yields more than the {rest} bytes still allowed" if room == rest else ""
         raise _RefusedError(f"a block is damaged{beyond}") from None
     return memoryview(output)[:size]
 
 
-def _write_lz4(data: Buffer, level: int | None, magic: int) -> bytes:
+def _lz4_header(descriptor: bytes, magic: int = 2) -> bytes:
     # Magic 0: the checksum wrongly covers the magic number, too, as the first Java clients computed it.
-    covered = _LZ4_MAGIC + _LZ4_DESCRIPTOR if magic == 0 else _LZ4_DESCRIPTOR
-    parts: list[Buffer] = [_LZ4_MAGIC, _LZ4_DESCRIPTOR, bytes((_xxh32(covered) >> 8 & 0xFF,))]
+    covered = _LZ4_MAGIC + descriptor if magic == 0 else descriptor
+    return _LZ4_MAGIC + descriptor + bytes((_short_xxh32(covered) >> 8 & 0xFF,))
+
+
+def _write_lz4(data: Buffer, level: int | None, magic: int) -> bytes:
+    parts: list[Buffer] = [_lz4_header(bytes((_LZ4_FLAGS, _LZ4_SIZES)), magic)]
     # Kafka's default level, 9, stands for the fast compressor; every other one for the thorough.
-    options = {} if level in (None, 9) else {"mode": "high_compression", "compression": level}
+    blocks = _fast_lz4_blocks(data) if level in (None, 9) else _thorough_lz4_blocks(data, level)
+    for block, is_stored in blocks:
+        parts += (_UINT32_LE.pack(len(block) | (_LZ4_STORED if is_stored else 0)), block)
+    parts.append(bytes(4))
+    return b"".join(parts)
+
+
+def _fast_lz4_blocks(data: Buffer) -> Iterator[tuple[Buffer, bool]]:
     view = memoryview(data)
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         plain = view[start : start + _LZ4_BLOCK_BYTES]
-        block = memoryview(bytes(_cramjam().lz4.compress_block(plain, store_size=False, **options)))
-        if len(block) >= len(plain):
-            parts += (_UINT32_LE.pack(len(plain) | _LZ4_STORED), plain)
-        else:
-            parts += (_UINT32_LE.pack(len(block)), block)
-    parts.append(bytes(4))
-    return b"".join(parts)
+        block = bytes(_cramjam().lz4.compress_block(plain, store_size=False))
+        yield (plain, True) if len(block) >= len(plain) else (block, False)
+
+
+def _thorough_lz4_blocks(data: Buffer, level: int | None) -> Iterator[tuple[Buffer, bool]]:
+    """Only the library's frames know levels.
+
+    Their blocks are taken out, as they come with checksums that nobody needs.
+    """
+    compressor = _cramjam().lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    frame = memoryview(bytes(compressor.finish()))
+    flags, block_bytes, start = _read_lz4_descriptor(frame, magic=2)
+    return ((block.data, block.is_stored) for block in _lz4_blocks(frame, start, flags, block_bytes))
 
 
 _P1: Final = 0x9E3779B1
@@ -337,27 +392,17 @@ def _rotate(value: int, bits: int) -> int:
     return (value << bits | value >> 32 - bits) & _MASK
 
 
-def _xxh32(data: Buffer) -> int:
-    """XXH32 with seed 0. Frame headers are two or ten bytes; Kafka's own writer makes no block checksums."""
-    state, position = _xxh32_stripes(data) if len(data) >= 16 else (_P5, 0)
-    state = state + len(data) & _MASK
-    while position + 4 <= len(data):
-        (word,) = _UINT32_LE.unpack_from(data, position)
+def _short_xxh32(data: Buffer) -> int:
+    """XXH32 with seed 0 of fewer than 16 bytes; frame headers have 2, 6 or 10."""
+    state = _P5 + len(data) & _MASK
+    words = len(data) & ~3
+    for (word,) in _UINT32_LE.iter_unpack(data[:words]):
         state = _rotate(state + word * _P3 & _MASK, 17) * _P4 & _MASK
-        position += 4
-    for byte in data[position:]:
+    for byte in data[words:]:
         state = _rotate(state + byte * _P5 & _MASK, 11) * _P1 & _MASK
     state = (state ^ state >> 15) * _P2 & _MASK
     state = (state ^ state >> 13) * _P3 & _MASK
     return state ^ state >> 16
-
-
-def _xxh32_stripes(data: Buffer) -> tuple[int, int]:
-    whole = len(data) & ~15
-    lanes = [_P1 + _P2 & _MASK, _P2, 0, -_P1 & _MASK]
-    for words in struct.iter_unpack("<4I", data[:whole]):
-        lanes = [_rotate(lane + word * _P2 & _MASK, 13) * _P1 & _MASK for lane, word in zip(lanes, words, strict=True)]
-    return sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK, whole
 
 
 # --- zstd -------------------------------------------------------------------------------------------------------------
@@ -376,12 +421,7 @@ def _read_zstd(data: memoryview, max_bytes: int, magic: int) -> bytes:
         return b""
     if _zstd_upper_bound(data, max_bytes) <= max_bytes:
         return bytes(_call(_cramjam().zstd.decompress, data))
-    output = bytearray(max_bytes)
-    try:
-        size = _call(_cramjam().zstd.decompress_into, data, output)
-    except _RefusedError as refused:
-        raise (_too_large(max_bytes) if "write whole buffer" in str(refused) else refused) from None
-    return bytes(memoryview(output)[:size])
+    return _call_bounded(_cramjam().zstd.decompress_into, data, max_bytes)
 
 
 def _zstd_upper_bound(data: memoryview, enough: int) -> int:

@@ -186,6 +186,16 @@ def test_positions_point_into_the_callers_buffer(chunk: Callable[[bytes], Any]):
     assert bytes(found.data) == data
 
 
+def test_each_loop_is_compiled_once():
+    kernels = columns._kernels()
+    assert kernels is not None
+    batch = build_batch([Record(0, 1, b"k", b"v", (("h", b"v"),))])
+    for chunk in (batch, bytearray(batch), build_batch([Record(0, 1, b"k", b"v")], compression=Compression.LZ4)):
+        decode_columns(chunk, engine="numba").to_arrow()
+    for name in kernels.__all__:
+        assert len(getattr(kernels, name).signatures) == 1, name
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("count", [2**31 - 1, 2**28, -1, -(2**31)])
 def test_a_count_that_cannot_be_allocates_nothing(engine: Engine, count: int):
