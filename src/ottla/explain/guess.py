@@ -142,7 +142,7 @@ def guess_name(data: bytes, names: Iterable[str]) -> Verdict:
     return _verdict(found or _ranked(data, readings, broken=True) or [], data)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # a search for frames and then a printer ask for the same bytes
 def guess_response(data: bytes) -> Verdict:
     """The response that the content of a frame may be: correlation id, perhaps tags, body."""
     found = _ranked(data, _response_readings(data, 0, has_size=True))

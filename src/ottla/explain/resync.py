@@ -21,6 +21,7 @@ __all__ = [
     "REQUEST_BYTES_MIN",
     "api_keys",
     "first_fields",
+    "has_known_version",
     "is_foreign_request",
     "is_request_start",
     "is_some_response",
@@ -78,7 +79,7 @@ def next_request(buffer: bytes, starts: Sequence[int]) -> int | None:
             return None
         (size,) = _SIZE.unpack_from(buffer, at)
         content = buffer[at + _SIZE.size : at + _SIZE.size + min(size, REQUEST_BYTES_MIN + CLIENT_ID_BYTES_MAX)]
-        if is_request_start(content, size) and _has_known_version(content):
+        if is_request_start(content, size) and has_known_version(content):
             return at
     return None
 
@@ -109,10 +110,15 @@ def is_whole_request(data: bytes) -> bool:
 
 def is_foreign_request(data: bytes) -> bool:
     """Whether the header is sound but the API or the version is not one of ours, so that the body cannot be judged."""
-    return is_request_start(data, len(data)) and len(data) >= _START.size and not _has_known_version(data)
+    if not is_request_start(data, len(data)) or len(data) < _START.size:
+        return False
+    key, version, _ = first_fields(data)
+    name = frames.api_names().get(key)
+    return name is None or not MESSAGES[f"{name}Request"].low <= version <= MESSAGES[f"{name}Request"].high
 
 
-def _has_known_version(data: bytes) -> bool:
+def has_known_version(data: bytes) -> bool:
+    """Whether the header names an API that there is, in a version that there is or was."""
     key, version, _ = first_fields(data)
     name = frames.api_names().get(key)
     if name is None:

@@ -36,6 +36,7 @@ from ottla.wire.values import Json
 __all__ = ["Label", "exchange_block", "exchange_json", "exchange_line", "loss_json", "loss_line"]
 
 NAMES_SHOWN_MAX = 3
+GUESS_BYTES_MAX = 1024 * 1024
 _NS = 1_000_000_000
 
 
@@ -199,6 +200,8 @@ def message_dissection(message: Message, topic_names: TopicLookup) -> Dissection
     """The message taken apart; None if it is not known what it is, or if a secret may be in it."""
     name, version = message.name, message.version
     if not name:
+        if not message.frame.is_whole or message.size_bytes > GUESS_BYTES_MAX:
+            return None
         verdict, is_safe = _judged(message)
         if verdict.best is None or not is_safe:
             return None
@@ -239,6 +242,8 @@ def guess_text(message: Message) -> str:
     """What a response without its request may be, in words."""
     if not message.frame.is_whole:
         return "not whole, so not guessed"
+    if message.size_bytes > GUESS_BYTES_MAX:
+        return "too large to be guessed"
     verdict, is_safe = _judged(message)
     if verdict.best is None:
         return "fits no response that is known"

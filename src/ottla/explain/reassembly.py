@@ -1,0 +1,231 @@
+"""TCP reassembly: segments in any order become the bytes that were sent.
+
+Theory of operation. A `Direction` knows the position in the stream up to which it has handed out bytes. Sequence
+numbers are compared with it modulo 2^32. A segment that continues there is handed out, with all that was held and
+continues now; one that lies ahead is held; what lies behind has been seen (a retransmission) and is dropped. Where
+segments overlap, the bytes that came first stand.
+
+A hole is given up, as a `Gap` of so many bytes, when it cannot be filled any more:
+
+- more than HELD_BYTES_MAX are held behind it;
+- the stream ends: RST, FIN from both sides, the end of the capture;
+- the other side has acknowledged what is missing: it arrived, so it will not be sent again, the capture has lost it.
+  Then PATIENCE_PACKETS more packets are waited for, as captures are sometimes out of order themselves.
+
+While such a hole waits in the client's direction, the broker's bytes are kept back: a response must not overtake its
+request.
+
+A stream whose beginning was not captured starts at its first segment.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+__all__ = ["HELD_BYTES_MAX", "PATIENCE_PACKETS", "Direction", "Duplex", "Gap"]
+
+HELD_BYTES_MAX = 4 * 1024 * 1024
+PATIENCE_PACKETS = 16
+_MODULUS = 1 << 32
+_HALF = 1 << 31
+
+
+class Gap(NamedTuple):
+    """Bytes that were sent but are not in the capture."""
+
+    missing_bytes: int
+
+
+Piece = bytes | Gap
+
+
+class _Held(NamedTuple):
+    position: int
+    arrival: int
+    """Breaks ties: of two segments at one place, the one that came first."""
+    data: bytes
+
+
+class Direction:
+    """One direction of a connection. Positions count the bytes of the stream from 0, without end."""
+
+    def __init__(self, *, held_bytes_max: int = HELD_BYTES_MAX) -> None:
+        self._next: int | None = None  # the sequence number of the next byte
+        self._position = 0
+        self._held: list[_Held] = []
+        self._held_bytes = 0
+        self._held_bytes_max = held_bytes_max
+        self._arrivals = 0
+        self._acknowledged = 0
+        self._end: int | None = None
+
+    @property
+    def has_started(self) -> bool:
+        return self._next is not None
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    @property
+    def has_ended(self) -> bool:
+        """Everything up to the FIN has been handed out."""
+        return self._end is not None and self._position >= self._end
+
+    @property
+    def lacks_proven(self) -> bool:
+        """Whether the other side has what we have not: it will not be sent again."""
+        return self._acknowledged > self._position
+
+    def start(self, sequence: int) -> None:
+        """The SYN had this sequence number; the first byte has the next one."""
+        self._next = (sequence + 1) % _MODULUS
+
+    def segment(self, sequence: int, data: bytes) -> Iterator[Piece]:
+        """The pieces that this segment completes."""
+        if not data:
+            return
+        if self._next is None:
+            self._next = sequence
+        position = self._position + self._ahead(sequence)
+        if position > self._position:
+            self._hold(position, data)
+            while self._held_bytes > self._held_bytes_max:
+                yield from self.give_up_hole()
+            return
+        fresh = data[self._position - position :]
+        if fresh:
+            yield self._hand_out(fresh)
+            yield from self._continued()
+
+    def acknowledge(self, number: int) -> None:
+        """The other side has everything before this sequence number."""
+        if self._next is not None:
+            position = self._position + self._ahead(number)
+            if self._end is not None:
+                position = min(position, self._end)  # a FIN is acknowledged like a byte
+            self._acknowledged = max(self._acknowledged, position)
+
+    def finish(self, sequence: int) -> None:
+        """A FIN with this sequence number (behind the segment's data): nothing comes at or after it."""
+        if self._next is None:
+            self._next = sequence
+        self._end = max(self._position + self._ahead(sequence), self._position)
+
+    def give_up_hole(self) -> Iterator[Piece]:
+        """Hand out a gap up to the next byte that is there, or that is known to have been sent, and go on."""
+        target = self._held[0].position if self._held else max(self._acknowledged, self._end or 0)
+        missing = target - self._position
+        if missing > 0:
+            self._move(missing)
+            # A FIN is acknowledged like a byte; one that was not captured leaves this and nothing else behind.
+            if missing > 1 or self._held or self._end is not None:
+                yield Gap(missing)
+        yield from self._continued()
+
+    def flush(self) -> Iterator[Piece]:
+        """The stream is over: everything that is still held, with gaps between."""
+        while self._held or self.lacks_proven or (self._end is not None and self._position < self._end):
+            yield from self.give_up_hole()
+
+    def _ahead(self, sequence: int) -> int:
+        """How far a sequence number lies ahead of the next byte; below 0 for what is behind."""
+        assert self._next is not None
+        return (sequence - self._next + _HALF) % _MODULUS - _HALF
+
+    def _move(self, count: int) -> None:
+        assert self._next is not None
+        self._position += count
+        self._next = (self._next + count) % _MODULUS
+
+    def _hand_out(self, data: bytes) -> bytes:
+        self._move(len(data))
+        return data
+
+    def _hold(self, position: int, data: bytes) -> None:
+        self._arrivals += 1
+        held = _Held(position, self._arrivals, data)
+        for other in self._held:
+            if other.position == position and len(other.data) >= len(data):
+                return  # sent twice
+            if other.position > position:
+                break
+        insort(self._held, held)
+        self._held_bytes += len(data)
+
+    def _continued(self) -> Iterator[Piece]:
+        """What was held and is due now."""
+        while self._held and self._held[0].position <= self._position:
+            held = self._held.pop(0)
+            self._held_bytes -= len(held.data)
+            fresh = held.data[self._position - held.position :]
+            if fresh:
+                yield self._hand_out(fresh)
+
+
+S = TypeVar("S")
+
+
+class Duplex(Generic[S]):
+    """Both directions of a connection. `asker` and `answerer` are what the caller calls the two senders."""
+
+    def __init__(self, asker: S, answerer: S, *, patience_packets: int = PATIENCE_PACKETS) -> None:
+        self.directions = {asker: Direction(), answerer: Direction()}
+        self._asker = asker
+        self._answerer = answerer
+        self._kept_back: list[tuple[S, Piece]] = []  # of the answerer
+        self._patience = patience_packets
+        self._waited = {asker: 0, answerer: 0}
+
+    @property
+    def held_bytes(self) -> int:
+        kept_back = sum(len(piece) for _, piece in self._kept_back if isinstance(piece, bytes))
+        return kept_back + sum(direction.held_bytes for direction in self.directions.values())
+
+    @property
+    def has_ended(self) -> bool:
+        return all(direction.has_ended for direction in self.directions.values())
+
+    def turn_round(self) -> None:
+        """It has turned out that the answerer asks."""
+        self._asker, self._answerer = self._answerer, self._asker
+
+    def segment(
+        self, sender: S, sequence: int, data: bytes, acknowledged: int | None, *, is_fin: bool = False
+    ) -> list[tuple[S, Piece]]:
+        """What can be handed out now, with who sent it."""
+        direction = self.directions[sender]
+        new = list(direction.segment(sequence, data))
+        if is_fin:
+            direction.finish((sequence + len(data)) % _MODULUS)
+        if acknowledged is not None:
+            other = self._answerer if sender == self._asker else self._asker
+            self.directions[other].acknowledge(acknowledged)
+        found: dict[S, list[Piece]] = {self._asker: [], self._answerer: []} | {sender: new}
+        for who, pieces in found.items():
+            pieces += self._given_up(who)
+        return self._ordered(found)
+
+    def flush(self) -> list[tuple[S, Piece]]:
+        """The connection is over."""
+        return self._ordered({who: list(direction.flush()) for who, direction in self.directions.items()})
+
+    def _given_up(self, who: S) -> list[Piece]:
+        """The hole of this direction, once there has been time enough to fill it."""
+        direction = self.directions[who]
+        if not direction.lacks_proven:
+            self._waited[who] = 0
+            return []
+        self._waited[who] += 1
+        return list(direction.give_up_hole()) if self._waited[who] > self._patience else []
+
+    def _ordered(self, found: dict[S, list[Piece]]) -> list[tuple[S, Piece]]:
+        """Questions before answers, and no answers while a question is known to be missing."""
+        out = [(self._asker, piece) for piece in found[self._asker]]
+        self._kept_back += [(self._answerer, piece) for piece in found[self._answerer]]
+        if not self.directions[self._asker].lacks_proven:
+            out += self._kept_back
+            self._kept_back = []
+        return out
