@@ -6,5 +6,6 @@ COMMANDS = {
     "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
+    "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import Address, parse_listen, parse_target
-from ottla.cli.proxy.fronts import FRONTS_MAX, Front, Fronts
+from ottla.cli.proxy.fronts import Front, Fronts
 from ottla.cli.proxy.relay import PIECE_BYTES, Link, Relay
 from ottla.explain.pairing import Exchange, Side
 from ottla.wire import frames, types
@@ -34,6 +34,9 @@ class Notes:
 
     def front_opened(self, front: Front) -> None:
         self.fronts.append(front)
+
+    def front_missing(self, upstream: Address) -> None:
+        raise AssertionError(upstream)
 
     def connected(self, link: Link, at_ns: int) -> None:
         self.links.append(link)
@@ -253,9 +256,13 @@ def test_a_bug_of_ours_is_not_swallowed():
 # --- fronts and addresses ---------------------------------------------------------------------------------------------
 
 
+def unexpected(upstream: Address) -> None:
+    raise AssertionError(upstream)
+
+
 def test_fronts_take_the_next_free_ports():
     opened: list[Front] = []
-    fronts = Fronts(ANY_PORT, Address("kafka", 9092), opened.append)
+    fronts = Fronts(ANY_PORT, Address("kafka", 9092), opened.append, unexpected)
     first = fronts.first.at.port
     ports = [fronts.front_of("kafka", 9093 + number, number, "127.0.0.1")[1] for number in range(3)]
     assert ports == sorted(ports)
@@ -266,25 +273,25 @@ def test_fronts_take_the_next_free_ports():
 
 
 def test_behind_a_wildcard_the_client_is_told_the_host_it_used():
-    fronts = Fronts(Address("0.0.0.0", 0), Address("kafka", 9092), lambda _: None)
+    fronts = Fronts(Address("0.0.0.0", 0), Address("kafka", 9092), lambda _: None, unexpected)
     assert fronts.front_of("kafka", 9092, 1, "10.1.2.3") == ("10.1.2.3", fronts.first.at.port)
     fronts.close()
 
 
 def test_the_number_of_fronts_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ottla.cli.proxy.fronts.FRONTS_MAX", 2)
-    fronts = Fronts(ANY_PORT, Address("kafka", 1), lambda _: None)
+    left_out: list[Address] = []
+    fronts = Fronts(ANY_PORT, Address("kafka", 1), lambda _: None, left_out.append)
     assert fronts.front_of("kafka", 2, 2, "127.0.0.1")[0] == "127.0.0.1"
     assert fronts.front_of("kafka", 3, 3, "127.0.0.1") == ("kafka", 3)
-    assert fronts.is_full
+    assert left_out == [Address("kafka", 3)]
     fronts.close()
-    assert FRONTS_MAX > 2
 
 
 def test_a_port_in_use_is_bad_input():
-    fronts = Fronts(ANY_PORT, Address("kafka", 9092), lambda _: None)
+    fronts = Fronts(ANY_PORT, Address("kafka", 9092), lambda _: None, unexpected)
     with pytest.raises(Failure, match=f"cannot listen on {fronts.first.at}: Address already in use"):
-        Fronts(fronts.first.at, Address("kafka", 9092), lambda _: None)
+        Fronts(fronts.first.at, Address("kafka", 9092), lambda _: None, unexpected)
     fronts.close()
 
 

@@ -30,13 +30,19 @@ class Front(NamedTuple):
 
 
 class Fronts:
-    """`opened` is told of each front as it comes up."""
+    """`opened` is told of each front as it comes up, `left_out` of each address that gets none."""
 
-    def __init__(self, first: Address, upstream: Address, opened: Callable[[Front], None]) -> None:
+    def __init__(
+        self,
+        first: Address,
+        upstream: Address,
+        opened: Callable[[Front], None],
+        left_out: Callable[[Address], None],
+    ) -> None:
         self._opened = opened
+        self._left_out = left_out
         self._by_upstream: dict[Address, Front] = {}
         self._next_port = 0
-        self.is_full = False
         try:
             listener = listen(first)
         except OSError as refusal:
@@ -60,7 +66,7 @@ class Fronts:
 
     def _open(self, upstream: Address, node_id: int) -> Front | None:
         if len(self._by_upstream) >= FRONTS_MAX:
-            self.is_full = True
+            self._left_out(upstream)
             return None
         return self._add(self._listen_nearby(), self.first.at.host, upstream, node_id)
 

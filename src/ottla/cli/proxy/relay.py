@@ -42,6 +42,9 @@ class Watcher(Protocol):
 
     def front_opened(self, front: Front) -> None: ...
 
+    def front_missing(self, upstream: Address) -> None:
+        """There are too many fronts: clients will reach this address past the proxy."""
+
     def connected(self, link: Link, at_ns: int) -> None: ...
 
     def moved(self, link: Link, sender: Side, data: bytes, at_ns: int) -> None:
@@ -67,7 +70,7 @@ class Relay:
         self._numbers = count(1)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the exception where a task ended by one that is neither the network's nor a peer's fault."""
-        self.fronts = Fronts(listen, upstream, self._opened)
+        self.fronts = Fronts(listen, upstream, self._opened, watcher.front_missing)
 
     @property
     def at(self) -> Address:

@@ -1,0 +1,86 @@
+"""What the proxy tells: exchanges on standard output, everything about itself as notes on standard error."""
+
+from collections.abc import Callable, Iterable
+
+from ottla.cli.proxy.address import Address
+from ottla.cli.proxy.fronts import FRONTS_MAX, Front
+from ottla.cli.proxy.pcap import PcapWriter
+from ottla.cli.proxy.relay import Link
+from ottla.cli.proxy.session import may_lead_away
+from ottla.cli.proxy.summary import Summary
+from ottla.explain.facts import Facts, TopicNames, exchange_facts
+from ottla.explain.filters import Filters
+from ottla.explain.pairing import Exchange, Side
+from ottla.explain.show_exchange import Label
+
+Show = Callable[[Exchange, Facts, Label], None]
+Note = Callable[[str], None]
+
+
+class Watch:
+    """The proxy's watcher: it filters, shows, counts and saves."""
+
+    def __init__(
+        self, show: Show, note: Note, topic_names: TopicNames, filters: Filters, saved: PcapWriter | None = None
+    ) -> None:
+        self.summary = Summary()
+        self.connections = 0
+        self.filtered_out = 0
+        self._show = show
+        self._note = note
+        self._topic_names = topic_names
+        self._filters = filters
+        self._saved = saved
+        self._said: set[object] = set()
+
+    def front_opened(self, front: Front) -> None:
+        if front.node_id is None:
+            self._note(f"ottla proxy ready {front.at} -> {front.upstream}")
+        else:
+            self._note(f"node {front.node_id} ({front.upstream}) is found at {front.at}")
+
+    def front_missing(self, upstream: Address) -> None:
+        self._note_once("full", f"more than {FRONTS_MAX} addresses: clients will reach {upstream} past the proxy")
+
+    def connected(self, link: Link, at_ns: int) -> None:
+        self.connections += 1
+        self._said.discard(link.upstream)
+        if self._saved is not None:
+            self._saved.connected(link, at_ns)
+
+    def moved(self, link: Link, sender: Side, data: bytes, at_ns: int) -> None:
+        if self._saved is not None:
+            self._saved.moved(link, sender, data, at_ns)
+
+    def exchanged(self, link: Link, exchanges: Iterable[Exchange]) -> None:
+        label = Label(link.number, str(link.client), str(link.upstream))
+        for exchange in exchanges:
+            facts = exchange_facts(exchange, self._topic_names)
+            if not self._filters.admits(exchange, facts):
+                self.filtered_out += 1
+                continue
+            self.summary.add(exchange, facts)
+            self._show(exchange, facts, label)
+            self._warn_of_unread_addresses(exchange)
+
+    def turned_foreign(self, link: Link, sender: Side, why: str) -> None:
+        self._note(f"connection #{link.number} from {link.client}: the {sender.value} is not understood: {why}")
+
+    def closed(self, link: Link, at_ns: int) -> None:
+        if self._saved is not None:
+            self._saved.closed(link, at_ns)
+
+    def refused(self, front: Front, why: str) -> None:
+        # A client tries again and again: once is enough, until a connection has succeeded.
+        self._note_once(front.upstream, f"cannot reach {front.upstream}: {why}")
+
+    def _warn_of_unread_addresses(self, exchange: Exchange) -> None:
+        response = exchange.response
+        if response is not None and may_lead_away(exchange):
+            what = f"{response.api} v{response.version}"
+            self._note_once(what, f"{what} could not be read: clients may reach nodes past the proxy")
+
+    def _note_once(self, key: object, text: str) -> None:
+        if key not in self._said:
+            self._said.add(key)
+            self._note(text)
