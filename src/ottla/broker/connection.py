@@ -1,0 +1,301 @@
+"""A client's connection: frames in, answers out, in order, one request at a time.
+
+Theory of operation. `readable` takes what the socket has, cuts it into frames and works on them until one must wait for
+its answer (`Later`) or the peer does not take what it asked for. All records staged in a turn are written together, and
+all answers of a turn leave with one send. While a request waits, later frames queue up and, past a bound, the socket is
+no longer read: the peer feels it. The same happens while more than `OUTGOING_MAX_BYTES` of answers are unsent.
+
+The connection owns its socket and talks to the loop only through `watch`, so tests can run it without one.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable, Container
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.broker.dispatch import Api, Dispatch
+from ottla.broker.outgoing import Outgoing, Part
+from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.wire import WireError, frames
+
+__all__ = ["Connection", "Limits", "Loop", "Peer"]
+
+log = logging.getLogger(__name__)
+
+RECEIVE_BYTES: Final = 256 * 1024
+OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Unsent answers beyond which no further request is worked on."""
+QUEUED_FRAMES_MAX: Final = 256
+QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Frames behind a parked request beyond which the socket is not read."""
+
+
+class Loop(Protocol):
+    """What is needed of an event loop."""
+
+    def add_reader(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_reader(self, fd: int) -> bool: ...
+    def add_writer(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_writer(self, fd: int) -> bool: ...
+
+
+class Limits(NamedTuple):
+    frame_max_bytes: int = frames.FRAME_MAX_BYTES
+
+
+class Peer(NamedTuple):
+    """Who is at the other end, and which listener it came in by."""
+
+    host: str
+    port: int
+    listener: str
+
+
+class Owner(Protocol):
+    """What a connection needs of its node: the clock, the end of a turn, and to be forgotten."""
+
+    def monotonic_ms(self) -> int: ...
+    def write_staged(self) -> None: ...
+    def connection_closed(self, connection: Connection) -> None: ...
+
+
+class _Slot:
+    """The place of an answer in the order of answers; `parts` is None until it is there."""
+
+    __slots__ = ("api", "later", "parts", "request")
+
+    def __init__(self, api: Api, request: Request) -> None:
+        self.api = api
+        self.request = request
+        self.later: Later | None = None
+        self.parts: list[Part] | None = None
+
+
+class Connection:
+    __slots__ = (
+        "_dispatch",
+        "_is_closing",
+        "_is_reading",
+        "_is_writing",
+        "_limits",
+        "_loop",
+        "_outgoing",
+        "_owner",
+        "_partial",
+        "_queue",
+        "_queued_bytes",
+        "_slots",
+        "_sock",
+        "client_software",
+        "last_active_ms",
+        "offered_apis",
+        "peer",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        peer: Peer,
+        owner: Owner,
+        dispatch: Dispatch,
+        *,
+        offered_apis: Container[int],
+        limits: Limits = Limits(),  # noqa: B008  # a constant
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._owner = owner
+        self._dispatch = dispatch
+        self._limits = limits
+        self._outgoing = Outgoing()
+        self._partial = bytearray()
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._slots: deque[_Slot] = deque()
+        self._is_reading = False
+        self._is_writing = False
+        self._is_closing = False
+        self.peer = peer
+        self.offered_apis = offered_apis
+        self.principal = "User:ANONYMOUS"
+        self.client_software: tuple[str, str] | None = None
+        self.last_active_ms = owner.monotonic_ms()
+        self._watch_reading(True)
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer.host}:{self.peer.port} on {self.peer.listener})"
+
+    @property
+    def is_closed(self) -> bool:
+        return self._sock.fileno() == -1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is owed to the peer."""
+        return not self._slots and not self._queue and not self._outgoing
+
+    # --- input --------------------------------------------------------------------------------------------------------
+
+    def readable(self) -> None:
+        """The socket has something."""
+        try:
+            data = self._sock.recv(RECEIVE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"reading failed: {error}")
+            return
+        if not data:
+            self.close("closed by the peer")
+            return
+        self.last_active_ms = self._owner.monotonic_ms()
+        try:
+            self._take(data)
+        except WireError as error:
+            self.close(str(error))
+            return
+        self.work()
+
+    def _take(self, data: bytes) -> None:
+        """Cut what came into frames; an incomplete one stays for the next time."""
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._wanted():
+                return
+            data = bytes(self._partial)
+        whole, used = frames.split(data, max_bytes=self._limits.frame_max_bytes)
+        self._partial = bytearray(data[used:])
+        for frame in whole:
+            if not frame:
+                raise WireError("Size", None, "an empty frame")
+            self._queued_bytes += len(frame)
+        self._queue += whole
+
+    def _wanted(self) -> int:
+        """How many bytes make the next frame whole; the size itself is checked when it is cut."""
+        if len(self._partial) < 4:
+            return 4
+        return 4 + int.from_bytes(self._partial[:4], "big", signed=True)
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Answer queued requests until one must wait, write what they staged, send what they were answered."""
+        answered: list[tuple[Api, Request, Answer]] = []
+        try:
+            while self._queue and self._can_work():
+                frame = self._queue.popleft()
+                self._queued_bytes -= len(frame)
+                request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+                answer = self._dispatch.call(api, request)
+                answered.append((api, request, answer))
+                if isinstance(answer, Later):
+                    break  # nothing behind it is looked at before it is answered
+            self._owner.write_staged()
+            for api, request, answer in answered:
+                self._settle(api, request, answer)
+        except Close as reason:
+            self._owner.write_staged()
+            self.close(str(reason))
+            return
+        self.flush()
+
+    def _can_work(self) -> bool:
+        return not self._slots and self._outgoing.size_bytes <= OUTGOING_MAX_BYTES and not self._is_closing
+
+    def _settle(self, api: Api, request: Request, answer: Answer) -> None:
+        if isinstance(answer, AfterWrite):
+            answer = self._dispatch.finish(api, request, answer)
+        slot = _Slot(api, request)
+        self._slots.append(slot)
+        if isinstance(answer, Later):
+            slot.later = answer
+            answer.deliver_to(lambda message: self._deliver(slot, message))
+        else:
+            self._fill(slot, answer)
+
+    def _fill(self, slot: _Slot, message: object) -> None:
+        """An answer is there. Answers leave in the order of their requests."""
+        slot.later = None
+        slot.parts = [] if message is None else self._dispatch.write(slot.api, slot.request, message)
+        while self._slots and self._slots[0].parts is not None:
+            self._outgoing.add(self._slots.popleft().parts or ())
+
+    def _deliver(self, slot: _Slot, message: object) -> None:
+        """The answer of a parked request has come: send it and go on with what queued up behind it."""
+        if self.is_closed:
+            return
+        self._fill(slot, message)
+        if self._queue and self._can_work():
+            self.work()
+        else:
+            self.flush()
+
+    # --- output -------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send as much as the socket takes, then watch for what is needed next."""
+        if self.is_closed:
+            return
+        if self._outgoing:
+            try:
+                self._outgoing.send(self._sock)
+            except OSError as error:
+                self.close(f"sending failed: {error}")
+                return
+        self._watch_writing(bool(self._outgoing))
+        self._watch_reading(self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX)
+        if self._is_closing and not self._outgoing and not self._slots:
+            self.close("drained")
+
+    def writable(self) -> None:
+        """The socket takes something again."""
+        self.last_active_ms = self._owner.monotonic_ms()
+        self.flush()
+        if self._queue and not self.is_closed and self._can_work():
+            self.work()
+
+    def _watch_reading(self, wanted: bool) -> None:
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._loop.add_reader(self._sock.fileno(), self.readable)
+            else:
+                self._loop.remove_reader(self._sock.fileno())
+
+    def _watch_writing(self, wanted: bool) -> None:
+        if wanted != self._is_writing:
+            self._is_writing = wanted
+            if wanted:
+                self._loop.add_writer(self._sock.fileno(), self.writable)
+            else:
+                self._loop.remove_writer(self._sock.fileno())
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Take no further request; close as soon as what was asked has been answered."""
+        self._is_closing = True
+        self._queue.clear()
+        self._queued_bytes = 0
+        self.flush()
+
+    def close(self, reason: str) -> None:
+        if self.is_closed:
+            return
+        log.debug("%s: %s", self, reason)
+        self._watch_reading(False)
+        self._watch_writing(False)
+        self._outgoing.clear()
+        self._queue.clear()
+        for slot in self._slots:
+            if slot.later is not None:
+                slot.later.cancel()
+        self._slots.clear()
+        self._sock.close()
+        self._owner.connection_closed(self)

@@ -1,0 +1,131 @@
+"""What a connection still has to send: bytes, and places in files whose bytes go to the socket without a detour.
+
+One `send` per turn takes as much as the peer accepts. Small pieces are joined, since a system call costs more than
+copying them; a large place in a file goes by `sendfile`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.log.files import LogFile
+
+__all__ = ["FileSpan", "Outgoing", "Part"]
+
+# Below this, reading a span and sending it with its neighbours is cheaper than a system call of its own.
+SENDFILE_MIN_BYTES: Final = 32 * 1024
+# What is joined into one send at most. More than the socket's buffer would be cut off again.
+JOINED_MAX_BYTES: Final = 256 * 1024
+
+
+class FileSpan:
+    """A place in a file of the log. It holds on to the file until it was sent or given up."""
+
+    __slots__ = ("_handle", "file", "length", "position")
+
+    def __init__(self, file: LogFile, position: int, length: int) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
+        self._handle = file.pin()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        """The bytes that are left, and the end of holding on to the file."""
+        data = self._handle.read(self.length, self.position)
+        self.release()
+        return data
+
+    def send_some(self, sock: socket.socket) -> int:
+        sent = os.sendfile(sock.fileno(), self._handle.fileno(), self.position, self.length)
+        self.position += sent
+        self.length -= sent
+        return sent
+
+    def release(self) -> None:
+        self.file.unpin()
+
+
+Part = bytes | bytearray | memoryview | FileSpan
+
+
+class Outgoing:
+    """A queue of parts and the sum of their lengths."""
+
+    __slots__ = ("_parts", "size_bytes")
+
+    def __init__(self) -> None:
+        self._parts: deque[Part] = deque()
+        self.size_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if len(part):
+                self._parts.append(part)
+                self.size_bytes += len(part)
+            elif isinstance(part, FileSpan):
+                part.release()
+
+    def send(self, sock: socket.socket) -> None:
+        """Send until all is gone or the socket takes no more; raises OSError when the peer is gone."""
+        while self._parts:
+            first = self._parts[0]
+            try:
+                if isinstance(first, FileSpan) and first.length >= SENDFILE_MIN_BYTES:
+                    sent = self._send_span(sock, first)
+                else:
+                    sent = self._send_joined(sock)
+            except (BlockingIOError, InterruptedError):
+                return
+            self.size_bytes -= sent
+
+    def _send_span(self, sock: socket.socket, span: FileSpan) -> int:
+        sent = span.send_some(sock)
+        if sent == 0:
+            # The file is shorter than the answer promised: nothing honest can follow on this connection.
+            raise ConnectionAbortedError(f"{span.file.path} ends before position {span.position + span.length}")
+        if span.length == 0:
+            span.release()
+            self._parts.popleft()
+        return sent
+
+    def _send_joined(self, sock: socket.socket) -> int:
+        """Send bytes and short spans together; what the socket did not take stays first."""
+        taken: list[bytes | bytearray | memoryview] = []
+        size = 0
+        while self._parts and size < JOINED_MAX_BYTES:
+            part = self._parts[0]
+            if isinstance(part, FileSpan):
+                if part.length >= SENDFILE_MIN_BYTES:
+                    break
+                part = part.read()
+            taken.append(part)
+            size += len(part)
+            self._parts.popleft()
+        data = taken[0] if len(taken) == 1 else b"".join(taken)
+        try:
+            # MSG_MORE: the head of an answer waits for the span behind it instead of going in a packet of its own.
+            sent = sock.send(data, socket.MSG_MORE) if self._parts else sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            self._parts.appendleft(data)
+            raise
+        if sent < len(data):
+            self._parts.appendleft(memoryview(data)[sent:])
+        return sent
+
+    def clear(self) -> None:
+        """Give up what was not sent."""
+        for part in self._parts:
+            if isinstance(part, FileSpan):
+                part.release()
+        self._parts.clear()
+        self.size_bytes = 0

@@ -1,0 +1,96 @@
+"""A request on its way through the broker, and the three ways in which it can be answered.
+
+A handler gets a `Request` and gives
+
+* a response message: it is encoded and sent;
+* an `AfterWrite`: the handler has staged records; once they are written, its function gives the answer;
+* a `Later`: the answer comes when something happens, through `Later.complete`. Until then nothing else is answered on
+  the connection, as in Kafka;
+* None: there is no answer (Produce with acks=0).
+
+`Close` is what a handler raises when the connection must end without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.broker.connection import Connection
+    from ottla.wire.types.headers import RequestHeader
+
+__all__ = ["AfterWrite", "Answer", "Close", "Later", "Request"]
+
+
+class Close(Exception):
+    """End the connection without an answer; the text says why, for the log."""
+
+
+class Request:
+    """What a handler needs to know about a request."""
+
+    __slots__ = ("api_key", "body", "client_id", "connection", "correlation_id", "received_at_ms", "version")
+
+    def __init__(self, connection: Connection, header: RequestHeader, body: Any, received_at_ms: int) -> None:  # noqa: ANN401
+        self.connection = connection
+        self.api_key = header.request_api_key
+        self.version = header.request_api_version
+        self.correlation_id = header.correlation_id
+        self.client_id = header.client_id or ""
+        self.body = body
+        self.received_at_ms = received_at_ms
+        """On the clock of timers, not of records."""
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal
+
+
+class Later:
+    """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
+
+    __slots__ = ("_deliver", "_message", "is_complete", "on_cancel")
+
+    def __init__(self) -> None:
+        self._deliver: Callable[[Any], None] | None = None
+        self._message: Any = None
+        self.is_complete = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called when the connection goes before the answer, so that what waits can be forgotten."""
+
+    def complete(self, message: object) -> None:
+        """Give the answer; None for none at all."""
+        if self.is_complete:
+            return
+        self.is_complete = True
+        if self._deliver is None:
+            self._message = message
+        else:
+            self._deliver(message)
+
+    def deliver_to(self, deliver: Callable[[Any], None]) -> None:
+        """Where the answer goes; at once, if it is there already."""
+        if self.is_complete:
+            deliver(self._message)
+        else:
+            self._deliver = deliver
+
+    def cancel(self) -> None:
+        if not self.is_complete:
+            self.is_complete = True
+            if self.on_cancel is not None:
+                self.on_cancel()
+
+
+class AfterWrite:
+    """Records are staged; `finish` gives the answer once they are written."""
+
+    __slots__ = ("finish",)
+
+    def __init__(self, finish: Callable[[], Answer]) -> None:
+        self.finish = finish
+
+
+Answer = Any
+"""A response message, an AfterWrite, a Later or None."""
