@@ -1,0 +1,153 @@
+"""A listener: accepts connections, within limits, and closes those that have gone quiet.
+
+Limits as Kafka has them: too many connections from one address are closed at once; when the listener as a whole is
+full, new ones wait unaccepted in the socket's backlog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections import Counter
+from collections.abc import Container
+from typing import Final, NamedTuple
+
+from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
+from ottla.broker.dispatch import Dispatch
+
+__all__ = ["Listener", "ListenerLimits", "bind"]
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_PER_TURN: Final = 64
+"""More than this wait for the next turn of the loop, so that a flood does not starve those who are served."""
+
+
+class ListenerLimits(NamedTuple):
+    connections_max: int = 2**31 - 1
+    connections_per_ip_max: int = 2**31 - 1
+    idle_max_ms: int = 600_000
+    backlog: int = 50
+    connection: Limits = Limits()
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; OSError names the address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setblocking(False)
+        sock.bind((host, port))
+        sock.listen(backlog)
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+    return sock
+
+
+class Listener:
+    def __init__(
+        self,
+        name: str,
+        loop: Loop,
+        sock: socket.socket,
+        owner: Owner,
+        dispatch: Dispatch,
+        *,
+        offered_apis: Container[int],
+        limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # a constant
+    ) -> None:
+        self.name = name
+        self.connections: dict[Connection, None] = {}
+        self._loop = loop
+        self._sock = sock
+        self._owner = owner
+        self._dispatch = dispatch
+        self._offered_apis = offered_apis
+        self._limits = limits
+        self._by_host: Counter[str] = Counter()
+        self._is_accepting = False
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._sock.getsockname()[:2]
+        return host, port
+
+    def start(self) -> None:
+        self._watch(True)
+
+    def _watch(self, wanted: bool) -> None:
+        if wanted != self._is_accepting:
+            self._is_accepting = wanted
+            if wanted:
+                self._loop.add_reader(self._sock.fileno(), self._accept)
+            else:
+                self._loop.remove_reader(self._sock.fileno())
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if len(self.connections) >= self._limits.connections_max:
+                self._watch(False)  # until one of them goes
+                return
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:  # out of files, or the peer is gone already
+                log.warning("listener %s could not accept: %s", self.name, error)
+                return
+            self._admit(sock, Peer(address[0], address[1], self.name))
+
+    def _admit(self, sock: socket.socket, peer: Peer) -> None:
+        if self._by_host[peer.host] >= self._limits.connections_per_ip_max:
+            log.info("listener %s: too many connections from %s", self.name, peer.host)
+            sock.close()
+            return
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._by_host[peer.host] += 1
+        connection = Connection(
+            self._loop,
+            sock,
+            peer,
+            self._owner,
+            self._dispatch,
+            offered_apis=self._offered_apis,
+            limits=self._limits.connection,
+        )
+        self.connections[connection] = None
+
+    def forget(self, connection: Connection) -> None:
+        """A connection was closed."""
+        if connection in self.connections:
+            del self.connections[connection]
+            self._by_host[connection.peer.host] -= 1
+            if not self._by_host[connection.peer.host]:
+                del self._by_host[connection.peer.host]
+        if self._sock.fileno() != -1:
+            self._watch(True)
+
+    def close_idle(self, now_ms: int) -> None:
+        """Close those that have said nothing for too long and are owed nothing."""
+        for connection in list(self.connections):
+            if connection.is_idle and now_ms - connection.last_active_ms > self._limits.idle_max_ms:
+                connection.close("idle")
+
+    def stop_accepting(self) -> None:
+        if self._sock.fileno() != -1:
+            self._watch(False)
+            self._is_accepting = True  # never again
+            self._sock.close()
+
+    def drain(self) -> None:
+        """Answer what was asked and close."""
+        for connection in list(self.connections):
+            connection.drain()
+
+    def close(self) -> None:
+        self.stop_accepting()
+        for connection in list(self.connections):
+            connection.close("the node stops")
