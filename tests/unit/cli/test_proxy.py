@@ -79,10 +79,12 @@ async def converse(host: str, port: int, *requests: bytes) -> list[bytes]:
     """Send requests one after the other on one connection; the answers without their sizes."""
     reader, writer = await asyncio.open_connection(host, port)
     answers = []
-    for request in requests:
-        writer.write(request)
-        answers.append(await reader.readexactly(int.from_bytes(await reader.readexactly(4))))
-    writer.close()
+    try:
+        for each in requests:
+            writer.write(each)
+            answers.append(await reader.readexactly(int.from_bytes(await reader.readexactly(4))))
+    finally:
+        writer.close()
     await writer.wait_closed()
     return answers
 
