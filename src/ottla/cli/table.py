@@ -4,6 +4,7 @@ from ottla.cli.lazy import Entry
 
 COMMANDS = {
     "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
+    "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),

@@ -1,0 +1,66 @@
+"""`ottla docs`: the pages about the protocol as a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.explain.site import SiteFile
+
+MARKER = ".ottla-site"
+"""Stands in a folder that `ottla docs build` made, and may therefore replace."""
+
+
+@click.group()
+def docs() -> None:
+    """Build the pages about the protocol as a site that works offline."""
+
+
+@docs.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("site"),
+    show_default=True,
+    help="Folder to put the site into; an older site there is replaced.",
+)
+def build(out: Path) -> None:
+    """Write a page for each version of each message, for each record type and each error, with a list and a search.
+
+    The site needs no server: open index.html in a browser.
+    """
+    if out.exists() and not (out / MARKER).exists() and any(out.iterdir()):
+        raise Failure(f"{out} is not empty and holds no site that ottla made", "choose another folder with --out")
+    from ottla.explain.site import file_count, files
+
+    fresh = out.parent / f"{out.name}.new"
+    if fresh.exists():
+        rmtree(fresh)  # left behind by a build that was interrupted
+    count, size = write(files(), fresh, file_count())
+    if out.exists():
+        rmtree(out)
+    fresh.rename(out)
+    click.echo(f"{count} files, {size / 1e6:.1f} MB; open {out / 'index.html'}")
+
+
+def write(files: Iterable[SiteFile], folder: Path, count: int) -> tuple[int, int]:
+    """Write the files below a new folder, with a progress bar; gives how many and how many bytes."""
+    from rich.console import Console
+    from rich.progress import track
+
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()
+    written = size = 0
+    for file in track(files, "pages", count, console=Console(stderr=True), transient=True):
+        target = folder / file.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        size += target.write_bytes(file.text.encode())
+        written += 1
+    return written, size

@@ -1,0 +1,51 @@
+"""An error's page in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.explain.page import ErrorPage, ErrorUse
+from ottla.explain.render.html_parts import Place, badge, crumbs, named, prose, section, table
+from ottla.explain.render.markup import NOTHING, Markup, element, joined
+
+
+def error_parts(page: ErrorPage, place: Place) -> Iterator[Markup]:
+    yield crumbs(page, place)
+    marks = [badge("retriable", "ok") if page.retriable else badge("not retriable", "critical")]
+    if page.general:
+        marks.append(badge("any API"))
+    title = element("h1", page.name, " ", element("span", str(page.code), class_="version"))
+    lead = element("p", prose(page.meaning, place), class_="lead")
+    chips = [element("li", mark) for mark in marks]
+    if page.exception:
+        chips.append(element("li", "Java clients raise ", element("code", page.exception)))
+    head = element(
+        "div",
+        element("p", f"Error code {page.code}", class_="eyebrow"),
+        title,
+        lead,
+        element("ul", *chips, class_="chips", aria_label="Facts"),
+    )
+    yield element("div", head, class_="masthead")
+    if page.remedy:
+        yield section("remedy", "What to do", place, element("p", prose(page.remedy, place)))
+    if page.uses or page.general:
+        yield section("uses", "APIs that answer with it", place, *_uses(page, place))
+
+
+def _uses(page: ErrorPage, place: Place) -> Iterator[Markup]:
+    if page.general:
+        yield element("p", "Every API may; these say more about it." if page.uses else "Every API may.")
+    if page.uses:
+        rows = [_use_row(use, place) for use in page.uses]
+        yield table("APIs with this error", ("Key", "API", "What it means there"), rows, "codes")
+
+
+def _use_row(use: ErrorUse, place: Place) -> Markup:
+    mark = joined([" ", badge("reserved", "warning")]) if use.reserved else NOTHING
+    return element(
+        "tr",
+        element("td", str(use.api_key), class_="code"),
+        element("th", named(use.api, use.target, place), mark, scope="row"),
+        element("td", prose(use.meaning, place)),
+    )

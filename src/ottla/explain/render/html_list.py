@@ -1,0 +1,155 @@
+"""The list of all pages in HTML: APIs by key, records by where they lie, errors by code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from ottla.explain.address import exact
+from ottla.explain.api_groups import GROUPS, group_of
+from ottla.explain.page import CatalogueRow, CatalogueSection, PageRef
+from ottla.explain.render.html_parts import Place, badge, named, table
+from ottla.explain.render.markup import NOTHING, Markup, element, joined
+from ottla.wire.errors import by_name
+from ottla.wire.schemas import message_schema
+
+_KIP = re.compile(r"KIP-\d+")
+_INTRO = (
+    "Every request, response, record and error of Apache Kafka: what it is for, who sends it, what may go wrong, and "
+    "what each of its bytes says. All examples were encoded by the codec and read back."
+)
+
+
+def list_page(sections: Sequence[CatalogueSection], place: Place) -> Markup:
+    by_kind: dict[str, list[CatalogueSection]] = {}
+    for section in sections:
+        by_kind.setdefault(section.rows[0].ref.kind, []).append(section)
+    errors = by_kind["error"][0]
+    parts = [
+        _masthead(by_kind),
+        _filter(),
+        _part("apis", "APIs", [_apis(by_kind["api"][0].rows, place)]),
+        _part("records", "Records", [_messages(section, place) for section in by_kind["record"]]),
+        _part("headers", "Headers", [_messages(section, place, has_title=False) for section in by_kind["header"]]),
+        _part("errors", "Errors", [_errors(errors.rows, place)]),
+        element("p", "Nothing here matches.", class_="nothing", role="status", hidden=True),
+    ]
+    return element("article", *parts, class_="page list")
+
+
+def _masthead(by_kind: dict[str, list[CatalogueSection]]) -> Markup:
+    counts = {kind: sum(len(section.rows) for section in sections) for kind, sections in by_kind.items()}
+    words = {"api": "APIs", "record": "record types", "header": "headers", "error": "errors"}
+    chips = [element("li", element("a", f"{counts[kind]} {word}", href=f"#{kind}s")) for kind, word in words.items()]
+    return element(
+        "div",
+        element("h1", "Kafka’s protocol, byte by byte"),
+        element("p", _INTRO, class_="lead"),
+        element("ul", *chips, class_="chips", aria_label="What there is"),
+        class_="masthead",
+    )
+
+
+def _filter() -> Markup:
+    """A box and one button for each group of APIs; the script shows them and does the work."""
+    box = element("input", type="search", id="filter", placeholder="Name, key, code or KIP", autocomplete="off")
+    groups = [element("button", group, type="button", aria_pressed="false", data_group=group) for group in GROUPS]
+    return element(
+        "form",
+        element("label", "Show only", for_="filter"),
+        box,
+        element("div", *groups, class_="groups", role="group", aria_label="Groups of APIs"),
+        class_="filter",
+        role="search",
+        aria_label="Filter this list",
+        hidden=True,
+    )
+
+
+def _part(name: str, title: str, content: Sequence[Markup]) -> Markup:
+    return element("section", element("h2", title), *content, id=name)
+
+
+def _apis(rows: Sequence[CatalogueRow], place: Place) -> Markup:
+    found = [_api_row(row, place) for row in rows]
+    return table("APIs by key", ("Key", "API", "What it does"), found, "codes listed")
+
+
+def _api_row(row: CatalogueRow, place: Place) -> Markup:
+    group = group_of()[row.name]
+    kips = kips_of(row.name)
+    halves = joined(
+        [
+            named(part, exact(PageRef("api", row.name, "request" if part == "request" else "response")), place)
+            for part in ("request", "response")
+        ],
+        " ",
+    )
+    return element(
+        "tr",
+        element("td", str(row.api_key), class_="code"),
+        element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
+        element(
+            "td",
+            row.summary,
+            element("p", element("span", group), " ", halves, class_="more"),
+        ),
+        data_find=_searchable(str(row.api_key), row.name, group, *kips),
+        data_group=group,
+    )
+
+
+@cache
+def kips_of(api: str) -> tuple[str, ...]:
+    """The proposals that the schemas of an API name, in the order of their numbers."""
+    found = set()
+    for name in (f"{api}Request", f"{api}Response"):
+        schema = message_schema(name)
+        for text in (schema.about or "", *(note.text for note in schema.notes)):
+            found |= set(_KIP.findall(text))
+    return tuple(sorted(found, key=lambda kip: int(kip[4:])))
+
+
+def _versions(row: CatalogueRow) -> str:
+    low, high = row.versions[0], row.versions[-1]
+    return f"v{low}" if low == high else f"v{low}–{high}"
+
+
+def _searchable(*words: str) -> str:
+    return " ".join(words).lower()
+
+
+def _messages(section: CatalogueSection, place: Place, *, has_title: bool = True) -> Markup:
+    title = element("h3", section.title) if has_title else NOTHING
+    rows = [_message_row(row, section.title, place) for row in section.rows]
+    listed = table(section.title, ("Type", "Name", "What it is"), rows, "codes listed")
+    return element("div", title, listed, class_="family")
+
+
+def _message_row(row: CatalogueRow, family: str, place: Place) -> Markup:
+    key = "" if row.api_key is None else str(row.api_key)
+    return element(
+        "tr",
+        element("td", key, class_="code"),
+        element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
+        element("td", row.summary),
+        data_find=_searchable(key, row.name, family),
+    )
+
+
+def _errors(rows: Sequence[CatalogueRow], place: Place) -> Markup:
+    found = [_error_row(row, place) for row in rows]
+    return table("Errors by code", ("Code", "Error", "What it means"), found, "codes listed")
+
+
+def _error_row(row: CatalogueRow, place: Place) -> Markup:
+    error = by_name(row.name)
+    mark = joined([" ", badge("retriable", "ok")]) if error.retriable else NOTHING
+    return element(
+        "tr",
+        element("td", str(row.api_key), class_="code"),
+        element("th", named(row.name, row.ref, place), mark, scope="row"),
+        element("td", row.summary),
+        data_find=_searchable(str(row.api_key), row.name, error.exception or ""),
+    )

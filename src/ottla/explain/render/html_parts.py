@@ -1,0 +1,66 @@
+"""What all HTML pages are made of: links, badges, sections, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ottla.explain.page import Page, PageRef, Prose
+from ottla.explain.render.markup import NOTHING, Markup, element, joined
+
+SECTIONS = {"api": "APIs", "record": "Records", "header": "Headers", "error": "Errors"}
+"""Parts of the site's list; the keys in plural are their anchors there."""
+
+
+class Place(NamedTuple):
+    """What a page knows about where it stands."""
+
+    link: Callable[[PageRef], str | None]
+    """The address of another page, None if it cannot be reached from here."""
+    home: str | None = None
+    """The address of the list of all pages."""
+    prefix: str = ""
+    """What goes before the ids of this page where several share a document."""
+
+
+def prose(text: Prose, place: Place) -> Markup:
+    """A text with its links."""
+    return joined(piece.text if piece.target is None else named(piece.text, piece.target, place) for piece in text)
+
+
+def named(text: str, target: PageRef, place: Place) -> Markup:
+    """The name of a page, as a link if the page can be reached."""
+    address = place.link(target)
+    return element("a", text, href=address) if address else element("code", text)
+
+
+def badge(text: str, kind: str = "") -> Markup:
+    return element("span", text, class_=f"badge {kind}".strip())
+
+
+def crumbs(page: Page, place: Place) -> Markup:
+    kind = page.ref.kind
+    section = f"{place.home}#{kind}s" if place.home else None
+    steps = [("Kafka’s protocol", place.home), (SECTIONS[kind], section)]
+    items = [element("li", element("a", text, href=address) if address else text) for text, address in steps]
+    own = element("li", page.ref.name, aria_current="page")
+    return element("nav", element("ol", *items, own), class_="crumbs", aria_label="Where this page is")
+
+
+def section(name: str, title: str, place: Place, *content: str, note: str = "") -> Markup:
+    heading = f"{place.prefix}{name}-title"
+    beside = joined([" ", element("small", note)]) if note else NOTHING
+    return element(
+        "section",
+        element("h2", title, beside, id=heading),
+        *content,
+        id=f"{place.prefix}{name}",
+        class_=name,
+        aria_labelledby=heading,
+    )
+
+
+def table(caption: str, headings: Sequence[str], rows: Sequence[Markup], kind: str) -> Markup:
+    head = element("thead", element("tr", *(element("th", text, scope="col") for text in headings)))
+    hidden = element("caption", caption)
+    return element("table", hidden, head, element("tbody", *rows), class_=kind)

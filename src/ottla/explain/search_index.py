@@ -1,0 +1,64 @@
+"""What the search of the site knows: every message, field and error, small enough to be loaded with a page.
+
+The index is a script that sets one variable, since a page opened from a disk may load scripts but no data files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from ottla.explain.address import exact, field_anchor, stem
+from ottla.explain.page import ErrorPage, MessagePage, Page, PageRef, plain
+
+VARIABLE = "ottlaIndex"
+
+
+@dataclass(slots=True)
+class _Message:
+    page: MessagePage
+    """The page of the default version."""
+    fields: dict[str, int] = field(default_factory=dict)
+    """Anchor of a field -> the version to show it in: the default one if it has the field, else the newest that has."""
+
+
+@dataclass(slots=True)
+class SearchIndex:
+    """Gathers what can be found while the pages go by."""
+
+    messages: dict[PageRef, _Message] = field(default_factory=dict)
+    errors: list[ErrorPage] = field(default_factory=list)
+
+    def add(self, page: Page) -> None:
+        if isinstance(page, ErrorPage):
+            self.errors.append(page)
+            return
+        default = exact(PageRef(page.ref.kind, page.ref.name, page.ref.part))
+        found = self.messages.setdefault(default, _Message(page))
+        if page.ref == default:
+            found.page = page
+        for row in page.schema:
+            anchor = field_anchor(row.path)
+            if found.fields.get(anchor) != default.version:
+                found.fields[anchor] = page.version
+
+    def script(self) -> str:
+        """The index as JavaScript, one message or error a line."""
+        messages = [_message_entry(found) for found in self.messages.values()]
+        errors = [[page.code, page.name, page.exception or "", plain(page.meaning)] for page in self.errors]
+        return f"window.{VARIABLE} = {{\n messages: {_lines(messages)},\n errors: {_lines(errors)},\n}};\n"
+
+
+def _message_entry(found: _Message) -> list[object]:
+    """Name, key, where its pages lie, default version, summary and fields; fields of other versions by version."""
+    page = found.page
+    fields: dict[int, list[str]] = {}
+    for anchor, version in sorted(found.fields.items(), key=lambda item: item[1] != page.version):
+        fields.setdefault(version, []).append(anchor.removeprefix("f-"))
+    listed = [[version, *anchors] for version, anchors in fields.items()]
+    return [page.message, page.api_key, stem(page.ref), page.version, plain(page.summary), listed]
+
+
+def _lines(entries: list[list[object]]) -> str:
+    inner = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)
+    return f"[\n{inner}\n]"

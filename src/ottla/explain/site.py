@@ -1,0 +1,131 @@
+"""All pages as a site: files that link to each other, a list of everything, and a search that needs no server.
+
+`files` gives the files one by one; whoever calls it writes them. The same package always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.explain.address import HOME, exact, path, root_from
+from ottla.explain.assemble import build
+from ottla.explain.lookup import all_refs, catalogue
+from ottla.explain.page import CatalogueRow, Page, PageRef
+from ottla.explain.render.html import article, asset, description, document, footer, main, top_bar
+from ottla.explain.render.html_list import list_page
+from ottla.explain.render.html_parts import Place
+from ottla.explain.render.markup import NOTHING, Markup, element, joined
+from ottla.explain.search_index import SearchIndex
+
+ASSETS = ("page.css", "site.css", "theme.js", "page.js", "site.js")
+INDEX_SCRIPT = "assets/search-index.js"
+TITLE = "Kafka’s protocol, byte by byte"
+
+
+class SiteFile(NamedTuple):
+    path: str
+    text: str
+
+
+def file_count() -> int:
+    """How many files `files` gives."""
+    return len(ASSETS) + sum(1 for _ in all_refs()) + 2
+
+
+def files() -> Iterator[SiteFile]:
+    """Every file of the site, the list of pages last."""
+    for name in ASSETS:
+        yield SiteFile(f"assets/{name}", asset(name))
+    index = SearchIndex()
+    neighbours = _neighbours()
+    for ref in all_refs():
+        page = build(ref)
+        index.add(page)
+        yield _page_file(page, neighbours)
+    yield SiteFile(INDEX_SCRIPT, index.script())
+    yield SiteFile(HOME, _home())
+
+
+def _page_file(page: Page, neighbours: dict[tuple[str, str], _Beside]) -> SiteFile:
+    file = path(page.ref)
+    root = root_from(file)
+
+    def link(ref: PageRef) -> str:
+        return f"{root}{path(ref)}"
+
+    place = Place(link, home=f"{root}{HOME}")
+    beside = neighbours.get((page.ref.kind, page.ref.name))
+    pager = _pager(beside, page.ref, place) if beside else NOTHING
+    content = main(article(page, place), pager)
+    return SiteFile(file, _document(f"{page.title} · {TITLE}", description(page), content, root))
+
+
+def _home() -> str:
+    place = Place(path, home=HOME)
+    about = "Every request, response, record and error of Apache Kafka: what it is for and what its bytes look like."
+    return _document(TITLE, about, main(list_page(catalogue(), place)), "")
+
+
+def _document(title: str, about: str, content: Markup, root: str) -> str:
+    styles = [element("link", rel="stylesheet", href=f"{root}assets/{name}") for name in ASSETS if name.endswith("css")]
+    theme = element("script", src=f"{root}assets/theme.js")
+    scripts = [element("script", src=f"{root}assets/{name}", defer=True) for name in ("page.js", "site.js")]
+    head = joined([*styles, theme, *scripts], "\n")
+    return document(title, about, head, joined([top_bar(f"{root}{HOME}", _search()), content, footer()]), root)
+
+
+def _search() -> Markup:
+    """The search box. It waits for the script, without which it could find nothing."""
+    box = element(
+        "input",
+        id="search",
+        type="search",
+        role="combobox",
+        placeholder="Search messages, fields, errors",
+        autocomplete="off",
+        spellcheck="false",
+        aria_label="Search messages, fields and errors",
+        aria_autocomplete="list",
+        aria_expanded="false",
+        aria_controls="hits",
+    )
+    hits = element("ul", id="hits", role="listbox", aria_label="Found", hidden=True)
+    return element("search", box, element("kbd", "/", aria_hidden="true"), hits, hidden=True)
+
+
+# --- from one page to the next ----------------------------------------------------------------------------------------
+
+
+class _Beside(NamedTuple):
+    """The pages before and after one in the list of all."""
+
+    before: CatalogueRow | None
+    after: CatalogueRow | None
+
+
+def _neighbours() -> dict[tuple[str, str], _Beside]:
+    """Kind and name of a page -> what stands beside it in the list, within its kind."""
+    found: dict[tuple[str, str], _Beside] = {}
+    by_kind: dict[str, list[CatalogueRow]] = {}
+    for section in catalogue():
+        for row in section.rows:
+            by_kind.setdefault(row.ref.kind, []).append(row)
+    for rows in by_kind.values():
+        for before, row, after in zip([None, *rows[:-1]], rows, [*rows[1:], None], strict=True):
+            found[row.ref.kind, row.ref.name] = _Beside(before, after)
+    return found
+
+
+def _pager(beside: _Beside, own: PageRef, place: Place) -> Markup:
+    """Links to the neighbours; from a response to a response."""
+    links = [
+        element("a", _pager_text(row), href=place.link(exact(PageRef(row.ref.kind, row.ref.name, own.part))), rel=rel)
+        for row, rel in ((beside.before, "prev"), (beside.after, "next"))
+        if row is not None
+    ]
+    return element("nav", *links, class_="pager", aria_label="Neighbours")
+
+
+def _pager_text(row: CatalogueRow) -> str:
+    return row.name if row.api_key is None else f"{row.api_key} {row.name}"
