@@ -3,6 +3,7 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),

@@ -99,7 +99,9 @@ class Verdict(NamedTuple):
         if best is None:
             return "nothing fits"
         if best.error is not None:
-            return "half a message, at best"
+            return (
+                "by its header, though not whole" if best.wrapping.before == "request header" else "half of it, at best"
+            )
         if self.sureness >= 0.995:
             return "certain"
         if self.sureness >= 0.9:
@@ -133,13 +135,15 @@ def guess(data: bytes) -> Verdict:
     return _verdict(found or _broken(data), data)
 
 
-def guess_name(data: bytes, names: Iterable[str]) -> Verdict:
-    """The version and wrapping of a message whose name, or one of whose names, is known."""
+def guess_name(data: bytes, names: Iterable[str], version: int | None = None) -> Verdict:
+    """The wrapping, and if it is not given the version, of a message whose name, or one of whose names, is known."""
     wanted = frozenset(names)
-    readings = [reading for reading in _all_readings(data) if reading.name in wanted]
-    readings += [reading for reading in _request_readings(data) if reading.name in wanted]
-    found = _ranked(data, readings)
-    return _verdict(found or _ranked(data, readings, broken=True) or [], data)
+    readings = [
+        reading
+        for reading in (*_all_readings(data), *_request_readings(data))
+        if reading.name in wanted and version in (None, reading.version)
+    ]
+    return _verdict(_ranked(data, readings) or _ranked(data, readings, broken=True) or [], data)
 
 
 @lru_cache(maxsize=4)  # a search for frames and then a printer ask for the same bytes

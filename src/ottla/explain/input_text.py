@@ -128,7 +128,7 @@ def _from_dump(text: str) -> bytes | None:
 
 
 def _is_bare_offset(match: re.Match[str], line_count: int) -> bool:
-    """Whether a number without a colon is an offset and not the first bytes: the dump goes on, or it is long and zero."""
+    """Whether a number without a colon is an offset and not bytes: the dump has more lines, or it is long and zero."""
     if line_count > 1:
         return True
     return len(match["offset"]) >= 7 and int(match["offset"], 16) == 0 and len(match["hex"].split()[0]) == 2
