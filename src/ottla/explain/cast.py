@@ -71,25 +71,18 @@ _PLAIN: dict[str, Any] = {
     "share_group": SHARE_GROUP,
     "streams_group": STREAMS_GROUP,
     "member": "UgfF1COGS7iOtiAjGvA_-w",
-    "member2": "3MAeftpcRTSD7FsEnLX5GQ",
     "share_member": "OQkVOBBlSBCoNXA0VyaxmQ",
     "share_member2": "NmpI3WdoR0K6ugozztSB7w",
     "streams_member": "XPOfkVz5T_6KQZoLoZY6tQ",
-    "streams_member2": "KWACWOR-Qoi_P0_XkvlPmA",
     "process": "c912a866-f195-40ca-a96d-a7eaa367852d",
-    "process2": "9ad5222c-531a-4740-877b-48a10d94c837",
     "process_id": "yRKoZvGVQMqpbafqo2eFLQ",
     "classic_member": "consumer-orders-app-1-f7d2e1c4-6a0b-4c1f-9d57-2b3a8e40c1d9",
     "classic_member2": "consumer-orders-app-2-0c4bb6ae-93fd-4a7e-8f22-71d5c96e3b08",
     "client": "consumer-orders-app-1",
-    "client2": "consumer-orders-app-2",
     "share_client": "consumer-orders-workers-1",
     "streams_client": "orders-totals-c912a866-f195-40ca-a96d-a7eaa367852d-StreamThread-1-consumer",
-    "streams_client2": "orders-totals-9ad5222c-531a-4740-877b-48a10d94c837-StreamThread-1-consumer",
-    "client_host": CLIENT_HOST,
     "client_host2": "/10.0.4.18",
     # producers and transactions
-    "producer_id": PRODUCER_ID,
     "transactional_id": "orders-billing-0",
     # principals and secrets, all invented
     "principal": "User:alice",
@@ -127,7 +120,7 @@ def _orders_records(first_offset: int) -> list[Any]:
     ]
 
 
-def _produced_batch(*, is_transactional: bool = False) -> bytes:
+def _produced_batch() -> bytes:
     """As a producer sends it: offsets from 0, no leader epoch."""
     from ottla.wire.batch import build_batch
 
@@ -136,7 +129,6 @@ def _produced_batch(*, is_transactional: bool = False) -> bytes:
         producer_id=PRODUCER_ID,
         producer_epoch=0,
         base_sequence=0,
-        is_transactional=is_transactional,
     )
 
 
@@ -251,7 +243,6 @@ def _producer_snapshot_crc() -> int:
 
 _BUILT: dict[str, Callable[[], Any]] = {
     "produced_batch": _produced_batch,
-    "transactional_batch": lambda: _produced_batch(is_transactional=True),
     "stored_batch": _stored_batch,
     "snapshot": _snapshot,
     "snapshot_size": lambda: len(_snapshot()),
@@ -278,5 +269,4 @@ _BUILT: dict[str, Callable[[], Any]] = {
     "endpoint": lambda: b"app-1.example.com:8080",
     "tag_key": lambda: b"zone",
     "tag_value": lambda: b"eu-west-1a",
-    "no_bytes": lambda: b"",
 }

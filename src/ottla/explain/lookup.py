@@ -60,7 +60,7 @@ def find(words: Sequence[str]) -> tuple[PageRef, ...]:
         if error := _errors_by_word().get(_folded(words[0])):
             return (_error_alone(error, words[1:]),)
         raise NotFound(f"nothing is called '{words[0]}'", _nearest(words[0]))
-    return tuple(_chosen(found, words[0], version, part))
+    return tuple(_chosen(found, version, part))
 
 
 def find_error(word: str) -> PageRef:
@@ -114,15 +114,22 @@ def _by_api_key(key: int) -> tuple[str, ...]:
     return (f"{api}Request", f"{api}Response")
 
 
-def _chosen(names: Sequence[str], word: str, version: int | None, part: str | None) -> Iterator[PageRef]:
+def _chosen(names: Sequence[str], version: int | None, part: str | None) -> Iterator[PageRef]:
     if part is not None:
         kept = [name for name in names if MESSAGES[name].kind == part]
         if not kept:
-            kinds = ", ".join(f"{name} is a {MESSAGES[name].kind}" for name in names)
-            raise NotFound(f"'{word}' has no {part}", kinds)
+            raise _no_such_part(names[0], part)
         names = kept
     for name in names:
         yield ref_of(name, _checked(name, version))
+
+
+def _no_such_part(name: str, part: str) -> NotFound:
+    kind = MESSAGES[name].kind
+    if kind in PARTS:
+        api = name.removesuffix(kind.capitalize())
+        return NotFound(f"{name} is a {kind} and has no {part}", f"ask for {api} {part}")
+    return NotFound(f"{name} is not an API and has no {part}", f"leave '{part}' out")
 
 
 def _checked(name: str, version: int | None) -> int:

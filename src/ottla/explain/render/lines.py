@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from ottla.explain.page import Prose
@@ -34,42 +35,73 @@ def prose(text: Prose, style: str = "", link: str = "link") -> Line:
 
 
 def wrapped(pieces: Iterable[Styled], width: int) -> list[Line]:
-    """The pieces in lines of at most `width`, broken between words, or inside one that is longer than a line."""
+    """The pieces in lines of at most `width`, broken between words, or inside one that is longer than a line.
+
+    Pieces without a space between them are one word: a comma does not leave the link before it.
+    """
     width = max(width, _WIDTH_MIN)
     lines: list[Line] = [[]]
     room = width
-    for text, style in _words(pieces):
-        if text.isspace():
-            if len(text) < room and lines[-1]:
-                lines[-1].append(Styled(text, style))
-                room -= len(text)
-            continue
-        if len(text) > room and room < width:
+    for gap, word in _words(pieces):
+        size = width_of(word)
+        if lines[-1] and len(gap.text) + size > room:
             lines.append([])
             room = width
-        for start in range(0, len(text), width):
-            if start:
+        if lines[-1] and gap.text:
+            lines[-1].append(gap)
+            room -= len(gap.text)
+        for part in _cut(word, room, width):
+            if width_of(part) > room:
                 lines.append([])
                 room = width
-            lines[-1].append(Styled(text[start : start + width], style))
-            room -= len(text[start : start + width])
-    return [_trimmed(line) for line in lines]
+            lines[-1] += part
+            room -= width_of(part)
+    return lines
 
 
-def _words(pieces: Iterable[Styled]) -> Iterator[Styled]:
-    for piece in pieces:
-        for match in _PIECES.finditer(piece.text):
-            yield Styled(match[0], piece.style)
+def _words(pieces: Iterable[Styled]) -> Iterator[tuple[Styled, Line]]:
+    """Each word with the space before it."""
+    gap, word = Styled(""), list[Styled]()
+    for text, style in pieces:
+        for match in _PIECES.finditer(text):
+            if not match[0].isspace():
+                word.append(Styled(match[0], style))
+                continue
+            if word:
+                yield gap, word
+                word = []
+            gap = Styled(match[0], style)
+    if word:
+        yield gap, word
 
 
-def _trimmed(line: Line) -> Line:
-    while line and line[-1].text.isspace():
-        line = line[:-1]
-    return line
+def _cut(word: Line, room: int, width: int) -> Iterator[Line]:
+    """The word whole if a line can take it, else in pieces: the first for what is left of the line, then full lines."""
+    if width_of(word) <= width:
+        yield word
+        return
+    letters = [Styled(letter, style) for text, style in word for letter in text]
+    at = room
+    yield _merged(letters[:room])
+    while at < len(letters):
+        yield _merged(letters[at : at + width])
+        at += width
+
+
+def _merged(letters: Line) -> Line:
+    """Neighbours of one style as one piece."""
+    return [
+        Styled("".join(letter.text for letter in run), style) for style, run in groupby(letters, lambda one: one.style)
+    ]
 
 
 def indented(lines: Iterable[Line], indent: int) -> list[Line]:
     return [[Styled(" " * indent), *line] if line else [] for line in lines]
+
+
+def fitted(head: Line, width: int) -> list[Line]:
+    """A line as it is, or broken where it is too wide."""
+    return [head] if width_of(head) <= width else wrapped(head, width)
 
 
 def hanging(head: Line, body: Iterable[Styled], width: int, indent: int) -> list[Line]:
@@ -77,7 +109,7 @@ def hanging(head: Line, body: Iterable[Styled], width: int, indent: int) -> list
     lines = wrapped(body, width - indent)
     gap = indent - width_of(head)
     if gap < 1:
-        return [head, *indented(lines, indent)]
+        return [*fitted(head, width), *indented(lines, indent)]
     return [[*head, Styled(" " * gap), *lines[0]], *indented(lines[1:], indent)]
 
 

@@ -20,7 +20,18 @@ from ottla.explain.page import (
     Page,
     SchemaRow,
 )
-from ottla.explain.render.lines import Line, Styled, columns, hanging, indented, json_lines, prose, width_of, wrapped
+from ottla.explain.render.lines import (
+    Line,
+    Styled,
+    columns,
+    fitted,
+    hanging,
+    indented,
+    json_lines,
+    prose,
+    width_of,
+    wrapped,
+)
 from ottla.explain.render.wording import SIZE_LEGEND, STORY_WORDS, facts, unchanged
 
 if TYPE_CHECKING:
@@ -30,9 +41,10 @@ WIDTH_DEFAULT = 100
 WIDTH_MIN = 40
 INDENT = 2
 GAP = 2
-HEX_WIDTH_FULL = 84
-"""From this width on, 16 bytes and their labels fit side by side; below it rows have 8 bytes."""
 LABEL_WIDTH_MIN = 24
+"""Less room than this for the labels makes the rows of bytes shorter."""
+ROW_BYTES_MIN = 4
+TYPE_WIDTH_MIN = 16
 OFFSET_WIDTH = 4
 ALL_COLUMNS = 4
 """Name, type, size and marks of a diagram's row."""
@@ -109,8 +121,12 @@ def _message_page(page: MessagePage, width: int) -> list[Line]:
     return lines
 
 
-def _rule(title: str, width: int) -> Line:
-    return [Styled("── ", "mark"), Styled(title, "title"), Styled(f" {'─' * max(width - len(title) - 4, 0)}", "mark")]
+def _rule(title: str, width: int) -> list[Line]:
+    """A line across the page with a title in it; a title that is too long for that stands alone."""
+    rest = width - len(title) - 4
+    if rest < 1:
+        return wrapped([Styled(title, "title")], width)
+    return [[Styled("── ", "mark"), Styled(title, "title"), Styled(f" {'─' * rest}", "mark")]]
 
 
 def _heading(text: str) -> Line:
@@ -119,7 +135,7 @@ def _heading(text: str) -> Line:
 
 def _title(page: MessagePage, width: int) -> list[Line]:
     return [
-        _rule(page.title, width),
+        *_rule(page.title, width),
         *wrapped(prose(page.summary), width),
         *wrapped([Styled(" · ".join(facts(page)), "dim")], width),
     ]
@@ -147,7 +163,7 @@ def _errors(errors: Sequence[ErrorRow], width: int) -> list[Line]:
         ]
         if marks:
             head.append(Styled(f" ({', '.join(marks)})", "warn" if row.reserved else "dim"))
-        lines += wrapped(head[1:], width) if width_of(head) > width else [head]
+        lines += fitted(head, width)
         lines += indented(wrapped(prose(row.meaning, "dim" if row.reserved else ""), width - 6), 6)
     return lines
 
@@ -160,14 +176,16 @@ def _diagram(blocks: Sequence[Block], width: int) -> list[Line]:
         lines += indented(wrapped([Styled(SIZE_LEGEND, "dim")], width - INDENT), INDENT)
     for block in blocks:
         flexible = " · flexible" if block.flexible else ""
-        lines.append([Styled(" " * INDENT), Styled(block.title, "title"), Styled(flexible, "dim")])
+        lines += indented(wrapped([Styled(block.title, "title"), Styled(flexible, "dim")], width - INDENT), INDENT)
         cells = [_diagram_cells(row, widths) for row in block.rows]
         lines += indented(columns(cells, widths, GAP), INDENT)
     return lines
 
 
 def _diagram_widths(rows: Sequence[DiagramRow], width: int) -> list[int]:
-    """Widths of name, type, size and marks. Where they do not fit the size goes first, then marks join the type."""
+    """Widths of name, type, size and marks. Where they do not fit the size goes first, then marks join the type,
+    and at last both go below the name.
+    """
     name = max(2 * row.depth + len(row.name) for row in rows) + INDENT
     kind = max(len(row.type) for row in rows)
     size = max(len(row.size) for row in rows)
@@ -179,7 +197,7 @@ def _diagram_widths(rows: Sequence[DiagramRow], width: int) -> list[int]:
         return [name, kind, size, max(marks, 1)]
     if name + kind + marks + 2 * GAP <= width:
         return [name, kind, max(marks, 1)]
-    return [name, max(width - name - GAP, 1)]
+    return [name, width - name - GAP] if width - name - GAP >= TYPE_WIDTH_MIN else [width]
 
 
 def _diagram_cells(row: DiagramRow, widths: Sequence[int]) -> list[list[Line]]:
@@ -190,7 +208,10 @@ def _diagram_cells(row: DiagramRow, widths: Sequence[int]) -> list[list[Line]]:
         return [[name], wrapped(kind, widths[1]), [[Styled(row.size)]], wrapped(marks, widths[3])]
     if len(widths) == ALL_COLUMNS - 1:
         return [[name], wrapped(kind, widths[1]), wrapped(marks, widths[2])]
-    return [[name], wrapped([*kind, Styled(" "), *marks], widths[1])]
+    both = [*kind, Styled(" "), *marks]
+    if len(widths) == 1:  # so narrow that type and marks go below the name
+        return [[name, *indented(wrapped(both, widths[0] - 2 * INDENT - 2 * row.depth), 2 * INDENT + 2 * row.depth)]]
+    return [[name], wrapped(both, widths[1])]
 
 
 def _schema(rows: Sequence[SchemaRow], width: int) -> list[Line]:
@@ -223,7 +244,9 @@ def _example(page: MessagePage, width: int) -> list[Line]:
 
 def hex_lines(page: MessagePage, width: int) -> list[Line]:
     """Offset, bytes, label and value; what is long goes on below."""
-    row_bytes = hexview.ROW_BYTES if width >= HEX_WIDTH_FULL else hexview.ROW_BYTES // 2
+    row_bytes = hexview.ROW_BYTES
+    while row_bytes > ROW_BYTES_MIN and width < OFFSET_WIDTH + 3 * row_bytes + 2 * GAP + LABEL_WIDTH_MIN:
+        row_bytes //= 2
     label_at = OFFSET_WIDTH + GAP + 3 * row_bytes - 1 + GAP
     lines: list[Line] = []
     for group, rows in hexview.rows(page.example, row_bytes=row_bytes):
@@ -270,7 +293,7 @@ def _error_page(page: ErrorPage, width: int) -> list[Line]:
     retriable = "retriable" if page.retriable else "not retriable"
     exception = f" · Java clients raise {page.exception}" if page.exception else ""
     lines = [
-        _rule(page.title, width),
+        *_rule(page.title, width),
         *wrapped([Styled(f"error code {page.code} · {retriable}{exception}", "dim")], width),
         *hanging([Styled("Means", "name")], prose(page.meaning), width, 9),
         *hanging([Styled("Do", "name")], prose(page.remedy), width, 9),
@@ -285,7 +308,7 @@ def _error_page(page: ErrorPage, width: int) -> list[Line]:
         head = [Styled(" " * INDENT), Styled(f"{use.api_key:>3}", "code"), Styled(" "), Styled(use.api, "link")]
         if use.reserved:
             head.append(Styled(" (reserved)", "warn"))
-        lines += [head, *indented(wrapped(prose(use.meaning), width - 6), 6)]
+        lines += [*fitted(head, width), *indented(wrapped(prose(use.meaning), width - 6), 6)]
     return [*lines, []]
 
 
@@ -295,7 +318,7 @@ def catalogue_lines(sections: Sequence[CatalogueSection], width: int) -> list[Li
     name_width = min(max(len(row.name) for section in sections for row in section.rows), max(width // 3, 24))
     lines: list[Line] = []
     for section in sections:
-        lines.append(_rule(section.title, width))
+        lines += _rule(section.title, width)
         for row in section.rows:
             key = "" if row.api_key is None else str(row.api_key)
             head = [Styled(f"{key:>4} ", "code"), Styled(row.name, "name")]
