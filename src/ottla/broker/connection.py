@@ -186,18 +186,21 @@ class Connection:
 
     def work(self) -> None:
         """Answer queued requests until one must wait, write what they staged, send what they were answered."""
-        answered: list[tuple[Api, Request, Answer]] = []
+        unwritten: list[tuple[Api, Request, Answer]] = []
         try:
             while self._queue and self._can_work():
                 frame = self._queue.popleft()
                 self._queued_bytes -= len(frame)
                 request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
                 answer = self._dispatch.call(api, request)
-                answered.append((api, request, answer))
+                if unwritten or isinstance(answer, AfterWrite):
+                    unwritten.append((api, request, answer))
+                else:
+                    self._settle(api, request, answer)
                 if isinstance(answer, Later):
                     break  # nothing behind it is looked at before it is answered
             self._owner.write_staged()
-            for api, request, answer in answered:
+            for api, request, answer in unwritten:
                 self._settle(api, request, answer)
         except Close as reason:
             self._owner.write_staged()

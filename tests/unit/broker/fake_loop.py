@@ -1,0 +1,44 @@
+"""What a connection needs of a loop and a node, without either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.broker.connection import Connection
+
+
+class FakeLoop:
+    """Remembers who watches what; the test calls the callbacks."""
+
+    def __init__(self) -> None:
+        self.readers: dict[int, Callable[[], Any]] = {}
+        self.writers: dict[int, Callable[[], Any]] = {}
+
+    def add_reader(self, fd: int, callback: Callable[[], Any]) -> None:
+        self.readers[fd] = callback
+
+    def remove_reader(self, fd: int) -> bool:
+        return self.readers.pop(fd, None) is not None
+
+    def add_writer(self, fd: int, callback: Callable[[], Any]) -> None:
+        self.writers[fd] = callback
+
+    def remove_writer(self, fd: int) -> bool:
+        return self.writers.pop(fd, None) is not None
+
+
+class FakeOwner:
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.writes = 0
+        self.closed: list[Connection] = []
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def write_staged(self) -> None:
+        self.writes += 1
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.closed.append(connection)

@@ -1,0 +1,319 @@
+"""A connection over a socket pair: order, parking, back-pressure, refusals."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker import connection as connection_module
+from ottla.broker.connection import Connection, Limits, Peer
+from ottla.broker.dispatch import Api, Dispatch
+from ottla.broker.outgoing import FileSpan
+from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.log.disk import OsDisk
+from ottla.log.files import Directory, LogFile, LogStorage
+from ottla.wire import frames
+from ottla.wire.types import FetchResponse, HeartbeatRequest, HeartbeatResponse
+from tests.unit.broker.fake_loop import FakeLoop, FakeOwner
+
+HEARTBEAT = 12
+NO_LIMITS = Limits()
+FETCH = 1
+
+
+Opener = Callable[..., "Bench"]
+
+
+class Bench:
+    """A connection, the other end of its socket, and a handler that the test sets."""
+
+    def __init__(
+        self, handle: Callable[[Any, Request], Answer], *, key: int = HEARTBEAT, limits: Limits = NO_LIMITS
+    ) -> None:
+        self.loop, self.owner = FakeLoop(), FakeOwner()
+        self.client, server = socket.socketpair()
+        self.client.settimeout(5)
+        server.setblocking(False)
+        api = Api(key, frames.api_names()[key], 0, 4, handle, refuse, 0)
+        self.fd = server.fileno()
+        self.connection = Connection(
+            self.loop,
+            server,
+            Peer("127.0.0.1", 1, "PLAINTEXT"),
+            self.owner,
+            Dispatch(SimpleNamespace(), {key: api}),
+            offered_apis={key},
+            limits=limits,
+        )
+
+    def send(self, *correlation_ids: int) -> None:
+        self.client.sendall(b"".join(heartbeat(number) for number in correlation_ids))
+        self.turn()
+
+    def turn(self) -> None:
+        """What the loop would call now."""
+        if self.fd in self.loop.readers:
+            self.loop.readers[self.fd]()
+
+    def answers(self, count: int) -> list[int]:
+        """The correlation ids of the next answers."""
+        found = []
+        for _ in range(count):
+            size = int.from_bytes(self.receive(4), "big")
+            found.append(int.from_bytes(self.receive(size)[:4], "big"))
+        return found
+
+    def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.client.recv(size - len(data))
+            assert piece, "the connection was closed"
+            data += piece
+        return data
+
+    def is_silent(self) -> bool:
+        self.client.setblocking(False)
+        try:
+            return self.client.recv(1) is None
+        except BlockingIOError:
+            return True
+        finally:
+            self.client.settimeout(5)
+
+
+def heartbeat(correlation_id: int) -> bytes:
+    return frames.write_request(HeartbeatRequest(group_id="g"), 4, correlation_id=correlation_id, client_id="c")
+
+
+def refuse(_request: Request, code: int, _message: str | None) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=code)
+
+
+def answer_at_once(_node: Any, _request: Request) -> Answer:
+    return HeartbeatResponse()
+
+
+@pytest.fixture
+def parked() -> list[Later]:
+    return []
+
+
+@pytest.fixture
+def open_bench() -> Iterator[Opener]:
+    """Makes benches and closes their sockets at the end."""
+    opened: list[Bench] = []
+
+    def make(*args: Any, **kwargs: Any) -> Bench:
+        opened.append(Bench(*args, **kwargs))
+        return opened[-1]
+
+    yield make
+    for bench in opened:
+        bench.connection.close("end")
+        bench.client.close()
+
+
+@pytest.fixture
+def parking(parked: list[Later], open_bench: Opener) -> Bench:
+    """Every request waits until the test completes it."""
+
+    def park(_node: Any, _request: Request) -> Answer:
+        parked.append(Later())
+        return parked[-1]
+
+    return open_bench(park)
+
+
+def test_pipelined_requests_are_answered_in_order_with_one_write(open_bench: Opener) -> None:
+    bench = open_bench(answer_at_once)
+    bench.send(1, 2, 3)
+    assert bench.answers(3) == [1, 2, 3]
+    assert bench.owner.writes == 1
+
+
+def test_a_frame_may_come_in_pieces(open_bench: Opener) -> None:
+    bench = open_bench(answer_at_once)
+    data = heartbeat(7) + heartbeat(8)
+    for index in range(len(data)):
+        bench.client.sendall(data[index : index + 1])
+        bench.turn()
+    assert bench.answers(2) == [7, 8]
+
+
+def test_a_parked_request_holds_up_those_behind_it(parking: Bench, parked: list[Later]) -> None:
+    parking.send(1, 2)
+    assert parking.is_silent()
+    assert len(parked) == 1, "the second is not even looked at"
+    parked[0].complete(HeartbeatResponse())
+    assert parking.answers(1) == [1]
+    parked[1].complete(HeartbeatResponse())
+    assert parking.answers(1) == [2]
+
+
+def test_answers_that_wait_for_their_write_keep_their_order(open_bench: Opener) -> None:
+    later = [Later(), Later()]
+    waiting = iter(later)
+    bench = open_bench(lambda _node, _request: AfterWrite(lambda: next(waiting)))
+    bench.send(1, 2)
+    assert bench.owner.writes == 1
+    later[1].complete(HeartbeatResponse())
+    assert bench.is_silent()
+    later[0].complete(HeartbeatResponse())
+    assert bench.answers(2) == [1, 2]
+
+
+def test_no_answer_is_owed_where_the_handler_gives_none(open_bench: Opener) -> None:
+    given = iter([None, HeartbeatResponse()])
+    bench = open_bench(lambda _node, _request: next(given))
+    bench.send(1, 2)
+    assert bench.answers(1) == [2]
+
+
+def test_what_a_handler_did_not_foresee_becomes_an_error_answer(
+    open_bench: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_node: Any, _request: Request) -> Answer:
+        raise ZeroDivisionError
+
+    bench = open_bench(fail)
+    bench.send(1)
+    assert bench.answers(1) == [1]
+    assert "Heartbeat v4 failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n",
+        bytes(4),
+        b"\xff\xff\xff\xff",
+        frames.frame(bytes.fromhex("7fff0000000000010000")),
+        frames.frame(bytes.fromhex("000c0063000000010000 00".replace(" ", ""))),
+        frames.frame(bytes.fromhex("0012000000000001ffff")),
+        heartbeat(1)[:-3][:3] + bytes([heartbeat(1)[3] - 3]) + heartbeat(1)[4:-3],
+    ],
+    ids=["http", "empty", "negative", "unknown key", "unknown version", "not offered", "cut body"],
+)
+def test_what_is_no_request_ends_the_connection(open_bench: Opener, data: bytes) -> None:
+    bench = open_bench(answer_at_once)
+    bench.client.sendall(data)
+    bench.turn()
+    assert bench.connection.is_closed
+    assert bench.owner.closed == [bench.connection]
+    assert bench.client.recv(10) == b""
+
+
+def test_a_frame_beyond_the_limit_ends_the_connection_before_it_is_read(open_bench: Opener) -> None:
+    bench = open_bench(answer_at_once, limits=Limits(frame_max_bytes=1_000))
+    bench.client.sendall((1_001).to_bytes(4, "big"))
+    bench.turn()
+    assert bench.connection.is_closed
+
+
+def test_a_handler_may_end_the_connection_after_earlier_answers_are_lost(open_bench: Opener) -> None:
+    def close(_node: Any, _request: Request) -> Answer:
+        raise Close("acks=0 failed")
+
+    bench = open_bench(close)
+    bench.send(1)
+    assert bench.connection.is_closed
+
+
+def test_bytes_behind_a_body_are_overlooked(open_bench: Opener) -> None:
+    bench = open_bench(answer_at_once)
+    bench.client.sendall(frames.frame(heartbeat(5)[4:] + b"rest"))
+    bench.turn()
+    assert bench.answers(1) == [5]
+
+
+def test_a_peer_that_does_not_read_is_not_served_further(open_bench: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "OUTGOING_MAX_BYTES", 10_000)
+    calls = []
+
+    def large(_node: Any, _request: Request) -> Answer:
+        calls.append(1)
+        partition = FetchResponse.PartitionData(records=bytes(2_000_000))
+        return FetchResponse(responses=(FetchResponse.FetchableTopicResponse(topic="t", partitions=(partition,)),))
+
+    bench = open_bench(large, key=FETCH)
+    request = frames.write_request(fetch_request(), 4, correlation_id=1)
+    bench.client.sendall(request * 5)
+    bench.turn()
+    assert len(calls) < 5
+    received = 0
+    while len(calls) < 5 or not bench.connection.is_idle:
+        received += len(bench.client.recv(1 << 20))
+        if bench.fd in bench.loop.writers:
+            bench.loop.writers[bench.fd]()
+    assert received > 4 * 2_000_000
+
+
+def fetch_request() -> Any:
+    from ottla.wire.types import FetchRequest
+
+    return FetchRequest()
+
+
+def test_frames_behind_a_parked_request_are_bounded(
+    parking: Bench, parked: list[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "QUEUED_FRAMES_MAX", 10)
+    parking.send(*range(30))
+    assert parking.fd not in parking.loop.readers
+    while parked and not parked[-1].is_complete:
+        parked[-1].complete(HeartbeatResponse())
+    assert parking.answers(30) == list(range(30))
+    assert parking.fd in parking.loop.readers
+
+
+def test_records_leave_from_a_file(open_bench: Opener, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 4_000
+    (tmp_path / "x.log").write_bytes(content)
+    file = LogFile(Directory(LogStorage(OsDisk()), str(tmp_path)), "x.log")
+
+    def from_file(_node: Any, _request: Request) -> Answer:
+        short, long = FileSpan(file, 10, 100), FileSpan(file, 1_000, 900_000)
+        partitions = tuple(FetchResponse.PartitionData(records=span) for span in (short, long))  # type: ignore[arg-type]
+        return FetchResponse(responses=(FetchResponse.FetchableTopicResponse(topic="t", partitions=partitions),))
+
+    bench = open_bench(from_file, key=FETCH)
+    bench.client.sendall(frames.write_request(fetch_request(), 4, correlation_id=1))
+    bench.turn()
+    size = int.from_bytes(receive_with_writes(bench, 4), "big")
+    answer = frames.read_response(receive_with_writes(bench, size), FETCH, 4)
+    read = [bytes(part.records) for part in answer.body.responses[0].partitions]
+    assert read == [content[10:110], content[1_000:901_000]]
+    assert not file.is_pinned
+
+
+def receive_with_writes(bench: Bench, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        if bench.fd in bench.loop.writers:
+            bench.loop.writers[bench.fd]()
+        data += bench.client.recv(size - len(data))
+    return data
+
+
+def test_a_connection_that_goes_cancels_what_waits_and_lets_go_of_files(parking: Bench, parked: list[Later]) -> None:
+    cancelled = []
+    parking.send(1)
+    parked[0].on_cancel = lambda: cancelled.append(True)
+    parking.client.close()
+    parking.turn()
+    assert cancelled == [True]
+    parked[0].complete(HeartbeatResponse())  # too late, no harm
+
+
+def test_draining_answers_what_was_asked_and_closes(parking: Bench, parked: list[Later]) -> None:
+    parking.send(1)
+    parking.connection.drain()
+    assert not parking.connection.is_closed
+    parked[0].complete(HeartbeatResponse())
+    assert parking.answers(1) == [1]
+    assert parking.connection.is_closed
