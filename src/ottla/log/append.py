@@ -26,6 +26,7 @@ from ottla.log.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
+    LogError,
     MessageTooLargeError,
     OffsetsOutOfOrderError,
     RecordError,
@@ -35,18 +36,19 @@ from ottla.log.errors import (
 )
 from ottla.log.producer_entry import BatchMetadata, ProducerEntry
 from ottla.log.producer_state import Origin, Verification, read_marker
-from ottla.log.segment import IndexedBatch
 from ottla.wire.batch import (
     AnyBatch,
     BatchView,
     Compression,
     Record,
-    TimestampType,
     read_header,
     recompress_batch,
     split_batches,
     stamp,
 )
+from ottla.wire.batch_view import CODEC_BITS as _CODEC_BITS
+from ottla.wire.batch_view import CONTROL_BIT as _CONTROL_BIT
+from ottla.wire.batch_view import LOG_APPEND_TIME_BIT as _LOG_APPEND_TIME_BIT
 from ottla.wire.fault import WireError
 
 if TYPE_CHECKING:
@@ -105,9 +107,12 @@ def stage_as_leader(
     verification: Verification,
 ) -> AppendInfo:
     config = partition.config
-    batches = _client_batch(records) if origin is Origin.CLIENT else _own_batches(records)
-    ready = [_validate(batch, config, now_ms, origin) for batch in batches]
-    size_bytes = sum(len(one.data) for one in ready)
+    if origin is Origin.CLIENT:
+        ready = [_validate(_client_batch(records), config, now_ms, is_client=True)]
+        size_bytes = len(ready[0].data)
+    else:
+        ready = [_validate(batch, config, now_ms, is_client=False) for batch in _own_batches(records)]
+        size_bytes = sum(len(one.data) for one in ready)
     if size_bytes > config.segment_bytes:
         raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {config.segment_bytes}")
     duplicate = _check_producers(partition, ready, origin, verification)
@@ -121,31 +126,27 @@ def stage_as_leader(
             size_bytes,
             is_duplicate=True,
         )
-    return _stage(partition, ready, size_bytes, leader_epoch, now_ms)
+    return _place(partition, ready, size_bytes, leader_epoch, now_ms)
 
 
-def _stage(partition: Partition, ready: list[_Ready], size_bytes: int, leader_epoch: int, now_ms: int) -> AppendInfo:
+def _place(partition: Partition, ready: list[_Ready], size_bytes: int, leader_epoch: int, now_ms: int) -> AppendInfo:
+    """Give batches their offsets and keep them for the next write."""
     first_offset = partition.next_offset
-    last_offset = first_offset - 1 + sum(one.batch.last_offset_delta + 1 for one in ready)
-    max_timestamp = max(one.max_timestamp for one in ready)
-    partition.prepare_segment(
-        size_bytes=size_bytes,
-        max_timestamp=max_timestamp,
-        first_offset=first_offset,
-        last_offset=last_offset,
-        now_ms=now_ms,
-    )
+    max_timestamp, last_offset = ready[0].max_timestamp, first_offset + ready[0].batch.last_offset_delta
+    for one in ready[1:]:
+        max_timestamp = max(max_timestamp, one.max_timestamp)
+        last_offset += one.batch.last_offset_delta + 1
+    partition.prepare_segment(size_bytes, max_timestamp, first_offset, last_offset, now_ms)
     partition.epochs.assign(leader_epoch, first_offset)
     offset = first_offset
     for one in ready:
         _stamp(one, offset, leader_epoch)
-        if one.batch.producer_id > -1:
-            _note_producer(partition, one.batch, offset, one.max_timestamp)
-        next_offset = offset + one.batch.last_offset_delta + 1
-        indexed = IndexedBatch(next_offset - 1, one.max_timestamp, len(one.data))
-        partition.gather(one.data, (indexed,), next_offset)
-        offset = next_offset
-    append_time = now_ms if partition.config.has_log_append_time else _NO_TIMESTAMP
+        batch = one.batch
+        if batch.producer_id > -1:
+            _note_producer(partition, batch, offset, one.max_timestamp)
+        offset += batch.last_offset_delta + 1
+        partition.gather(one.data, ((offset - 1, one.max_timestamp, len(one.data)),), offset)
+    append_time = now_ms if ready[0].log_append_time is not None else _NO_TIMESTAMP
     return AppendInfo(first_offset, last_offset, max_timestamp, append_time, partition.log_start_offset, size_bytes)
 
 
@@ -163,20 +164,28 @@ def _stamp(one: _Ready, base_offset: int, leader_epoch: int) -> None:
     )
 
 
-def _client_batch(records: bytes | bytearray | memoryview) -> list[BatchView]:
+def _client_batch(records: bytes | bytearray | memoryview) -> BatchView:
     """The one batch of a produce request."""
+    view = memoryview(records)
     try:
-        batches = list(split_batches(records))
+        batch = read_header(view)
     except WireError as error:
-        raise CorruptMessageError(str(error)) from error
-    if len(batches) != 1:
-        raise InvalidRecordError(f"a produce request holds one batch for a partition, not {len(batches)}")
-    batch = batches[0]
-    if not isinstance(batch, BatchView):
-        raise InvalidRecordError(f"the batch has magic {batch.magic} instead of 2")
+        raise _refused_records(view, error) from error
+    if batch.size_bytes != len(view):
+        # Bytes that are no batch may follow; another batch may not, and this one must be whole.
+        if batch.size_bytes > len(view) or len(list(split_batches(view[batch.size_bytes :]))):
+            raise InvalidRecordError("a produce request holds exactly one whole batch for a partition")
+        batch = read_header(view[: batch.size_bytes])
     if batch.base_offset != 0:
         raise InvalidRecordError(f"the base offset of a produced batch is 0, not {batch.base_offset}")
-    return [batch]
+    return batch
+
+
+def _refused_records(view: memoryview, error: WireError) -> LogError:
+    """Why something that is no batch of magic 2 is refused."""
+    if error.path == "RecordBatch.batch_length":
+        return CorruptMessageError(str(error))
+    return InvalidRecordError(f"{len(view)} bytes are no batch of magic 2: {error}")
 
 
 def _own_batches(records: bytes | bytearray | memoryview) -> list[BatchView]:
@@ -186,24 +195,22 @@ def _own_batches(records: bytes | bytearray | memoryview) -> list[BatchView]:
     return batches  # type: ignore[return-value]
 
 
-def _validate(batch: BatchView, config: LogConfig, now_ms: int, origin: Origin) -> _Ready:
+def _validate(batch: BatchView, config: LogConfig, now_ms: int, *, is_client: bool) -> _Ready:
     _check_size(batch.size_bytes, config)
     if not batch.is_valid:
         raise CorruptMessageError(f"the checksum {batch.crc:#010x} is not that of the batch")
-    if origin is Origin.CLIENT:
+    if is_client:
         _check_client_header(batch)
     max_timestamp = _check_records(batch, config, now_ms)
-    data = _in_compression_of(batch, config)
-    if data is None:
-        whole = batch.data
-        data = memoryview(bytearray(whole)) if whole.readonly else whole
-    else:
-        _check_size(len(data), config)
-        batch = read_header(data)
+    data = batch.data
+    if config.compression_type != "producer" or batch.attributes & _CODEC_BITS > Compression.ZSTD:
+        data, batch = _in_compression_of(batch, config)
+    if data.readonly:
+        data = memoryview(bytearray(data))
     if config.has_log_append_time:
         return _Ready(batch, data, now_ms, now_ms, is_header_kept=False)
-    keeps = batch.timestamp_type is TimestampType.CREATE_TIME and max_timestamp == batch.max_timestamp
-    return _Ready(batch, data, max_timestamp, None, is_header_kept=keeps)
+    is_header_kept = not batch.attributes & _LOG_APPEND_TIME_BIT and max_timestamp == batch.max_timestamp
+    return _Ready(batch, data, max_timestamp, None, is_header_kept)
 
 
 def _check_size(size_bytes: int, config: LogConfig) -> None:
@@ -214,11 +221,12 @@ def _check_size(size_bytes: int, config: LogConfig) -> None:
 
 
 def _check_client_header(batch: BatchView) -> None:
-    if batch.record_count <= 0 or batch.last_offset_delta + 1 != batch.record_count:
+    count = batch.record_count
+    if count <= 0 or batch.last_offset_delta + 1 != count:
         raise InvalidRecordError(
-            f"the batch counts {batch.record_count} records; its last lies {batch.last_offset_delta} past its first"
+            f"the batch counts {count} records; its last offset lies {batch.last_offset_delta} past its first"
         )
-    if batch.is_control:
+    if batch.attributes & _CONTROL_BIT:
         raise InvalidRecordError("clients may not write control records")
     if batch.producer_id > -1 and batch.base_sequence < 0:
         raise InvalidRecordError(f"the batch of producer {batch.producer_id} has no sequence number")
@@ -229,11 +237,14 @@ def _check_client_header(batch: BatchView) -> None:
 
 def _check_records(batch: BatchView, config: LogConfig, now_ms: int) -> int:
     """Judge keys and timestamps, of each record if need be; gives the largest timestamp."""
-    has_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-    if has_append_time and (config.has_log_append_time or batch.max_timestamp == _NO_TIMESTAMP):
+    if batch.attributes & _LOG_APPEND_TIME_BIT and (config.has_log_append_time or batch.max_timestamp < 0):
         reason = "a producer may not set the timestamp type LogAppendTime"
         raise InvalidTimestampError(reason, [RecordError(index, reason) for index in range(batch.record_count)])
-    if batch.is_control or not _needs_records(batch, config, now_ms):
+    is_timely = config.has_log_append_time or (
+        batch.max_timestamp <= now_ms + config.message_timestamp_after_max_ms
+        and config.message_timestamp_before_max_ms == LONG_MAX
+    )
+    if (is_timely and not config.looks_at_records) or batch.attributes & _CONTROL_BIT:
         return batch.max_timestamp
     try:
         records = batch.records(copy=False)
@@ -245,17 +256,6 @@ def _check_records(batch: BatchView, config: LogConfig, now_ms: int) -> int:
         return batch.max_timestamp
     _check_timestamps(records, config, now_ms)
     return max((record.timestamp for record in records), default=batch.max_timestamp)
-
-
-def _needs_records(batch: BatchView, config: LogConfig, now_ms: int) -> bool:
-    if config.is_compacted or config.ottla_validate_records:
-        return True
-    if config.has_log_append_time:
-        return False
-    return (
-        config.message_timestamp_before_max_ms != LONG_MAX
-        or batch.max_timestamp > now_ms + config.message_timestamp_after_max_ms
-    )
 
 
 def _check_keys(records: Sequence[Record]) -> None:
@@ -285,20 +285,20 @@ def _summary(errors: list[RecordError], count: int) -> str:
     return f"{len(errors)} of {count} records were refused, among them {shown}"
 
 
-def _in_compression_of(batch: BatchView, config: LogConfig) -> memoryview | None:
-    """The batch in the codec that the topic wants; None if it may stay as it is."""
+def _in_compression_of(batch: BatchView, config: LogConfig) -> tuple[memoryview, BatchView]:
+    """The batch in the codec that the topic wants."""
     try:
         codec = batch.compression
-        if config.compression_type == "producer" or batch.is_control:
-            return None
-        wanted = _CODECS[config.compression_type]
-        if codec is wanted:
-            return None
-        return memoryview(bytearray(recompress_batch(batch, wanted, level=_level(wanted, config))))
+        wanted = _CODECS.get(config.compression_type, codec)
+        if codec is wanted or batch.is_control:
+            return batch.data, batch
+        data = memoryview(bytearray(recompress_batch(batch, wanted, level=_level(wanted, config))))
     except WireError as error:
         if error.path == "RecordBatch.attributes":
             raise UnsupportedCompressionTypeError(str(error)) from error
         raise InvalidRecordError(str(error)) from error
+    _check_size(len(data), config)
+    return data, read_header(data)
 
 
 def _level(codec: Compression, config: LogConfig) -> int | None:
@@ -371,16 +371,10 @@ def stage_verbatim(
     if size_bytes > partition.config.segment_bytes:
         raise RecordListTooLargeError(f"{size_bytes} bytes do not fit in a segment of {partition.config.segment_bytes}")
     max_timestamp = max(batch.max_timestamp for batch in batches)
-    partition.prepare_segment(
-        size_bytes=size_bytes,
-        max_timestamp=max_timestamp,
-        first_offset=first_offset,
-        last_offset=last_offset,
-        now_ms=now_ms,
-    )
+    partition.prepare_segment(size_bytes, max_timestamp, first_offset, last_offset, now_ms)
     for batch in batches:
         _note_replicated(partition, batch)
-    indexed = [IndexedBatch(batch.last_offset, batch.max_timestamp, batch.size_bytes) for batch in batches]
+    indexed = [(batch.last_offset, batch.max_timestamp, batch.size_bytes) for batch in batches]
     partition.gather(memoryview(records)[:size_bytes], indexed, last_offset + 1)
     return AppendInfo(first_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, size_bytes)
 

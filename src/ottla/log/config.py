@@ -52,17 +52,20 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     # The broker's, for all its partitions
     producer_id_expiration_ms: int = _DAY_MS
 
-    @property
-    def is_compacted(self) -> bool:
-        return "compact" in self.cleanup_policy
+    # What follows from these and is asked for each batch; do not set them.
+    is_compacted: bool = False
+    has_log_append_time: bool = False
+    looks_at_records: bool = False
+
+    def __post_init__(self) -> None:
+        is_compacted = "compact" in self.cleanup_policy
+        msgspec.structs.force_setattr(self, "is_compacted", is_compacted)
+        msgspec.structs.force_setattr(self, "has_log_append_time", self.message_timestamp_type == "LogAppendTime")
+        msgspec.structs.force_setattr(self, "looks_at_records", is_compacted or self.ottla_validate_records)
 
     @property
     def is_deleted(self) -> bool:
         return "delete" in self.cleanup_policy
-
-    @property
-    def has_log_append_time(self) -> bool:
-        return self.message_timestamp_type == "LogAppendTime"
 
 
 DEFAULT_CONFIG: Final = LogConfig()

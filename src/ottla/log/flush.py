@@ -11,9 +11,11 @@ under way, appends gather for the next one; each round costs one sync for each p
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from ottla.log.disk import File, replace_file
+from ottla.log.errors import StorageError
 from ottla.log.files import LogFile
 from ottla.log.names import LEADER_EPOCH_FILE
 
@@ -99,7 +101,9 @@ class GroupCommit:
         if self._under_way:
             return []
         waiting, self._waiting = self._waiting, {}
-        self._under_way = [partition.prepare_flush() for partition in waiting]
+        for partition in waiting:
+            with contextlib.suppress(StorageError):  # its directory is offline, which `storage.failure` tells
+                self._under_way.append(partition.prepare_flush())
         return self._under_way
 
     def finish(self) -> list[Partition]:

@@ -66,7 +66,7 @@ class Partition:
     """A partition's log. `ottla.log.recovery` makes it from what lies on the disk."""
 
     __slots__ = (
-        "_flushing",
+        "_flush_limit",
         "_gathered",
         "_gathered_batches",
         "_gathered_bytes",
@@ -118,7 +118,7 @@ class Partition:
         self._gathered_batches: list[IndexedBatch] = []
         self._gathered_bytes = 0
         self._limit: tuple[int, Segment, int] | None = None
-        self._flushing = False
+        self._flush_limit: int | None = None
 
     def __repr__(self) -> str:
         return f"Partition({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -230,19 +230,13 @@ class Partition:
         return info
 
     def prepare_segment(
-        self, *, size_bytes: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int
+        self, size_bytes: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int
     ) -> None:
         """Make sure that an append fits in the active segment, or roll a new one."""
         active = self.segments[-1]
         if self._gathered and active.size_bytes == 0:
             self.write()  # the first batch's timestamp counts
-        if active.should_roll(
-            self.config,
-            now_ms,
-            size_bytes=size_bytes + self._gathered_bytes,
-            max_timestamp=max_timestamp,
-            last_offset=last_offset,
-        ):
+        if active.should_roll(self.config, now_ms, self._gathered_bytes + size_bytes, max_timestamp, last_offset):
             self.roll(now_ms, first_offset)
 
     def gather(self, data: memoryview, batches: Sequence[IndexedBatch], next_offset: int) -> None:
@@ -281,6 +275,7 @@ class Partition:
         try:
             if active.size_bytes == 0 and active.base_offset == base_offset:
                 # Nothing to close, and no second segment can have this base: begin it anew.
+                active.close()
                 self.segments[-1] = Segment.create(self.directory, base_offset, self.config, now_ms)
                 return self.segments[-1]
             active.close_indexes()
@@ -293,6 +288,11 @@ class Partition:
             raise self.storage.fail(error, f"rolling a segment of {self.topic_partition}") from error
         self.storage.rolled[self] = None
         return self.segments[-1]
+
+    def update_config(self, config: LogConfig) -> None:
+        """Act on other settings from now on."""
+        self.config = config
+        self.active_segment.forget_index_full()
 
     def become_leader(self, leader_epoch: int) -> None:
         """Note where a new leader's epoch begins, whether or not it ever writes."""
@@ -332,13 +332,14 @@ class Partition:
         if self._limit is None or self._limit[0] != offset:
             segment = self.segments[max(self.segment_index(offset), 0)]
             found = segment.find_batch(offset)
-            self._limit = (offset, segment, segment.size_bytes if found is None else found[0])
+            self._limit = (offset, segment, segment.size_bytes if found is None else found.position)
         return self._limit[1:]
 
     # --- flushing and closing -----------------------------------------------------------------------------------------
 
     def prepare_flush(self) -> Flush:
         """Write out what is in memory and note what must be synced, up to the end of the log."""
+        assert self._flush_limit is None, "one flush of a partition at a time"
         self.write()
         self.storage.check()
         first = max(self.segment_index(self.recovery_point), 0)
@@ -351,21 +352,21 @@ class Partition:
             flush = Flush(self, self.log_end_offset, self.active_segment.file, paths, epochs, sync_directory=is_new)
         except OSError as error:
             raise self.storage.fail(error, f"flushing {self.topic_partition}") from error
-        self._flushing = True
+        self._flush_limit = flush.end_offset
         self.storage.rolled.pop(self, None)
         return flush
 
     def finish_flush(self, flush: Flush, now_ms: int | None = None) -> bool:
         """Move the recovery point after a flush was run; False, and the directory offline, if it failed."""
+        assert self._flush_limit is not None
+        end_offset, self._flush_limit = self._flush_limit, None
         flush.release()
-        self._flushing = False
         if flush.error is not None:
             self.storage.fail(flush.error, f"flushing {self.topic_partition}")
             return False
         if flush.epochs is not None and flush.epochs == format_epochs(self.epochs.entries):
             self.epochs.is_dirty = False
-        # A truncation may have happened since.
-        self.recovery_point = max(self.recovery_point, min(flush.end_offset, self.log_end_offset))
+        self.recovery_point = max(self.recovery_point, end_offset)
         if now_ms is not None:
             self.last_flush_ms = now_ms
         return True
@@ -407,6 +408,15 @@ class Partition:
         self.storage.rolled.pop(self, None)
         for segment in self.segments:
             segment.close()
+
+    def rename_directory(self, path: str) -> None:
+        """Move the whole log, to another name in the same log directory."""
+        self.close_files()
+        try:
+            self.storage.disk.rename(self.directory.path, path)
+        except OSError as error:
+            raise self.storage.fail(error, f"renaming {self.directory.path}") from error
+        self.directory.path = path
 
     # --- truncating and removing --------------------------------------------------------------------------------------
 
@@ -457,11 +467,13 @@ class Partition:
 
     def _write_epochs(self) -> None:
         # A flush under way writes the same file; the next one will write it again.
-        if not self._flushing:
+        if self._flush_limit is None:
             self.epochs.write()
 
     def _set_end(self, offset: int) -> None:
         self._limit = None
+        if self._flush_limit is not None:
+            self._flush_limit = min(self._flush_limit, offset)  # what follows now is not what is being synced
         self.log_end_offset = self._next_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)

@@ -16,7 +16,7 @@ import msgspec
 from ottla.log.epochs import UNDEFINED_EPOCH
 from ottla.log.errors import CorruptMessageError, OffsetOutOfRangeError
 from ottla.log.files import LogFile
-from ottla.log.scan import read_batch, walk_headers
+from ottla.log.scan import BatchPlace, read_batch, walk_headers
 from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import AnyBatch, BatchView
@@ -103,9 +103,9 @@ def read(
             if found is None:
                 continue  # all of it was compacted away; the next segment has what follows
             end = limit_position if segment is limit_segment else segment.size_bytes
-            if segment.base_offset > limit_segment.base_offset or found[0] >= end:
+            if segment.base_offset > limit_segment.base_offset or found.position >= end:
                 break
-            region = _region(segment, *found, end, max_bytes, min_one_batch=min_one_batch)
+            region = _region(segment, found, end, max_bytes, min_one_batch=min_one_batch)
             return _with_aborted(partition, index, region, offset) if committed else region
     active = partition.active_segment
     aborted = () if committed else None
@@ -120,15 +120,14 @@ def _limit_offset(partition: Partition, isolation: Isolation) -> int:
     return partition.last_stable_offset
 
 
-def _region(
-    segment: Segment, position: int, batch: AnyBatch, end: int, max_bytes: int, *, min_one_batch: bool
-) -> FetchRegion:
-    base_offset = batch.base_offset if batch.magic == 2 else batch.last_offset
+def _region(segment: Segment, batch: BatchPlace, end: int, max_bytes: int, *, min_one_batch: bool) -> FetchRegion:
+    position = batch.position
     if batch.size_bytes > max_bytes:
         if not min_one_batch:
-            return FetchRegion(None, position, 0, base_offset, segment.base_offset, is_first_batch_cut=True)
+            return FetchRegion(None, position, 0, batch.base_offset, segment.base_offset, is_first_batch_cut=True)
         max_bytes = batch.size_bytes
-    return FetchRegion(segment.file, position, min(max_bytes, end - position), base_offset, segment.base_offset)
+    length = min(max_bytes, end - position)
+    return FetchRegion(segment.file, position, length, batch.base_offset, segment.base_offset)
 
 
 # --- aborted transactions ---------------------------------------------------------------------------------------------

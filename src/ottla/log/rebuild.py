@@ -73,7 +73,7 @@ def _scan(
         return
     handle = segment.file.pin()
     try:
-        for count, (position, batch) in enumerate(walk_headers(handle, found[0], segment.size_bytes), 1):
+        for count, (position, batch) in enumerate(walk_headers(handle, found.position, segment.size_bytes), 1):
             if batch.last_offset >= end_offset:
                 return
             if isinstance(batch, BatchView) and batch.has_producer_id:

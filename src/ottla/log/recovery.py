@@ -46,7 +46,7 @@ from ottla.log.partition import Partition
 from ottla.log.producer_state import ProducerState
 from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
 from ottla.log.scan import WalkEnd, check_batches
-from ottla.log.segment import RELATIVE_OFFSET_MAX, IndexedBatch, Segment
+from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.wire.batch import AnyBatch, BatchView
 from ottla.wire.fault import WireError
 
@@ -264,8 +264,8 @@ class _Loader:
     def _recover_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
         """Check a segment and build what follows from it; whether it had to be cut."""
         base_offset, size_bytes = segment.base_offset, segment.size_bytes
-        if self.producers.map_end_offset != base_offset or not self.report.recovered:
-            before = [one for one in self.segments if one.base_offset < base_offset]
+        before = [one for one in self.segments if one.base_offset < base_offset]
+        if not (before and self.report.recovered and self.report.recovered[-1] == before[-1].base_offset):
             yield from self._rebuild_producers(before, self.request.log_start_offset, base_offset)
         self.producers.map_end_offset = base_offset
         self.producers.take_snapshot(self.request.log_start_offset, sync=True)
@@ -309,7 +309,7 @@ class _Loader:
 
     def _take(self, segment: Segment, batch: AnyBatch) -> None:
         """Let a sound batch into the indexes, the epochs and the producers' state."""
-        segment.add_to_indexes([IndexedBatch(batch.last_offset, batch.max_timestamp, batch.size_bytes)], self.config)
+        segment.add_to_indexes([(batch.last_offset, batch.max_timestamp, batch.size_bytes)], self.config)
         if isinstance(batch, BatchView):
             if batch.partition_leader_epoch >= 0:
                 self.epochs.observe(batch.partition_leader_epoch, batch.base_offset)

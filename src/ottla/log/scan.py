@@ -1,8 +1,9 @@
 """Walking the batches of a `.log` file.
 
-Three walks, each reading no more than it needs:
+Some walks, each reading no more than it needs:
 
 - `walk_headers` looks at headers only. It reads windows of some kilobytes and jumps over what does not fit in one.
+  `find_batch` does the same with a look at offsets alone: each fetch begins with it.
 - `read_batch` gets one batch whole.
 - `check_batches` reads everything, in chunks, and yields the batches as long as they are sound: what recovery does.
   It says where it ended and why, and lets the caller do something else between two chunks.
@@ -21,14 +22,26 @@ from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, AnyBatch, crc32c,
 from ottla.wire.fault import WireError
 from ottla.wire.legacy import read_legacy_batch
 
-__all__ = ["CHUNK_BYTES", "WalkEnd", "batch_base_offset", "check_batches", "read_batch", "walk_headers"]
+__all__ = ["CHUNK_BYTES", "BatchPlace", "WalkEnd", "check_batches", "find_batch", "read_batch", "walk_headers"]
 
 CHUNK_BYTES: Final = 1 << 18
 _WINDOW_BYTES: Final = 8192
 _PREFIX: Final = struct.Struct(">qi4xb")
 _PREFIX_BYTES: Final = _PREFIX.size
+# Base offset, length, magic, and of magic 2 the last offset delta.
+_OFFSETS: Final = struct.Struct(">qi4xb6xi")
+_OFFSETS_BYTES: Final = _OFFSETS.size
 _LENGTH_MIN: Final = 14
 _CRC_START: Final = 21
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch lies, and which offsets it holds. Of magic 0 and 1 the last one is given for both."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
 
 
 class WalkEnd(NamedTuple):
@@ -62,6 +75,26 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Any
         position += size
 
 
+def find_batch(file: File, position: int, end: int, offset: int) -> BatchPlace | None:
+    """The first batch from `position` on that ends at or past an offset."""
+    window, start = b"", position
+    while end - position >= _PREFIX_BYTES:
+        at = position - start
+        if at + _OFFSETS_BYTES > len(window):
+            window, start, at = file.read(min(_WINDOW_BYTES, end - position), position), position, 0
+        if len(window) < _OFFSETS_BYTES:
+            window += bytes(_OFFSETS_BYTES)  # the last message of magic 0 or 1 may be shorter
+        base_offset, length, magic, last_offset_delta = _OFFSETS.unpack_from(window, at)
+        size = length + LOG_OVERHEAD_BYTES
+        if length < _LENGTH_MIN or size > end - position or not 0 <= magic <= 2:
+            return None
+        last_offset = base_offset + last_offset_delta if magic == 2 else base_offset
+        if last_offset >= offset:
+            return BatchPlace(position, size, base_offset, last_offset)
+        position += size
+    return None
+
+
 def _header(window: memoryview, at: int, magic: int) -> AnyBatch | None:
     try:
         if magic == 2:
@@ -74,11 +107,6 @@ def _header(window: memoryview, at: int, magic: int) -> AnyBatch | None:
 def read_batch(file: File, position: int, size: int) -> AnyBatch:
     """The batch at a position, whole."""
     return next(split_batches(file.read(size, position), allow_partial_tail=False))
-
-
-def batch_base_offset(batch: AnyBatch) -> int:
-    """The first offset as far as the header tells; of a message of magic 0 or 1 that is its last one."""
-    return batch.base_offset if batch.magic == 2 else batch.last_offset
 
 
 def check_batches(file: File, end: int) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
@@ -119,8 +147,8 @@ def _sound_batches(chunk: bytes, rest: int) -> Iterator[AnyBatch]:
 
 def _claimed_size(chunk: bytes, at: int, rest: int) -> int:
     """The size of a batch by its own words; WireError if it cannot be true."""
-    if rest < _PREFIX_BYTES:
-        raise WireError("RecordBatch", at, f"{rest} bytes are no batch")
+    if len(chunk) - at < _PREFIX_BYTES:
+        raise WireError("RecordBatch", at, f"{len(chunk) - at} bytes are no batch")
     _, length, magic = _PREFIX.unpack_from(chunk, at)
     if not 0 <= magic <= 2:
         raise WireError("RecordBatch.magic", at, f"magic {magic} does not exist")

@@ -13,14 +13,14 @@ behind it is not part of the log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.log.config import LogConfig
 from ottla.log.disk import Buffer
 from ottla.log.files import Directory, LogFile
 from ottla.log.names import LOG_SUFFIX, file_name
 from ottla.log.offset_index import OFFSET_ENTRY_BYTES, OffsetIndex
-from ottla.log.scan import batch_base_offset, walk_headers
+from ottla.log.scan import BatchPlace, find_batch, walk_headers
 from ottla.log.time_index import NO_TIMESTAMP, TIME_ENTRY_BYTES, TimeIndex
 from ottla.log.txn_index import TxnIndex
 from ottla.wire.batch import AnyBatch
@@ -30,12 +30,8 @@ __all__ = ["RELATIVE_OFFSET_MAX", "IndexedBatch", "Segment"]
 RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 
 
-class IndexedBatch(NamedTuple):
-    """What the indexes need to know of a batch."""
-
-    last_offset: int
-    max_timestamp: int
-    size_bytes: int
+# What the indexes need to know of a batch: its last offset, its largest timestamp, its size in bytes.
+IndexedBatch = tuple[int, int, int]
 
 
 class Segment:
@@ -103,15 +99,16 @@ class Segment:
     # --- appending ----------------------------------------------------------------------------------------------------
 
     def should_roll(
-        self, config: LogConfig, now_ms: int, *, size_bytes: int, max_timestamp: int, last_offset: int
+        self, config: LogConfig, now_ms: int, size_bytes: int, max_timestamp: int, last_offset: int
     ) -> bool:
         """Whether an append has to go to a new segment."""
-        if self.size_bytes > config.segment_bytes - size_bytes or self.is_index_full(config):
+        if self.size_bytes > config.segment_bytes - size_bytes or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             return True
-        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+        if self._is_index_full is not False and self.is_index_full(config):
             return True
-        waited_ms = self.time_waited_for_roll(now_ms, max_timestamp)
-        return self.size_bytes > 0 and waited_ms > config.segment_ms - self.roll_jitter_ms
+        if self.size_bytes == 0:
+            return False
+        return self.time_waited_for_roll(now_ms, max_timestamp) > config.segment_ms - self.roll_jitter_ms
 
     def is_index_full(self, config: LogConfig) -> bool:
         if self._is_index_full is None:
@@ -122,6 +119,10 @@ class Segment:
         offset_entries_max = config.segment_index_bytes // OFFSET_ENTRY_BYTES
         time_entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1  # one is for the closing entry
         self._is_index_full = len(self.offset_index) >= offset_entries_max or len(self.time_index) >= time_entries_max
+
+    def forget_index_full(self) -> None:
+        """Look again: the allowed size has changed."""
+        self._is_index_full = None
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """How long data have waited here: by their own timestamps, or by the clock if they have none."""
@@ -175,10 +176,7 @@ class Segment:
     # --- finding ------------------------------------------------------------------------------------------------------
 
     def _walk_from(self, relative_offset: int) -> Iterator[tuple[int, AnyBatch]]:
-        """Headers from the greatest index entry at or below an offset on.
-
-        From the beginning if the entry points at nothing it can mean: slow is better than wrong.
-        """
+        """Headers from the greatest index entry at or below an offset on, or, if that one is wrong, all of them."""
         relative, position = self.offset_index.lookup(relative_offset)
         handle = self.file.handle()
         if position:
@@ -190,12 +188,22 @@ class Segment:
                 return
         yield from walk_headers(handle, 0, self.size_bytes)
 
-    def find_batch(self, offset: int) -> tuple[int, AnyBatch] | None:
-        """Position and header of the first batch that ends at or past an offset; None if all end before it."""
-        for position, batch in self._walk_from(offset - self.base_offset):
-            if batch.last_offset >= offset:
-                return position, batch
-        return None
+    def find_batch(self, offset: int) -> BatchPlace | None:
+        """The first batch that ends at or past an offset; None if all end before it."""
+        relative, position = self.offset_index.lookup(offset - self.base_offset)
+        handle = self.file.handle()
+        if position:
+            indexed = find_batch(handle, position, self.size_bytes, self.base_offset + relative)
+            if (
+                indexed is not None
+                and indexed.position == position
+                and indexed.last_offset - self.base_offset == relative
+            ):
+                if indexed.last_offset >= offset:
+                    return indexed
+                return find_batch(handle, position + indexed.size_bytes, self.size_bytes, offset)
+        # No entry, or one that points at nothing it can mean: slow is better than wrong.
+        return find_batch(handle, 0, self.size_bytes, offset)
 
     def next_offset(self) -> tuple[int, int]:
         """The offset after the last batch, and the position where that batch ends: what follows it is damage."""
@@ -211,17 +219,16 @@ class Segment:
 
         A batch is never cut in two: if the offset lies inside of one, all of it goes.
         """
-        found = self.find_batch(offset)
+        batch = self.find_batch(offset)
         relative = offset - self.base_offset
         self.offset_index.truncate_to(relative)
         self.time_index.truncate_to(relative)
         self.txn_index.truncate_to(offset)
         end_offset = offset
-        if found is not None:
-            position, batch = found
-            self.file.handle().truncate(position)
-            self.size_bytes = position
-            end_offset = min(offset, batch_base_offset(batch))
+        if batch is not None:
+            self.file.handle().truncate(batch.position)
+            self.size_bytes = batch.position
+            end_offset = min(offset, batch.base_offset)
         if self.size_bytes == 0:
             self.created_ms = now_ms
             self._first_timestamp = None
