@@ -143,7 +143,7 @@ class BatchBuilder:
         `last_offset_delta` and `max_timestamp` are needed only where they do not follow from the records.
         """
         if not self._parts:
-            compression = Compression.NONE
+            compression, level = Compression.NONE, None
         if log_append_time is not None:
             max_timestamp = log_append_time
         attributes = (
@@ -270,7 +270,7 @@ def recompress_batch(
 ) -> bytes:
     """The same records in another codec."""
     if batch.record_count == 0:
-        compression, plain = Compression.NONE, b""
+        compression, level, plain = Compression.NONE, None, b""
     else:
         plain = bytes(batch.section(max_decompressed_bytes=max_decompressed_bytes).data)
     return _assemble(

@@ -34,7 +34,7 @@ class Options:
 
     def chosen(self, batches: BatchColumns) -> Bools:
         """The batches whose records are read; those that claim none are not looked into, as in Java."""
-        mask = batches.field("record_count") != 0
+        mask: Bools = batches.field("record_count") != 0
         if not self.include_control:
             mask &= ~batches.is_control
         if self.keep_batches is not None:
@@ -96,12 +96,12 @@ def decode_pure(chunk: Buffer, options: Options) -> Columns:
             rows += batch.rows(joined)
         columns.record_start[index + 1] = len(rows)
     cells = np.array(rows, np.int64).reshape(-1, 8).T
-    places = (cell.astype(np.int32) for cell in cells[2:])
+    offset, timestamp = cells[:2].copy()
+    keys, values, headers = cells[2:].astype(np.int32).reshape(3, 2, -1)
     end_position = batches[-1].end_position if batches else 0
     data = read_only(joined.data())
-    return Columns(
-        data, columns, cells[0].copy(), cells[1].copy(), *places, end_position=end_position, loops=PureLoops()
-    )
+    places = (keys[0], keys[1], values[0], values[1], headers[0], headers[1])
+    return Columns(data, columns, offset, timestamp, *places, end_position, PureLoops())
 
 
 def _checked(chunk: Buffer, options: Options) -> Iterable[AnyBatch]:
@@ -182,7 +182,7 @@ class PureLoops:
     """The loops that columns need later, for machines without numba."""
 
     def walk_headers(self, data: Octets, headers_start: Int32s, header_count: Int32s, *places: Int32s) -> None:
-        section = Section(memoryview(data), "", 0, was_compressed=False)
+        section = Section(data.data, "", 0, was_compressed=False)
         index = 0
         for start, count in zip(headers_start.tolist(), header_count.tolist(), strict=True):
             for header in walk_headers(section, start, count):

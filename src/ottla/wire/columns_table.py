@@ -73,7 +73,8 @@ class BatchColumns:
 
     def field(self, name: str) -> Int64s:
         """A field of the header, by its name in `BATCH_FIELDS`."""
-        return self.table[BATCH_FIELDS.index(name)]
+        row: Int64s = self.table[BATCH_FIELDS.index(name)]
+        return row
 
     @property
     def last_offset(self) -> Int64s:
@@ -97,7 +98,8 @@ class BatchColumns:
         return self._has(CODEC_BITS, magic_min=0)
 
     def _has(self, bits: int, magic_min: int = 2) -> Bools:
-        return (self.field("attributes") & bits != 0) & (self.field("magic") >= magic_min)
+        mask: Bools = (self.field("attributes") & bits != 0) & (self.field("magic") >= magic_min)
+        return mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +156,7 @@ class Columns:
 
     def record(self, row: int) -> Record:
         """One record in the form of `BatchView.records`, for looking and testing."""
-        view = memoryview(self.data)
+        view = self.data.data
         starts = self.headers.record_start
 
         def run(start: Any, length: Any) -> bytes | None:

@@ -27,6 +27,12 @@ TIMESTAMP_TYPES = {
 }
 
 
+def filtered() -> list[Any]:
+    """Batches, and what Java's log cleaner left of them."""
+    with gzip.open(VECTORS.with_name("filtered_batches.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
 @cache
 def vectors() -> tuple[dict[str, Any], ...]:
     with gzip.open(VECTORS, "rt", encoding="utf-8") as lines:

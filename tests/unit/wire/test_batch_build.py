@@ -68,7 +68,7 @@ def test_build_takes_any_bytes():
 
 
 def test_an_empty_batch_is_a_header():
-    data = build_batch([], base_offset=7, last_offset_delta=4, max_timestamp=99, compression=Compression.GZIP)
+    data = build_batch([], base_offset=7, last_offset_delta=4, max_timestamp=99, compression=Compression.GZIP, level=9)
     batch = only(data)
     assert len(data) == HEADER_BYTES
     assert (batch.base_offset, batch.last_offset, batch.base_timestamp, batch.max_timestamp) == (7, 11, -1, 99)
@@ -171,6 +171,11 @@ def test_recompress_changes_only_the_codec(source: Compression, target: Compress
     assert after.compression is target
     assert changed(before, after) == ({"attributes"} if source is not target else set())
     assert after.section().data == before.section().data
+
+
+def test_recompress_leaves_an_empty_batch_uncompressed():
+    empty = build_batch([], base_offset=7, max_timestamp=99)
+    assert recompress_batch(only(empty), Compression.GZIP, level=9) == empty
 
 
 def test_recompress_to_none_is_the_original():

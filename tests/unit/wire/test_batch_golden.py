@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from ottla.wire import WireError
-from ottla.wire.batch import BatchView, Compression, TimestampType, build_batch, recompress_batch, split_batches
+from ottla.wire.batch import (
+    BatchView,
+    Compression,
+    TimestampType,
+    build_batch,
+    filter_batch,
+    recompress_batch,
+    split_batches,
+)
 from tests.unit.wire import batch_vectors as golden
 
 
@@ -95,3 +103,15 @@ def test_writes_every_codec_so_that_it_reads_the_same(name: str, batch: BatchVie
         assert again.records() == batch.records()
         for field in ("base_offset", "last_offset", "base_timestamp", "max_timestamp", "last_sequence", "producer_id"):
             assert getattr(again, field) == getattr(batch, field), field
+
+
+@pytest.mark.parametrize("case", golden.filtered())
+def test_filters_as_javas_log_cleaner_does(case: dict[str, Any]):
+    """What MemoryRecords.filterTo of 4.4.0 left of these batches when it kept every nth offset (0: none)."""
+    (batch,) = split_batches(bytes.fromhex(case["hex"]))
+    assert isinstance(batch, BatchView)
+    every = case["keepEvery"]
+    kept = filter_batch(
+        batch, lambda record: every > 0 and record.offset % every == 0, delete_horizon_ms=case["deleteHorizonMs"]
+    )
+    assert kept.hex() == case["filteredHex"]
