@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCK_VENV := build/lock-venv
 UV_VERSION := 0.13.7
-# Processes that run the tests side by side.
+# Processes that run the tests side by side; a file stays in one of them, so that its vectors are read once.
 WORKERS ?= 2
 # The first interpreter that is new enough; `make setup PYTHON=...` chooses another one.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -41,7 +41,7 @@ demo: setup ## a guided tour of what there is so far
 
 .PHONY: test
 test: check ## everything that continuous integration runs: lint, types, contracts, generated files, tests
-	@$(BIN)/pytest -n $(WORKERS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: check
 check: lint types fresh ## lint, types, import contracts and generated files, without running the tests
