@@ -77,10 +77,9 @@ def _rendered(pages: Sequence[Page], form: str) -> str:
 
         return json.render_all(pages) + "\n"
     if form == "html":
-        from importlib import import_module
+        from ottla.explain.render import html
 
-        text: str = import_module("ottla.explain.render.html").render_all(pages)
-        return text
+        return html.render_all(pages)
     from ottla.explain.render import markdown
 
     return "\n".join(markdown.render(page) for page in pages)

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from ottla.explain.diagram import TAGGED_SECTION
 from ottla.explain.page import Example, Span
 
 ROW_BYTES = 16
 _LAST_INDEX = re.compile(r"\[\d+\]$")
+_UNCOUNTED = re.compile(r"\.Batch\[\d+\](\.Records\[\d+\])?$")
 
 
 class Group(NamedTuple):
@@ -64,24 +66,36 @@ def groups(example: Example) -> list[Group]:
 def _group(spans: tuple[Span, ...], counted: set[str]) -> Group:
     first = spans[0]
     if first.role == "tags":
-        inside = f"{first.path}.tagged fields"
+        inside = f"{first.path}.{TAGGED_SECTION}"
         value = "" if first.value == "0" else f"×{first.value}"
     else:
         inside = field_path(first)
         value = _value(spans)
-    parent, _, name = inside.rpartition(".")
-    depth = parent.count(".")
-    return Group(depth, f"{_parent_label(parent, counted)}{name}", value, first.hue, spans)
+    depth, label = _placed(inside, counted)
+    return Group(depth, label, value, first.hue, spans)
 
 
-def _parent_label(parent: str, counted: set[str]) -> str:
-    """What must stand before a field's name: nothing at the top, an index in an array, else the struct's name."""
-    if "." not in parent:
-        return ""
-    array = _LAST_INDEX.sub("", parent)
-    if array in counted:
-        return f"{parent[len(array) :]}."
-    return f"{parent.rpartition('.')[2]}."
+def _placed(path: str, counted: set[str]) -> tuple[int, str]:
+    """How deep a field lies, and what to call it there.
+
+    Elements of arrays are one deeper than the array and go by their index; batches and records, which no count
+    announces, go by name and index; a struct that is no element keeps the depth and puts its name before its fields'.
+    """
+    message, *components = path.split(".")
+    depth = 0
+    label: list[str] = []
+    outer = message
+    for component in components[:-1]:
+        outer = f"{outer}.{component}"
+        if _LAST_INDEX.sub("", outer) in counted:
+            depth += 1
+            label = [component[component.rindex("[") :]]
+        elif _UNCOUNTED.search(outer):
+            depth += 1
+            label = [component]
+        else:
+            label.append(component)
+    return depth, ".".join([*label, components[-1]])
 
 
 def _value(spans: tuple[Span, ...]) -> str:

@@ -38,6 +38,12 @@ def test_markdown(capsys: pytest.CaptureFixture[str]):
     assert output(["TopicRecord", "--markdown"], capsys).startswith("# TopicRecord v0\n")
 
 
+def test_html(capsys: pytest.CaptureFixture[str]):
+    text = output(["ShareFetch", "2", "--html"], capsys)
+    assert text.startswith("<!doctype html>")
+    assert text.index("ShareFetchRequest v2") < text.rindex("ShareFetchResponse v2")
+
+
 @pytest.mark.parametrize("arguments", [["FENCED_MEMBER_EPOCH"], ["error", "110"], ["--error", "110"]])
 def test_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert output(arguments, capsys).startswith("── FENCED_MEMBER_EPOCH (110) ──")

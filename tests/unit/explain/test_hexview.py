@@ -53,7 +53,7 @@ def test_labels_are_indented_and_name_elements_by_index():
 
 
 def test_a_struct_that_is_no_element_goes_by_its_name():
-    assert (3, "CurrentLeader.LeaderId", "0") in labels("ShareFetchResponse", 2)
+    assert (2, "[0].CurrentLeader.LeaderId", "0") in labels("ShareFetchResponse", 2)
 
 
 def test_nulls_empties_and_opened_records_say_so():
