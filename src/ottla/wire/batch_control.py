@@ -14,8 +14,8 @@ type    name             value
 6       KRAFT_VOTERS     VotersRecord
 ======  ===============  ======================================================================
 
-A version above those known reads as the highest known one: later versions only add at the end. An unknown type is no
-damage; its value stays closed. The values' own messages come from the codec, which is loaded when the first one is
+A transaction marker of a later version is read as far as it is known. An unknown type is no damage; its value stays
+closed. The values' own messages come from the codec, which is loaded when the first one is
 read or written.
 """
 

@@ -8,7 +8,7 @@ buffers for who needs them (Spark does).
 
 The pure readers are the reference. Whatever the compiled loops refuse, and every chunk with message sets of magic 0
 or 1, is read again by them; so errors are the same `WireError`s, and results the same arrays. Without numba
-everything goes that way, thirty times slower, and a warning says so once.
+everything goes that way, some hundred times slower, and a warning says so once.
 
 Memory. A count in a header is believed only if the batch has room for that many records, so arrays take at most six
 times the (decompressed) input; `max_decompressed_bytes` bounds the latter for the whole chunk.
@@ -124,7 +124,7 @@ def _decode_compiled(kernels: ModuleType, chunk: Buffer, options: Options) -> Co
     view = memoryview(chunk)
     if options.check_crc:
         _check_crcs(view, table)
-    batches = BatchColumns(table, np.zeros(batch_count + 1, np.int64), _control_types(view, table))
+    batches = BatchColumns(table, np.zeros(batch_count + 1, np.int64), _control_types(view, table, options))
     chosen = options.chosen(batches)
     np.cumsum(np.where(chosen, batches.field("record_count"), 0), out=batches.record_start[1:])
     picked = np.ascontiguousarray(table[:, chosen])
@@ -139,13 +139,14 @@ def _check_crcs(view: memoryview, table: Int64s) -> None:
             raise _GaveUpError
 
 
-def _control_types(view: memoryview, table: Int64s) -> Int64s:
+def _control_types(view: memoryview, table: Int64s, options: Options) -> Int64s:
     import numpy as np
 
     types = np.full(table.shape[1], -1, np.int64)
     for index in np.flatnonzero(table[BATCH_FIELDS.index("attributes")] & CONTROL_BIT):
         try:
-            types[index] = control_type(read_header(view, int(table[0, index])))
+            batch = read_header(view, int(table[0, index]))
+            types[index] = control_type(batch, options.max_decompressed_bytes)
         except WireError:
             raise _GaveUpError from None
     return types
@@ -194,4 +195,4 @@ def _walk_compiled(
     batch_arguments = (starts, ends, counts, chosen.field("base_offset"), bases, has_append_time)
     if kernels.walk_sections(data, *batch_arguments, offset, timestamp, *keys, *values, *headers) >= 0:
         raise _GaveUpError
-    return Columns(data, batches, offset, timestamp, *keys, *values, *headers, end_position, kernels)
+    return Columns(data, batches, offset, timestamp, *keys, *values, *headers, end_position, is_compiled=True)

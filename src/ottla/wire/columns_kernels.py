@@ -32,16 +32,25 @@ _HEADER = 61
 _FAILED = -1
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile at first call for the types at hand, keep on disk; integer overflow wraps, bounds are checked by hand."""
-    kernel: Callable[..., Any] = njit(cache=True, boundscheck=False, nogil=True)(function)
+def _compile(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
+    # Integer overflow wraps, as it should; bounds are checked by hand; other threads run meanwhile.
+    options = {"boundscheck": False, "nogil": True, "forceinline": forceinline}
+    kernel: Callable[..., Any]
+    try:
+        kernel = njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the source's folder nor the user's can be written: compile in each process
+        kernel = njit(**options)(function)
     return kernel
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile at the first call for the types at hand, and keep the code on disk."""
+    return _compile(function, forceinline=False)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile into the callers."""
-    kernel: Callable[..., Any] = njit(cache=True, boundscheck=False, nogil=True, forceinline=True)(function)
-    return kernel
+    return _compile(function, forceinline=True)
 
 
 # --- batch headers ----------------------------------------------------------------------------------------------------

@@ -75,9 +75,9 @@ class Joined:
         return b"".join(self.parts)
 
 
-def control_type(batch: BatchView) -> int:
+def control_type(batch: BatchView, max_decompressed_bytes: int) -> int:
     """The type that the first record of a control batch names; -1 if the batch is empty."""
-    records = batch.records()
+    records = batch.records(max_decompressed_bytes=max_decompressed_bytes)
     return read_control_type(records[0].key) if records else -1
 
 
@@ -101,7 +101,7 @@ def decode_pure(chunk: Buffer, options: Options) -> Columns:
     end_position = batches[-1].end_position if batches else 0
     data = read_only(joined.data())
     places = (keys[0], keys[1], values[0], values[1], headers[0], headers[1])
-    return Columns(data, columns, offset, timestamp, *places, end_position, PureLoops())
+    return Columns(data, columns, offset, timestamp, *places, end_position, is_compiled=False)
 
 
 def _checked(chunk: Buffer, options: Options) -> Iterable[AnyBatch]:
@@ -128,7 +128,7 @@ class _Opened:
         else:
             self.header = tuple(getattr(batch, name) for name in BATCH_FIELDS)
             if batch.is_control:
-                self.control_type = control_type(batch)
+                self.control_type = control_type(batch, joined.rest)
 
     def rows(self, joined: Joined) -> Iterable[tuple[int, ...]]:
         if isinstance(self.batch, BatchView):

@@ -130,7 +130,8 @@ class Columns:
     header_count: Int32s
     end_position: int
     """Where in the chunk the whole batches end; what follows is a cut one."""
-    loops: Loops
+    is_compiled: bool
+    """Which engine read the chunk; the same one finds headers and copies."""
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -151,7 +152,7 @@ class Columns:
         np.cumsum(self.header_count, out=starts[1:])
         places = [np.empty(int(starts[-1]), np.int32) for _ in range(4)]
         if starts[-1]:
-            self.loops.walk_headers(self.data, self.headers_start, self.header_count, *places)
+            self._loops().walk_headers(self.data, self.headers_start, self.header_count, *places)
         return HeaderColumns(starts, *places)
 
     def record(self, row: int) -> Record:
@@ -205,13 +206,23 @@ class Columns:
             columns["headers"] = self.header_lists()
         return pa.RecordBatch.from_pydict(columns)
 
+    def _loops(self) -> Loops:
+        # Not a field: columns can be pickled, modules cannot.
+        if self.is_compiled:
+            from ottla.wire import columns_kernels
+
+            return columns_kernels
+        from ottla.wire.columns_pure import PureLoops
+
+        return PureLoops()
+
     def _binary(self, starts: Int32s, lengths: Int32s) -> Any:
         import numpy as np
         import pyarrow as pa
 
         output = pa.allocate_buffer(int(np.maximum(lengths, 0).sum(dtype=np.int64)))
         ends = np.zeros(len(starts) + 1, np.int32)
-        self.loops.copy_runs(self.data, starts, lengths, ends, np.frombuffer(output, np.uint8))
+        self._loops().copy_runs(self.data, starts, lengths, ends, np.frombuffer(output, np.uint8))
         is_set = lengths >= 0
         null_count = len(starts) - int(np.count_nonzero(is_set))
         validity = pa.py_buffer(np.packbits(is_set, bitorder="little")) if null_count else None

@@ -1,6 +1,7 @@
 """The compiled columns against the pure reader, on good batches and on damaged ones; Arrow; life without numba."""
 
 import mmap
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -259,6 +260,22 @@ def test_importing_columns_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_can_be_sent_to_other_processes(engine: Engine):
+    found = decode_columns(build_batch([Record(0, 1, b"k", b"v", (("h", b"x"),))]), engine=engine)
+    again = pickle.loads(pickle.dumps(found))
+    assert all_records(again) == all_records(found)
+    assert again.to_arrow().equals(found.to_arrow())
+
+
+def test_loops_compile_where_nothing_can_be_kept():
+    from ottla.wire import columns_kernels
+
+    namespace: dict[str, Any] = {}
+    exec("def double(number):\n    return number * 2", namespace)  # no file, so numba finds no place beside it
+    assert columns_kernels.compiled(namespace["double"])(21) == 42
 
 
 def test_columns_have_the_promised_types():
