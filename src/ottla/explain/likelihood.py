@@ -6,7 +6,7 @@ time of two years a lot. All readings explain the same bytes, so the one with th
 without any meaning cost 8 bits each, so `8 * len(data)` is the price of explaining nothing.
 
 The figures below are judgements, not measurements; what is measured is how often they find the right message
-(tests/unit/explain_decode/test_guess.py).
+(tests/unit/explain/test_guess.py).
 """
 
 from __future__ import annotations

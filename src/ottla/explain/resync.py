@@ -34,15 +34,16 @@ __all__ = [
 REQUEST_BYTES_MIN = 10
 """API key, version, correlation id and the client id's length."""
 UNSEEN_BYTES_MAX = 4 * 1024 * 1024
-"""A response found in the middle of a segment must not be larger: a wrong one makes us wait for its end."""
+"""A frame found in the middle of a segment must not be larger: a wrong one makes us wait for its end."""
 CLIENT_ID_BYTES_MAX = 1024
 
 _SIZE = Struct(">i")
 _START = Struct(">hhih")
 _FRAME_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
-# Where no API has the key and no version is that high, no request begins. The rest is looked at closely.
-_CANDIDATE = re.compile(rb"(?=[\x00-\x06][\x00-\xff]{3}\x00[\x00-\x7f]\x00[\x00-\x20])", re.DOTALL)
+# A possible size (not below ten, so not among zeros), a key and a version that are not far too high. The rest is looked
+# at closely.
+_CANDIDATE = re.compile(rb"(?=(?!\x00\x00\x00[\x00-\x09])[\x00-\x06].{3}\x00[\x00-\x7f]\x00[\x00-\x20])", re.DOTALL)
 
 
 @cache
@@ -77,11 +78,21 @@ def next_request(buffer: bytes, starts: Sequence[int]) -> int | None:
         at = match.start()
         if len(buffer) - at < _FRAME_START.size:
             return None
-        (size,) = _SIZE.unpack_from(buffer, at)
-        content = buffer[at + _SIZE.size : at + _SIZE.size + min(size, REQUEST_BYTES_MIN + CLIENT_ID_BYTES_MAX)]
-        if is_request_start(content, size) and has_known_version(content):
+        if _is_request_at(buffer, at, is_segment_start=at in starts):
             return at
     return None
+
+
+def _is_request_at(buffer: bytes, at: int, *, is_segment_start: bool) -> bool:
+    """A whole frame must read as a request to its end; of half a frame the header must say more than zeros do."""
+    (size,) = _SIZE.unpack_from(buffer, at)
+    content = buffer[at + _SIZE.size : at + _SIZE.size + size]
+    if not is_request_start(content, size) or not has_known_version(content):
+        return False
+    _, _, _, length = _START.unpack_from(content)
+    if len(content) == size:
+        return is_whole_request(content) or (length > 0 and is_foreign_request(content))
+    return not is_foreign_request(content, size) and (is_segment_start or (length > 0 and size <= UNSEEN_BYTES_MAX))
 
 
 def is_request_start(data: bytes, size: int) -> bool:
@@ -108,9 +119,9 @@ def is_whole_request(data: bytes) -> bool:
     return True
 
 
-def is_foreign_request(data: bytes) -> bool:
+def is_foreign_request(data: bytes, size: int | None = None) -> bool:
     """Whether the header is sound but the API or the version is not one of ours, so that the body cannot be judged."""
-    if not is_request_start(data, len(data)) or len(data) < _START.size:
+    if not is_request_start(data, len(data) if size is None else size) or len(data) < _START.size:
         return False
     key, version, _ = first_fields(data)
     name = frames.api_names().get(key)

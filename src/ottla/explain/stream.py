@@ -36,7 +36,7 @@ from ottla.wire.frames import FRAME_MAX_BYTES
 __all__ = ["HOLD_BYTES", "SEARCH_BYTES_MAX", "Frame", "FrameReader", "Search", "Skipped"]
 
 HOLD_BYTES = 32 * 1024 * 1024
-SEARCH_BYTES_MAX = 256 * 1024
+SEARCH_BYTES_MAX = 128 * 1024
 _SIZE = Struct(">i")
 
 Search = Callable[[bytes, Sequence[int]], int | None]
