@@ -21,7 +21,8 @@ PROGRAMS = (
     "ShareGroup",
     "Transactions",
     "StreamsGroup",
-    "AdminCalls",  # last: it describes the groups that the others left
+    "AdminCalls",  # these two are last: they look at what the others left
+    "InternalTopics",
 )
 TIMEOUT_S = 120
 

@@ -42,7 +42,7 @@ def test_bytes_come_back_in_order(tmp_path: Path, client: str, broker: str):
         sent = [tcp for _, tcp in packets if tcp.sport == sender_port]
         at = sent[0].seq + 1
         for tcp in sent[1:]:
-            assert tcp.seq == at
+            assert tcp.seq == at % (1 << 32)
             at += len(tcp.data)
         assert b"".join(bytes(tcp.data) for tcp in sent) == expected
 
@@ -69,8 +69,22 @@ def test_connections_side_by_side_keep_their_numbers_apart(tmp_path: Path):
     for number in (1, 2, 1):
         saved.moved(link(number), Side.CLIENT, b"12345", AT_NS)
     saved.close()
-    sequences = [(tcp.sport, tcp.seq) for _, tcp in segments(tmp_path / "saved.pcap") if tcp.data]
-    assert sequences == [(50_001, 1), (50_002, 1), (50_001, 6)]
+    first, second, third = [tcp for _, tcp in segments(tmp_path / "saved.pcap") if tcp.data]
+    assert [tcp.sport for tcp in (first, second, third)] == [50_001, 50_002, 50_001]
+    assert third.seq == first.seq + 5
+    assert first.seq != second.seq
+
+
+def test_the_same_ends_again_are_another_connection(tmp_path: Path):
+    saved = PcapWriter(tmp_path / "saved.pcap")
+    one = link(1)
+    again = one._replace(number=2)
+    for each in (one, again):
+        saved.connected(each, AT_NS)
+        saved.closed(each, AT_NS)
+    saved.close()
+    syns = [tcp.seq for _, tcp in segments(tmp_path / "saved.pcap") if tcp.flags & dpkt.tcp.TH_SYN]
+    assert len(set(syns)) == 4
 
 
 def test_only_the_owner_may_read_it(tmp_path: Path):

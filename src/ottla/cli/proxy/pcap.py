@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SEGMENT_BYTES = 32 * 1024
 SNAP_BYTES = 64 * 1024
 _SEQUENCE_MODULUS = 1 << 32
+_SPREAD = 0x9E3779B1
+"""First sequence numbers lie far apart: the same ends with the same number would be one connection to a reader."""
 _FIN, _SYN, _PUSH, _ACK = 0x01, 0x02, 0x08, 0x10
 
 
@@ -42,8 +44,8 @@ class PcapWriter:
 
     def connected(self, link: Link, at_ns: int) -> None:
         """The three packets that open a connection."""
-        for side in Side:
-            self._sequences[link.number, side] = 0
+        for side, salt in ((Side.CLIENT, 0), (Side.BROKER, 1)):
+            self._sequences[link.number, side] = (2 * link.number + salt) * _SPREAD % _SEQUENCE_MODULUS
         self._packet(link, Side.CLIENT, _SYN, b"", at_ns)
         self._packet(link, Side.BROKER, _SYN | _ACK, b"", at_ns)
         self._packet(link, Side.CLIENT, _ACK, b"", at_ns)

@@ -1,0 +1,80 @@
+"""Real Java clients talk to Apache Kafka: what the proxy and tcpdump saw is understood to the last byte."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.explain.capture import Capture, Notice
+from ottla.explain.capture_file import read_packets
+from ottla.explain.facts import TopicNames, exchange_facts
+from ottla.explain.pairing import Exchange, Loss
+from ottla.explain.show_exchange import exchange_json
+from tests.interop.apache import ApacheKafka
+from tests.interop.programs import JARS, PROGRAMS, can_run, run_program
+from tests.interop.proxied import Proxy
+from tests.interop.sniffed import NotPermitted, Tcpdump
+from tests.unit.explain.real_captures import complaints, exchanges_of
+
+EXPECTED_APIS = {
+    "ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "InitProducerId", "EndTxn", "TxnOffsetCommit",
+    "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch",
+    "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch",
+    "ShareAcknowledge", "DescribeShareGroupOffsets", "DescribeQuorum", "DescribeCluster", "CreateTopics", "ListGroups",
+}  # fmt: skip
+STREAMS_APIS = {"StreamsGroupHeartbeat", "StreamsGroupDescribe"}
+
+
+def run_all(release: str, bootstrap_servers: str) -> None:
+    for name in PROGRAMS:
+        if can_run(name, release):
+            run_program(name, release, bootstrap_servers)
+
+
+def judge(exchanges: list[Exchange], release: str) -> None:
+    assert list(complaints(exchanges)) == []
+    apis = {exchange.first.api for exchange in exchanges}
+    assert apis >= EXPECTED_APIS
+    if can_run("StreamsGroup", release):
+        assert apis >= STREAMS_APIS
+
+
+@pytest.mark.parametrize("release", JARS)
+def test_through_the_proxy(release: str, apache_kafka: ApacheKafka, tmp_path: Path):
+    saved = tmp_path / "saved.pcap"
+    with Proxy(apache_kafka.bootstrap_servers, tmp_path, "--json", "--save", str(saved)) as proxy:
+        run_all(release, proxy.bootstrap_servers)
+        sums = proxy.stop()
+    assert "could not be read" not in sums
+    judge(exchanges_of(saved), release)
+    live = [json.loads(line) for line in proxy.out_path.read_text().splitlines()]
+    assert Counter(map(identity, live)) == Counter(map(identity, messages_of(saved)))
+
+
+@pytest.mark.parametrize("release", JARS)
+def test_as_tcpdump_saw_it(release: str, apache_kafka: ApacheKafka, tmp_path: Path):
+    try:
+        with Tcpdump(tmp_path / "dumped.pcap", apache_kafka.port) as dump:
+            run_all(release, apache_kafka.bootstrap_servers)
+    except NotPermitted as refusal:
+        pytest.skip(str(refusal))
+    judge(exchanges_of(dump.path), release)
+
+
+def messages_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The messages of a capture as `--json` shows them."""
+    topic_names = TopicNames()
+    with path.open("rb") as file:
+        for seen in Capture().read(read_packets(file)):
+            assert not isinstance(seen, Notice)
+            assert not isinstance(seen.event, Loss)
+            facts = exchange_facts(seen.event, topic_names)
+            yield from exchange_json(seen.event, facts, seen.label, topic_names, with_records=True)
+
+
+def identity(message: dict[str, Any]) -> str:
+    """The message without what depends on the order in which exchanges end: its connection's number, learnt names."""
+    return json.dumps({key: value for key, value in message.items() if key not in ("connection", "topics")})
