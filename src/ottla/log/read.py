@@ -194,12 +194,16 @@ def _newest(partition: Partition) -> OffsetAndTimestamp | None:
 
 
 def _first_not_older(partition: Partition, timestamp: int) -> OffsetAndTimestamp | None:
-    for segment in partition.segments:
+    start_offset = partition.log_start_offset
+    for index in range(max(partition.segment_index(start_offset), 0), len(partition.segments)):
+        segment = partition.segments[index]
         newest = segment.max_timestamp()
         if newest < 0 and segment.size_bytes:
             newest = segment.modified_ms()
         if newest >= timestamp:
-            return _first_not_older_in(segment, timestamp, partition.log_start_offset)
+            found = _first_not_older_in(segment, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 

@@ -299,8 +299,9 @@ class _Loader:
                 return end
             if item is not None:
                 position, batch = item
-                if not last_offset < batch.last_offset <= segment.base_offset + RELATIVE_OFFSET_MAX:
-                    return WalkEnd(position, f"offset {batch.last_offset} follows {last_offset}")
+                first_offset = batch.base_offset if isinstance(batch, BatchView) else batch.last_offset
+                if not last_offset < first_offset <= batch.last_offset <= segment.base_offset + RELATIVE_OFFSET_MAX:
+                    return WalkEnd(position, f"offset {first_offset} follows {last_offset}")
                 last_offset = batch.last_offset
                 self._take(segment, batch)
                 count += 1

@@ -47,7 +47,7 @@ def test_the_golden_entry_of_a_transaction_index(directory: Directory, tmp_path:
     index.append(AbortedTxn(6, 2151, 2153, 2154))
     index.write()
     data = (tmp_path / "00000000000000000000.txnindex").read_bytes()
-    assert data.hex() == "0000" "0000000000000006" "0000000000000867" "0000000000000869" "000000000000086a"
+    assert data.hex() == "0000000000000000000600000000000008670000000000000869000000000000086a"
 
 
 @pytest.mark.parametrize("written", [0, 1, 3, 7, 1499, 1500])

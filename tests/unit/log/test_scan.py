@@ -139,7 +139,8 @@ def test_every_length_of_a_torn_batch_is_noticed(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("position", "value", "reason"), [(16, 3, "magic 3"), (16, 0xFF, "magic -1"), (11, 10, "10 bytes"), (8, 0x7F, "of the")]
+    ("position", "value", "reason"),
+    [(16, 3, "magic 3"), (16, 0xFF, "magic -1"), (11, 10, "10 bytes"), (8, 0x7F, "of the")],
 )
 def test_a_header_that_cannot_be_true(tmp_path: Path, position: int, value: int, reason: str):
     bad = bytearray(made(2))
