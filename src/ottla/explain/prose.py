@@ -9,7 +9,8 @@ from ottla.explain.page import PageRef, Piece, Prose
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 
-_WORD = re.compile(r"[A-Z][A-Za-z0-9_]*[A-Za-z0-9]")
+# The metadata log is no request, even at the beginning of a sentence.
+_WORD = re.compile(r"\b(?!Metadata log)[A-Z][A-Za-z0-9_]*[A-Za-z0-9]")
 _ORDINARY_WORDS = frozenset({"NONE"})
 """Names that also are words of the language, in texts that mean the word."""
 

@@ -88,6 +88,12 @@ def test_names_of_messages_and_errors_become_links():
     assert "ShareFetch" not in {piece.text for piece, _ in links([text])}, "a page does not link to itself"
 
 
+def test_the_metadata_log_is_not_the_metadata_api():
+    (row,) = [row for row in page_of("BrokerRegistrationResponse", 4).schema if row.name == "BrokerEpoch"]
+    assert plain(row.about).startswith("Metadata log offset")
+    assert not links([row.about])
+
+
 def test_a_page_of_a_response_answers_its_request():
     page = page_of("ShareFetchResponse", 2)
     assert plain(page.sender) == "The broker that was sent ShareFetchRequest v2."

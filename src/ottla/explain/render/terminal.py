@@ -48,23 +48,26 @@ TYPE_WIDTH_MIN = 16
 OFFSET_WIDTH = 4
 ALL_COLUMNS = 4
 """Name, type, size and marks of a diagram's row."""
+# Of the 256 colours those of middle brightness, which can be read on light and on dark ground; rich finds the nearest
+# of 16 where a terminal has no more.
+BLUE, ORANGE, GREEN, PINK, TEAL, RED, VIOLET, OCHRE = (f"color({n})" for n in (33, 172, 34, 170, 37, 167, 99, 136))
 STYLES = {
-    "title": "bold cyan",
+    "title": f"bold {TEAL}",
     "heading": "bold",
     "name": "bold",
-    "type": "cyan",
+    "type": TEAL,
     "mark": "dim",
     "dim": "dim",
-    "warn": "yellow",
-    "link": "blue",
-    "code": "magenta",
-    "string": "green",
-    "number": "cyan",
-    "added": "green",
-    "removed": "red",
-    "changed": "yellow",
+    "warn": ORANGE,
+    "link": "underline",
+    "code": PINK,
+    "string": GREEN,
+    "number": BLUE,
+    "added": GREEN,
+    "removed": RED,
+    "changed": ORANGE,
 }
-HUES = ("cyan", "yellow", "green", "magenta", "blue", "red", "bright_cyan", "bright_yellow")
+HUES = (BLUE, ORANGE, GREEN, PINK, TEAL, RED, VIOLET, OCHRE)
 CHANGE_SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 
 
