@@ -82,17 +82,16 @@ def _cut(word: Line, room: int, width: int) -> Iterator[Line]:
         return
     letters = [Styled(letter, style) for text, style in word for letter in text]
     at = room
-    yield _merged(letters[:room])
+    yield merged(letters[:room])
     while at < len(letters):
-        yield _merged(letters[at : at + width])
+        yield merged(letters[at : at + width])
         at += width
 
 
-def _merged(letters: Line) -> Line:
+def merged(pieces: Line) -> Line:
     """Neighbours of one style as one piece."""
-    return [
-        Styled("".join(letter.text for letter in run), style) for style, run in groupby(letters, lambda one: one.style)
-    ]
+    runs = groupby(pieces, lambda piece: piece.style)
+    return [Styled("".join([piece.text for piece in run]), style) for style, run in runs]
 
 
 def indented(lines: Iterable[Line], indent: int) -> list[Line]:

@@ -28,6 +28,7 @@ from ottla.explain.render.lines import (
     hanging,
     indented,
     json_lines,
+    merged,
     prose,
     width_of,
     wrapped,
@@ -86,7 +87,7 @@ def print_lines(lines: list[Line], console: Console) -> None:
         styles[f"faint{hue}"] = Style.parse(f"dim {colour}")
     segments = []
     for line in lines:
-        segments += [Segment(text, styles.get(style)) for text, style in line]
+        segments += [Segment(text, styles.get(style)) for text, style in merged(line)]
         segments.append(Segment.line())
     console.print(Segments(segments), end="", soft_wrap=True)
 
