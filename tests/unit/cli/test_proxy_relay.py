@@ -10,7 +10,7 @@ import pytest
 from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import Address, parse_listen, parse_target
 from ottla.cli.proxy.fronts import Front, Fronts
-from ottla.cli.proxy.relay import PIECE_BYTES, Link, Relay
+from ottla.cli.proxy.relay import LINGER_S, PIECE_BYTES, Link, Relay
 from ottla.explain.pairing import Exchange, Side
 from ottla.wire import frames, types
 
@@ -199,6 +199,26 @@ def test_a_slow_reader_slows_the_writer_down():
             while piece := await reader.read(PIECE_BYTES):
                 read += len(piece)
             assert read == taken >= offered
+
+    run(body)
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_the_end():
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not writer.is_closing():
+            writer.write(frames.frame(bytes(PIECE_BYTES)))
+            try:
+                await writer.drain()
+            except ConnectionError:
+                return
+
+    async def body(notes: Notes) -> None:
+        async with server(flood) as at, relayed(at, notes) as relay, connected(relay.at) as (_, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await settled(lambda: notes.moved_bytes[Side.BROKER])
+            async with asyncio.timeout(LINGER_S / 2):
+                await relay.close()
+            assert len(notes.closed_links) == 1
 
     run(body)
 

@@ -1,7 +1,7 @@
 """`ottla proxy`: watch clients and a cluster talk.
 
 `session` is one connection without sockets; `fronts` the ports behind which nodes are found; `relay` the sockets;
-`watch` what is told of it, with `summary` and `report` for the sums and `pcap` for a capture of the bytes.
+`watch` is told what happens, `show` prints exchanges, `pcap` saves the bytes, `summary` and `report` make the sums.
 """
 
 from pathlib import Path

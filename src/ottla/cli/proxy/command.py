@@ -1,29 +1,22 @@
 """`ottla proxy` from its options to its last line."""
 
 import asyncio
-import json
-import os
 import signal
-import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from rich.console import Console
 
 from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.pcap import PcapWriter
 from ottla.cli.proxy.relay import Relay
 from ottla.cli.proxy.report import report_lines
-from ottla.cli.proxy.watch import Show, Watch
-from ottla.explain.facts import Facts, TopicNames
+from ottla.cli.proxy.show import OutputClosed, Show, block_shower, json_shower, line_shower
+from ottla.cli.proxy.watch import Watch
+from ottla.explain.facts import TopicNames
 from ottla.explain.filters import Filters
-from ottla.explain.pairing import Exchange
-from ottla.explain.render.terminal import WIDTH_DEFAULT, print_lines
-from ottla.explain.show_exchange import Label, exchange_block, exchange_json, exchange_line
 from ottla.explain.stream import HOLD_BYTES
 from ottla.explain.values_text import count_text
 
@@ -35,16 +28,6 @@ class Options(NamedTuple):
     as_json: bool
     verbose: bool
     save: Path | None
-
-
-class OutputClosed(Exception):
-    """Nobody reads our standard output any more, as after `| head`."""
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Rich would end the program here, and the sums would never be shown."""
-        raise BrokenPipeError
 
 
 def run(options: Options) -> None:
@@ -98,41 +81,10 @@ def _open(path: Path | None) -> PcapWriter | None:
         raise Failure(f"--save {path}: {refusal.strerror}") from None
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
-
-
 def _shower(options: Options, topic_names: TopicNames) -> Show:
     if options.as_json:
-        return _json_shower(topic_names)
-    console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    width = console.width if console.is_terminal else WIDTH_DEFAULT
-
-    def show(exchange: Exchange, facts: Facts, label: Label) -> None:
-        if options.verbose:
-            lines = list(exchange_block(exchange, facts, label, width, topic_names))
-        else:
-            lines = [exchange_line(exchange, facts, label, width)]
-        _written(lambda: print_lines(lines, console))
-
-    return show
-
-
-def _json_shower(topic_names: TopicNames) -> Show:
-    def show(exchange: Exchange, facts: Facts, label: Label) -> None:
-        messages = exchange_json(exchange, facts, label, topic_names, with_records=True)
-        text = "".join(json.dumps(message) + "\n" for message in messages)
-        _written(lambda: click.echo(text, nl=False))
-
-    return show
-
-
-def _written(write: Callable[[], None]) -> None:
-    try:
-        write()
-    except BrokenPipeError:
-        # What is still buffered must not fail once more when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputClosed from None
+        return json_shower(topic_names)
+    return block_shower(topic_names) if options.verbose else line_shower()
 
 
 def _note(text: str) -> None:

@@ -142,6 +142,11 @@ class _Connection:
             await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
             if not down.done() and up.exception() is None:
                 await asyncio.wait({down}, timeout=LINGER_S)
+        except asyncio.CancelledError:
+            # The proxy ends: whoever has not read yet will not hold it up.
+            self._to_client.transport.abort()
+            self._to_broker.transport.abort()
+            raise
         finally:
             up.cancel()
             down.cancel()

@@ -7,13 +7,13 @@ from ottla.cli.proxy.fronts import FRONTS_MAX, Front
 from ottla.cli.proxy.pcap import PcapWriter
 from ottla.cli.proxy.relay import Link
 from ottla.cli.proxy.session import may_lead_away
+from ottla.cli.proxy.show import Show
 from ottla.cli.proxy.summary import Summary
-from ottla.explain.facts import Facts, TopicNames, exchange_facts
+from ottla.explain.facts import TopicNames, exchange_facts
 from ottla.explain.filters import Filters
 from ottla.explain.pairing import Exchange, Side
 from ottla.explain.show_exchange import Label
 
-Show = Callable[[Exchange, Facts, Label], None]
 Note = Callable[[str], None]
 
 
