@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.features import SUPPORTED
@@ -25,8 +26,7 @@ def unlimited(partition_count: int) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """The circumstances of one request.
 
     `log_end_offset` is the offset that the first record of the answer will get. `new_uuid` draws 16 random bytes.
@@ -43,8 +43,7 @@ class Context:
     charge: Callable[[int], bool] = unlimited
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """Records to append, and the reply to give when they are committed.
 
     An atomic result takes effect as a whole or not at all; another may be appended in several batches.
@@ -100,8 +99,7 @@ class ConfigRules(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
+class ControllerSettings(msgspec.Struct, frozen=True):
     """What the node's configuration says to the controller."""
 
     node_id: int
@@ -111,11 +109,10 @@ class ControllerSettings:
     delete_topic_enable: bool = True
     min_insync_replicas: int = 1
     broker_session_timeout_ms: int = 9_000
-    supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED)
+    supported_features: Mapping[str, tuple[int, int]] = msgspec.field(default_factory=lambda: SUPPORTED)
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerState:
+class ControllerState(msgspec.Struct, frozen=True):
     """What handlers read: the image, the rules, the settings, and the soft sessions."""
 
     image: MetadataImage

@@ -20,8 +20,9 @@ a broker is unfenced        partitions without a leader elect again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from ottla.metadata import features
 from ottla.metadata.context import ControllerState
@@ -48,8 +49,7 @@ class Election(Enum):
     UNCLEAN = "whoever lives, if nobody else is left"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """What a partition's election depends on beside the partition."""
 
     metadata_version: int
@@ -60,8 +60,7 @@ class Terms:
     stopped_uncleanly: int = NOBODY
 
 
-@dataclass(slots=True)
-class _Outcome:
+class _Outcome(msgspec.Struct):
     """The partition as it is to become, while it is worked out."""
 
     isr: tuple[int, ...]

@@ -8,7 +8,6 @@ records and never as a FeatureLevelRecord. The facts are those of Apache Kafka 4
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
@@ -174,6 +173,8 @@ def levels_for_format(
 
 def _check_level(name: str, level: int) -> None:
     if name not in SUPPORTED:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, SUPPORTED, n=1, cutoff=0.0)[0]
         raise FeatureError(f"there is no feature {name!r}; the nearest is {near}")
     if not is_supported(name, level):
