@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 
 from ottla.explain.address import exact, field_anchor, stem
+from ottla.explain.kips import kips_of
 from ottla.explain.page import ErrorPage, MessagePage, Page, PageRef, plain
 
 VARIABLE = "ottlaIndex"
@@ -50,13 +51,21 @@ class SearchIndex:
 
 
 def _message_entry(found: _Message) -> list[object]:
-    """Name, key, where its pages lie, default version, summary and fields; fields of other versions by version."""
+    """Name, key, where its pages lie, default version, summary, KIPs and fields by the version to show them in."""
     page = found.page
     fields: dict[int, list[str]] = {}
     for anchor, version in sorted(found.fields.items(), key=lambda item: item[1] != page.version):
         fields.setdefault(version, []).append(anchor.removeprefix("f-"))
     listed = [[version, *anchors] for version, anchors in fields.items()]
-    return [page.message, page.api_key, stem(page.ref), page.version, plain(page.summary), listed]
+    return [
+        page.message,
+        page.api_key,
+        stem(page.ref),
+        page.version,
+        plain(page.summary),
+        kips_of(page.message),
+        listed,
+    ]
 
 
 def _lines(entries: list[list[object]]) -> str:

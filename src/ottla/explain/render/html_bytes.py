@@ -51,6 +51,9 @@ def tree(page: MessagePage) -> list[Node]:
         node.type = types.get(field_of(path)) or next((span.type for span in group.spans if span.is_value), "")
         node.is_mark = group.spans[0].role == "tags"
         _extend(path, nodes, group.end)
+    titles = {block.rows[0].path.partition(".")[0]: block.title for block in reversed(page.diagram) if block.rows}
+    for root in roots:
+        root.name = titles.get(root.path, root.name)
     return roots
 
 

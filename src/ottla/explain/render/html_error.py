@@ -21,7 +21,7 @@ def error_parts(page: ErrorPage, place: Place) -> Iterator[Markup]:
         chips.append(element("li", "Java clients raise ", element("code", page.exception)))
     head = element(
         "div",
-        element("p", f"Error code {page.code}", class_="eyebrow"),
+        element("p", "Error code", class_="eyebrow"),
         title,
         lead,
         element("ul", *chips, class_="chips", aria_label="Facts"),

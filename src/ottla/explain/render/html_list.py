@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import cache
 
-from ottla.explain.address import exact
 from ottla.explain.api_groups import GROUPS, group_of
-from ottla.explain.page import CatalogueRow, CatalogueSection, PageRef
+from ottla.explain.kips import kips_of
+from ottla.explain.page import CatalogueRow, CatalogueSection, PageRef, Part
 from ottla.explain.render.html_parts import Place, badge, named, table
 from ottla.explain.render.markup import NOTHING, Markup, element, joined
 from ottla.wire.errors import by_name
-from ottla.wire.schemas import message_schema
 
-_KIP = re.compile(r"KIP-\d+")
+REQUEST: Part = "request"
+RESPONSE: Part = "response"
 _INTRO = (
     "Every request, response, record and error of Apache Kafka: what it is for, who sends it, what may go wrong, and "
     "what each of its bytes says. All examples were encoded by the codec and read back."
@@ -73,42 +71,26 @@ def _part(name: str, title: str, content: Sequence[Markup]) -> Markup:
 
 def _apis(rows: Sequence[CatalogueRow], place: Place) -> Markup:
     found = [_api_row(row, place) for row in rows]
-    return table("APIs by key", ("Key", "API", "What it does"), found, "codes listed")
+    return table("APIs by key", ("Key", "API", "What it does", "Group", "Pages"), found, "codes listed")
 
 
 def _api_row(row: CatalogueRow, place: Place) -> Markup:
     group = group_of()[row.name]
-    kips = kips_of(row.name)
-    halves = joined(
-        [
-            named(part, exact(PageRef("api", row.name, "request" if part == "request" else "response")), place)
-            for part in ("request", "response")
-        ],
-        " ",
-    )
+    halves = [
+        element("a", text, href=place.link(PageRef("api", row.name, part)))
+        for text, part in (("request", REQUEST), ("response", RESPONSE))
+    ]
+    kips = kips_of(f"{row.name}Request", f"{row.name}Response")
     return element(
         "tr",
         element("td", str(row.api_key), class_="code"),
         element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
-        element(
-            "td",
-            row.summary,
-            element("p", element("span", group), " ", halves, class_="more"),
-        ),
+        element("td", row.summary),
+        element("td", group, class_="group"),
+        element("td", joined(halves, " "), class_="halves"),
         data_find=_searchable(str(row.api_key), row.name, group, *kips),
         data_group=group,
     )
-
-
-@cache
-def kips_of(api: str) -> tuple[str, ...]:
-    """The proposals that the schemas of an API name, in the order of their numbers."""
-    found = set()
-    for name in (f"{api}Request", f"{api}Response"):
-        schema = message_schema(name)
-        for text in (schema.about or "", *(note.text for note in schema.notes)):
-            found |= set(_KIP.findall(text))
-    return tuple(sorted(found, key=lambda kip: int(kip[4:])))
 
 
 def _versions(row: CatalogueRow) -> str:
@@ -134,7 +116,7 @@ def _message_row(row: CatalogueRow, family: str, place: Place) -> Markup:
         element("td", key, class_="code"),
         element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
         element("td", row.summary),
-        data_find=_searchable(key, row.name, family),
+        data_find=_searchable(key, row.name, family, *kips_of(row.name)),
     )
 
 

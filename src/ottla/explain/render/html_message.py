@@ -10,7 +10,7 @@ from ottla.explain.page import Block, DiagramRow, ErrorRow, MessagePage, PageRef
 from ottla.explain.render import html_bytes, html_diagram
 from ottla.explain.render.html_parts import Place, badge, crumbs, named, prose, section, table
 from ottla.explain.render.markup import NOTHING, Markup, element, joined
-from ottla.explain.render.wording import CHANGE_WORDS, facts, unchanged
+from ottla.explain.render.wording import CHANGE_WORDS, SIZE_LEGEND, facts, unchanged
 
 CHANGE_SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 HALVES = {"Key": "Value", "Value": "Key"}
@@ -19,6 +19,7 @@ HALVES = {"Key": "Value", "Value": "Key"}
 def message_parts(page: MessagePage, place: Place) -> Iterator[Markup]:
     yield crumbs(page, place)
     yield _masthead(page, place)
+    yield _jump(page, place)
     yield _story(page, place)
     yield section("diagram", "Wire diagram", place, _diagram(page, place))
     yield _example(page, place)
@@ -78,6 +79,15 @@ def _switch_item(text: str, ref: PageRef, *, is_own: bool, place: Place) -> Mark
     return element("li", element("a", text, href=address) if address else element("span", text))
 
 
+def _jump(page: MessagePage, place: Place) -> Markup:
+    """What there is on the page."""
+    titles = {"diagram": "Wire diagram", "example": "Example", "schema": "Schema", "errors": "Errors"}
+    absent = [name for name, rows in (("schema", page.schema), ("errors", page.errors)) if not rows]
+    titles = {name: title for name, title in (titles | {"versions": "Versions"}).items() if name not in absent}
+    items = [element("li", element("a", title, href=f"#{place.prefix}{name}")) for name, title in titles.items()]
+    return element("nav", element("ul", *items), class_="jump", aria_label="On this page")
+
+
 def _story(page: MessagePage, place: Place) -> Markup:
     steps = [("Before", page.previous, ""), ("Sent by", page.sender, "now"), ("After", page.next, "")]
     told = [
@@ -97,12 +107,7 @@ def _diagram(page: MessagePage, place: Place) -> Markup:
         return f"#{place.prefix}{field_anchor(row.path)}" if row.path in own and not row.is_tagged_section else None
 
     blocks = [html_diagram.block(block, _block_title(block, place), anchor) for block in page.diagram]
-    legend = element(
-        "p",
-        "Fields in the order of their bytes, with type and size in bytes; n is the length or the number of elements. "
-        "A box with a torn edge varies in size, a stack repeats.",
-        class_="legend",
-    )
+    legend = element("p", f"Fields in the order of their bytes; a stack repeats. {SIZE_LEGEND}", class_="legend")
     return joined([legend, element("div", *blocks, class_="blocks")])
 
 
@@ -121,10 +126,12 @@ def _schema(page: MessagePage, place: Place) -> Markup:
 
 def _schema_row(row: SchemaRow, page: MessagePage, place: Place) -> Markup:
     name = element("th", element("span", row.name, class_="n"), scope="row", class_=f"d{min(row.depth, 7)}")
-    since = int(row.versions.partition("+")[0].partition("-")[0])
-    when = [badge(f"since v{since}")] if since > page.versions[0] else []
+    since = int(row.versions.rstrip("+").partition("-")[0])
+    when = []
     if not row.versions.endswith("+"):
-        when.append(badge(f"only v{row.versions}"))
+        when.append(badge(f"only v{row.versions.replace('-', '–')}"))
+    elif since > page.versions[0]:
+        when.append(badge(f"since v{since}"))
     kind = html_diagram.type_family(row.signature.partition(" ")[0].rstrip("?"))
     signature = element("td", element("code", row.signature, class_=f"type-{kind}"), class_="sig")
     about = element("td", prose(row.about, place), *(joined([" ", mark]) for mark in when))
@@ -167,9 +174,8 @@ def _example(page: MessagePage, place: Place) -> Markup:
     panel = element(
         "div",
         html_bytes.hex_rows(example),
-        element("p", hint, class_="told-bytes", role="status"),
+        element("p", hint, class_="told-bytes", hidden=True),
         class_="panel",
-        data_message=page.message,
     )
     pair = element("div", panel, html_bytes.tree_list(html_bytes.tree(page)), class_="pair")
     unit = "byte" if size == 1 else "bytes"
@@ -179,12 +185,7 @@ def _example(page: MessagePage, place: Place) -> Markup:
 def _copies(page: MessagePage) -> Markup:
     """The example to take away: as JSON and as hex in one line."""
     value = json.dumps(page.example.value, indent=2, ensure_ascii=False)
-    return element(
-        "div",
-        _copy("As JSON", value),
-        _copy("As hex", page.example.hex),
-        class_="copies",
-    )
+    return element("div", _copy("As JSON", value), _copy("As hex", page.example.hex), class_="copies")
 
 
 def _copy(title: str, text: str) -> Markup:

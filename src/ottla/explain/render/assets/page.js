@@ -44,6 +44,7 @@
       this.hex = page.querySelector(".hex");
       this.told = page.querySelector(".told-bytes");
       this.hint = this.told.textContent;
+      this.told.hidden = false;
       this.bytes = [...this.hex.querySelectorAll("[data-path]")];
       this.spans = this.bytes.filter((piece) => piece.dataset.note);
       this.nodes = [...page.querySelectorAll(".node")];

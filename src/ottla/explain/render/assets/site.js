@@ -40,10 +40,11 @@
 
   function findMessages(words, index) {
     const found = [];
-    for (const [name, key, stem, version, summary] of index.messages) {
+    for (const [name, key, stem, version, summary, kips] of index.messages) {
       const api = name.replace(/(Request|Response)$/, "");
       const isKey = words.length === 1 && stem.startsWith("api/") && String(key) === words[0];
-      const score = isKey ? 110 : fitAll(words, name, api);
+      const names = words.some((word) => word.startsWith("kip")) ? [name, api, ...kips] : [name, api];
+      const score = isKey ? 110 : fitAll(words, ...names);
       const about = key !== null && stem.startsWith("api/") ? `key ${key} · ${summary}` : summary;
       if (score) found.push({ score, name: `${name} v${version}`, about, to: `${stem}${version}.html` });
     }
@@ -52,7 +53,7 @@
 
   function findFields(words, index) {
     const found = [];
-    for (const [name, , stem, , , versions] of index.messages) {
+    for (const [name, , stem, , , , versions] of index.messages) {
       for (const [version, ...fields] of versions) {
         for (const path of fields) {
           const last = path.slice(path.lastIndexOf(".") + 1);
@@ -78,7 +79,7 @@
   const best = (found) => found.sort((a, b) => b.score - a.score || a.name.length - b.name.length).slice(0, RESULTS_MAX);
 
   function find(text, index) {
-    const words = text.toLowerCase().replace(/[_-](?=[a-z])/g, "").split(/[\s.]+/).filter(Boolean);
+    const words = text.toLowerCase().replace(/(?<=[a-z])[_-]/g, "").split(/[\s.]+/).filter(Boolean);
     if (!words.length) return [];
     const groups = [
       ["Messages", best(findMessages(words, index))],

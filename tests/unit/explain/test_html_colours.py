@@ -1,0 +1,81 @@
+"""The colours of the pages can be read: contrast after WCAG 2.2, in light and dark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ottla.explain.render.html import asset
+
+Colour = tuple[float, float, float]
+TOKENS = {
+    name: colours for name, *colours in re.findall(r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", asset("page.css"))
+}
+THEMES = {"light": 0, "dark": 1}
+READ = ("text", "muted", "link", "critical", "warning", "ok", "number", "string", "blob", "many")
+HUES = tuple(f"h{number}" for number in range(8))
+STRONG, FAINT = 0.20, 0.08
+
+
+def colour(name: str, theme: str) -> Colour:
+    text = TOKENS[name][THEMES[theme]]
+    red, green, blue = (int(text[at : at + 2], 16) / 255 for at in (0, 2, 4))
+    return red, green, blue
+
+
+def luminance(rgb: Colour) -> float:
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def mixed(over: Colour, under: Colour, share: float) -> Colour:
+    red, green, blue = (share * top + (1 - share) * ground for top, ground in zip(over, under, strict=True))
+    return red, green, blue
+
+
+def test_contrast_is_measured_as_everywhere():
+    assert contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21)
+    assert contrast(colour("text", "light"), colour("page", "light")) == pytest.approx(16.6, abs=0.05)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("ground", ["page", "panel", "raised"])
+def test_text_can_be_read(name: str, ground: str, theme: str):
+    assert contrast(colour(name, theme), colour(ground, theme)) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_chosen_things_can_be_read(theme: str):
+    assert contrast(colour("page", theme), colour("accent", theme)) >= 4.5
+    assert contrast(colour("text", theme), colour("mark", theme)) >= 4.5
+    assert contrast(colour("text", theme), colour("accent-soft", theme)) >= 4.5
+    assert contrast(colour("mark-line", theme), colour("panel", theme)) >= 3
+    assert contrast(colour("focus", theme), colour("page", theme)) >= 3
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("hue", HUES)
+def test_bytes_can_be_read_on_the_colour_of_their_field(hue: str, theme: str):
+    panel = colour("panel", theme)
+    assert contrast(colour("text", theme), mixed(colour(hue, theme), panel, STRONG)) >= 4.5
+    assert contrast(colour("muted", theme), mixed(colour(hue, theme), panel, FAINT)) >= 4.5
+
+
+def test_the_shares_of_colour_are_those_of_the_styles():
+    styles = asset("page.css")
+    assert f"var(--h) {STRONG:.0%}, transparent" in styles
+    assert f"var(--h) {FAINT:.0%}, transparent" in styles
+
+
+def test_marks_in_the_diagram_can_be_read():
+    for theme in THEMES:
+        for name in ("muted", "ok", "warning"):
+            ground = mixed(colour(name, theme), colour("raised", theme), 0.12)
+            assert contrast(colour(name, theme), ground) >= 4.5, (theme, name)
