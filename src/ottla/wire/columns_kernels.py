@@ -34,12 +34,11 @@ _FAILED = -1
 
 def _compile(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
     # Integer overflow wraps, as it should; bounds are checked by hand; other threads run meanwhile.
-    options = {"boundscheck": False, "nogil": True, "forceinline": forceinline}
     kernel: Callable[..., Any]
     try:
-        kernel = njit(cache=True, **options)(function)
+        kernel = njit(cache=True, boundscheck=False, nogil=True, forceinline=forceinline)(function)
     except RuntimeError:  # neither the source's folder nor the user's can be written: compile in each process
-        kernel = njit(**options)(function)
+        kernel = njit(boundscheck=False, nogil=True, forceinline=forceinline)(function)
     return kernel
 
 
