@@ -6,6 +6,7 @@ COMMANDS = {
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
+    "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
