@@ -149,19 +149,18 @@ def test_verbose_and_filtered():
     assert ended.notes[-1] == "1 exchange on 2 connections, 4 filtered out"
 
 
-@pytest.mark.parametrize("option", ["", "--json"])
-def test_a_closed_output_ends_it_quietly(option: str):
+def until_it_ends(rest_of_the_line: str) -> tuple[int | None, str]:
+    """Talk to a proxy whose output goes elsewhere until it ends by itself: exit code and notes."""
+
     async def body() -> tuple[int | None, str]:
         server = await asyncio.start_server(broker, "127.0.0.1", 0)
         target = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        process = await asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", f"'{sys.executable}' -m ottla proxy --listen 0 --to {target} {option} | true"),
-            stderr=asyncio.subprocess.PIPE,
-        )
+        line = f"'{sys.executable}' -m ottla proxy --listen 0 --to {target} {rest_of_the_line}"
+        process = await asyncio.create_subprocess_exec("/bin/sh", "-c", line, stderr=asyncio.subprocess.PIPE)
         assert process.stderr is not None
         ready = (await process.stderr.readline()).decode()
         host, _, port = ready.split()[3].rpartition(":")
-        for number in range(1000):  # the first ones may be written before `true` has ended
+        for number in range(1000):  # the first lines may be written before their reader has ended
             try:
                 await converse(host, int(port), request(types.HeartbeatRequest(), 4, number))
             except (OSError, asyncio.IncompleteReadError):
@@ -174,10 +173,24 @@ def test_a_closed_output_ends_it_quietly(option: str):
         async with asyncio.timeout(TIME_LIMIT_S):
             return await body()
 
-    code, notes = asyncio.run(bounded())
+    return asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_closed_output_ends_it_quietly(option: str):
+    code, notes = until_it_ends(f"{option} | true")
     assert code == 0
     assert "Traceback" not in notes
     assert "exchange" in notes
+    assert "cannot be written" not in notes
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+def test_an_output_that_is_full_ends_it_with_a_reason():
+    code, notes = until_it_ends("> /dev/full")
+    assert code == 0
+    assert "the output cannot be written: No space left on device" in notes
+    assert "Traceback" not in notes
 
 
 @pytest.mark.parametrize(
@@ -205,8 +218,16 @@ def test_a_capture_that_cannot_be_written_is_bad_input(tmp_path: Path, capsys: p
     assert "No such file or directory" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+def test_a_capture_that_ends_early_is_told_of():
+    ended = proxied(talk, "--save", "/dev/full")
+    assert ended.code == 0
+    assert "the end of the capture cannot be written (No space left on device): /dev/full" in ended.notes
+    assert len(ended.lines) == 5
+
+
 def test_what_passed_is_saved(tmp_path: Path):
     path = tmp_path / "saved.pcap"
     ended = proxied(talk, "--save", str(path))
-    assert ended.notes[-1].endswith(f"packets saved in {path}")
+    assert any(line.endswith(f"packets saved in {path}") for line in ended.notes)
     assert b"orders-app" in path.read_bytes()

@@ -143,6 +143,23 @@ def test_what_cannot_be_rewritten_is_said_once():
     assert conversation.notes == ["Metadata v99 could not be read: clients may reach nodes past the proxy"]
 
 
+def test_a_full_disk_ends_the_capture_but_not_the_traffic():
+    class Full:
+        calls = 0
+
+        def moved(self, *_: object) -> None:
+            self.calls += 1
+            raise OSError(28, "No space left on device")
+
+    full: Any = Full()
+    notes: list[str] = []
+    watch = Watch(line_shower(), notes.append, TopicNames(), make_filters(), full)
+    for _ in range(2):
+        watch.moved(LINK, Side.CLIENT, b"data", 0)
+    assert notes == ["the capture cannot be written (No space left on device) and ends here"]
+    assert full.calls == 1
+
+
 def test_notes_about_ports_and_foreign_connections():
     conversation = Conversation()
     no_listener: Any = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,15 +37,14 @@ def run(options: Options) -> None:
     saved = _open(options.save)
     watch = Watch(_shower(options, topic_names), _note, topic_names, options.filters, saved)
     try:
-        with suppress(KeyboardInterrupt, OutputClosed):
+        with suppress(KeyboardInterrupt):
             asyncio.run(_relay(options, watch))
+    except OutputClosed as closed:
+        if str(closed):
+            _note(f"the output cannot be written: {closed}")
     finally:
-        if saved is not None:
-            saved.close()
-    for line in report_lines(watch):
-        _note(line)
-    if saved is not None:
-        _note(f"{count_text(saved.packets, 'packet')} saved in {options.save}")
+        _note_lines(_end_capture(saved, options.save))
+    _note_lines(report_lines(watch))
 
 
 async def _relay(options: Options, watch: Watch) -> None:
@@ -85,6 +85,22 @@ def _shower(options: Options, topic_names: TopicNames) -> Show:
     if options.as_json:
         return json_shower(topic_names)
     return block_shower(topic_names) if options.verbose else line_shower()
+
+
+def _end_capture(saved: PcapWriter | None, path: Path | None) -> Iterator[str]:
+    if saved is None:
+        return
+    try:
+        saved.close()
+    except OSError as refusal:
+        yield f"the end of the capture cannot be written ({refusal.strerror}): {path}"
+    else:
+        yield f"{count_text(saved.packets, 'packet')} saved in {path}"
+
+
+def _note_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        _note(line)
 
 
 def _note(text: str) -> None:

@@ -24,7 +24,7 @@ LINE_WIDTH_MAX = 1_000
 
 
 class OutputClosed(Exception):
-    """Nobody reads our standard output any more, as after `| head`."""
+    """Standard output takes no more. The reason is empty where nobody reads it any longer, as after `| head`."""
 
 
 class _Console(Console):
@@ -82,7 +82,7 @@ def _write(text: str) -> None:
 def _guarded(write: Callable[[], None]) -> None:
     try:
         write()
-    except BrokenPipeError:
+    except OSError as refusal:
         # What is still buffered must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputClosed from None
+        raise OutputClosed("" if isinstance(refusal, BrokenPipeError) else refusal.strerror) from None

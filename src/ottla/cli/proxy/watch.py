@@ -45,12 +45,10 @@ class Watch:
     def connected(self, link: Link, at_ns: int) -> None:
         self.connections += 1
         self._said.discard(link.upstream)
-        if self._saved is not None:
-            self._saved.connected(link, at_ns)
+        self._save(lambda saved: saved.connected(link, at_ns))
 
     def moved(self, link: Link, sender: Side, data: bytes, at_ns: int) -> None:
-        if self._saved is not None:
-            self._saved.moved(link, sender, data, at_ns)
+        self._save(lambda saved: saved.moved(link, sender, data, at_ns))
 
     def exchanged(self, link: Link, exchanges: Iterable[Exchange]) -> None:
         label = Label(link.number, str(link.client), str(link.upstream))
@@ -67,12 +65,20 @@ class Watch:
         self._note(f"connection #{link.number} from {link.client}: the {sender.value} is not understood: {why}")
 
     def closed(self, link: Link, at_ns: int) -> None:
-        if self._saved is not None:
-            self._saved.closed(link, at_ns)
+        self._save(lambda saved: saved.closed(link, at_ns))
 
     def refused(self, front: Front, why: str) -> None:
         # A client tries again and again: once is enough, until a connection has succeeded.
         self._note_once(front.upstream, f"cannot reach {front.upstream}: {why}")
+
+    def _save(self, write: Callable[[PcapWriter], None]) -> None:
+        if self._saved is None:
+            return
+        try:
+            write(self._saved)
+        except OSError as refusal:  # a full disk must not stop the traffic
+            self._note(f"the capture cannot be written ({refusal.strerror}) and ends here")
+            self._saved = None
 
     def _warn_of_unread_addresses(self, exchange: Exchange) -> None:
         response = exchange.response
