@@ -255,11 +255,23 @@ class _Loader:
         ]
         self.progress = Progress(0, sum(segment.size_bytes for segment in doubtful))
         for segment in doubtful:
-            cut = yield from self._recover_segment(segment)
+            is_cut = yield from self._recover_segment(segment)
             index = self.segments.index(segment)
-            if cut and index >= first:
+            if index >= first and (is_cut or self._is_gap_behind(index)):
                 self._discard(self.segments[index + 1 :])
                 return
+
+    def _is_gap_behind(self, index: int) -> bool:
+        """Whether batches between a segment and the next one are missing: a power cut may lose the end of the first.
+
+        In a compacted log such gaps are usual, and its segments were synced before they took their places.
+        """
+        if self.config.is_compacted or index + 1 >= len(self.segments):
+            return False
+        end_offset, base_offset = self.producers.map_end_offset, self.segments[index + 1].base_offset
+        if end_offset != base_offset:
+            self.report.faults.append(f"offsets {end_offset} to {base_offset - 1} are missing before a segment")
+        return end_offset != base_offset
 
     def _recover_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
         """Check a segment and build what follows from it; whether it had to be cut."""
@@ -277,6 +289,7 @@ class _Loader:
             end = yield from self._check(segment, size_bytes)
             if end.position < size_bytes:
                 handle.truncate(end.position)
+                handle.sync()  # or the next power cut brings back what new batches have taken the offsets of
                 cut = Cut(base_offset, end.position, size_bytes - end.position, end.reason)
                 self.report.cuts.append(cut)
             segment.end_recovery()
@@ -336,6 +349,8 @@ class _Loader:
                 due_at_ms = self.now_ms + self.config.file_delete_delay_ms
                 self.directory.storage.delete_later(file.path, due_at_ms)
             self.report.deleted_segments.append(segment.base_offset)
+        if segments:
+            self.disk.sync_directory(self.directory.path)  # for the same reason
 
     # --- the end of the log, and the producers ------------------------------------------------------------------------
 
