@@ -135,16 +135,20 @@ class Capture:
         if flow is None:
             flow = self._flows[key] = self._new_flow(segment)
         self._flows.move_to_end(key)
-        before = flow.held_bytes
         yield from flow.segment(segment, at_ns)
-        self._held_bytes += flow.held_bytes - before
+        self._weigh(flow)
         while len(self._flows) > FLOWS_MAX or (self._held_bytes > self._held_bytes_max and len(self._flows) > 1):
             yield from self._drop(next(iter(self._flows)), at_ns)
 
     def _drop(self, key: frozenset[Endpoint], at_ns: int) -> Iterator[Seen | Notice]:
         flow = self._flows.pop(key)
-        self._held_bytes -= flow.held_bytes
         yield from flow.end(at_ns)
+        self._weigh(flow)
+
+    def _weigh(self, flow: _Flow) -> None:
+        """Keep the sum of what all flows hold, without asking all of them for each packet."""
+        before, flow.weight = flow.weight, flow.held_bytes
+        self._held_bytes += flow.weight - before
 
     def _new_flow(self, segment: Segment) -> _Flow:
         """Who opens is the client; in mid-stream the side whose port is not the broker's, or has the higher port."""
@@ -171,6 +175,7 @@ class _Flow:
 
     def __init__(self, client: Endpoint, broker: Endpoint, tally: Tally, *, hold_bytes: int, is_chosen: bool) -> None:
         self.state: State = "undecided"
+        self.weight = 0  # what it held when it was last weighed
         self._client = client
         self._broker = broker
         self._tally = tally

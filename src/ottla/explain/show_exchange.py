@@ -36,6 +36,8 @@ from ottla.wire.values import Json
 __all__ = ["Label", "exchange_block", "exchange_json", "exchange_line", "loss_json", "loss_line"]
 
 NAMES_SHOWN_MAX = 3
+WIDE = 130
+"""From this width on the parts of lines are aligned."""
 GUESS_BYTES_MAX = 1024 * 1024
 _NS = 1_000_000_000
 
@@ -52,18 +54,19 @@ class Label(NamedTuple):
 
 
 def exchange_line(exchange: Exchange, facts: Facts, label: Label, width: int) -> Line:
-    """One exchange in one line, cut to the width."""
+    """One exchange in one line, cut to the width; in a wide terminal its parts stand below each other."""
     first = exchange.first
-    line = [
-        Styled(clock_text(first.at_ns), "dim"),
-        Styled(f"  #{label.number} ", "dim"),
-        Styled(_client_text(first), "link"),
-        Styled("  "),
-        Styled(_name_text(exchange), "name"),
-        Styled(f"  {_sizes_text(exchange)}", "number"),
+    latency = "" if exchange.latency_ns is None else latency_text(exchange.latency_ns)
+    parts = [
+        (_client_text(first), "link", 20),
+        (_name_text(exchange), "name", 28),
+        (_sizes_text(exchange), "number", 17),
     ]
-    if exchange.latency_ns is not None:
-        line.append(Styled(f"  {latency_text(exchange.latency_ns)}", "number"))
+    line = [Styled(f"{clock_text(first.at_ns)}  #{label.number:<{3 if width >= WIDE else 0}} ", "dim")]
+    for text, style, column in parts:
+        line += [Styled(text, style), Styled("  " + " " * (column - len(text) if width >= WIDE else 0))]
+    if latency or width >= WIDE:
+        line.append(Styled(f"{latency:>9}" if width >= WIDE else latency, "number"))
     line += _fact_pieces(exchange, facts)
     return cut(line, width)
 
@@ -90,19 +93,19 @@ def _sizes_text(exchange: Exchange) -> str:
 
 
 def _fact_pieces(exchange: Exchange, facts: Facts) -> Iterator[Styled]:
+    for name, count in facts.errors.items():
+        yield Styled(f"  {name}" if count == 1 else f"  {name} ×{count}", "removed")
+    for message in (exchange.request, exchange.response):
+        if message is not None and message.error is not None:
+            yield Styled(f"  cannot be read: {message.error}", "warn")
+    if exchange.outcome == "unpaired" and exchange.response is not None:
+        yield Styled(f"  {guess_text(exchange.response)}", "dim")
     for noun, names in (("group", facts.groups), ("topic", facts.topics)):
         if names:
             yield Styled(f"  {noun} ", "dim")
             yield Styled(names_text(names), "string")
     if facts.record_count:
         yield Styled(f"  {count_text(facts.record_count, 'record')}", "dim")
-    for name, count in facts.errors.items():
-        yield Styled(f"  {name}" if count == 1 else f"  {name} ×{count}", "removed")
-    if exchange.outcome == "unpaired" and exchange.response is not None:
-        yield Styled(f"  {guess_text(exchange.response)}", "dim")
-    for message in (exchange.request, exchange.response):
-        if message is not None and message.error is not None:
-            yield Styled(f"  cannot be read: {message.error}", "warn")
 
 
 def loss_line(loss: Loss, label: Label, width: int) -> Line:

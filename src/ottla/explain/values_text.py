@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from ottla.explain.likelihood import EPOCH_MS
 from ottla.explain.tree import NOTHING, Node
 from ottla.wire.errors import ErrorCode
+from ottla.wire.frames import api_names
 from ottla.wire.values import uuid_text
 
 __all__ = ["bytes_text", "count_text", "error_name", "value_text"]
@@ -34,6 +35,8 @@ def value_text(node: Node) -> str:
 def _number_text(node: Node, value: int) -> str:
     if node.name.endswith("ErrorCode"):
         return f"{value} {error_name(value)}"
+    if node.name.endswith("ApiKey"):
+        return f"{value} {api_names().get(value, 'unknown API')}"
     if node.type == "int64" and value in EPOCH_MS:
         moment = datetime.fromtimestamp(value / 1000, UTC)
         return f"{value} ({moment.isoformat(sep=' ', timespec='milliseconds').removesuffix('+00:00')})"

@@ -1,0 +1,1 @@
+"""Benchmarks of explain: captures, guesses."""
