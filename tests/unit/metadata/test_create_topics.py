@@ -8,6 +8,7 @@ from ottla.metadata.uuids import UNASSIGNED
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.cluster_metadata import ClearElrRecord, ConfigRecord, PartitionRecord, TopicRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from tests.unit.metadata.cluster import Cluster, uuid
 
 Topic = CreateTopicsRequest.CreatableTopic
@@ -124,8 +125,6 @@ def test_an_existing_name_wins_over_colliding_with_itself(cluster: Cluster):
 
 
 def test_a_name_collides_no_more_once_the_other_is_gone(cluster: Cluster):
-    from ottla.wire.types.delete_topics import DeleteTopicsRequest
-
     cluster.create("a.b")
     cluster.submit(DeleteTopicsRequest(topic_names=("a.b",)), api_version=5)
     assert errors(cluster.submit(request(Topic("a_b", 1, 1)))) == {"a_b": ErrorCode.NONE}
@@ -156,7 +155,8 @@ def test_too_many_partitions_fail_the_whole_request(cluster: Cluster):
     assert errors(reply) == {"small": ErrorCode.POLICY_VIOLATION, "large": ErrorCode.POLICY_VIOLATION}
 
 
-def test_ten_thousand_records_are_the_most_a_batch_takes(cluster: Cluster):
+def test_ten_thousand_records_are_the_most_a_batch_takes():
+    cluster = Cluster().with_brokers(1)
     reply = cluster.ask(request(Topic("t", 10_000, 1))).reply  # and one for the topic
     assert errors(reply) == {"t": ErrorCode.POLICY_VIOLATION}
     assert errors(cluster.submit(request(Topic("t", 9_999, 1)))) == {"t": ErrorCode.NONE}
