@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
     Octets = NDArray[np.uint8]
 
-__all__ = ["copy_runs", "count_batches", "read_batch_headers", "walk_headers", "walk_sections"]
+__all__ = ["copy_runs", "count_batches", "count_records", "read_batch_headers", "walk_headers", "walk_sections"]
 
 _LOG_OVERHEAD = 12
 _HEADER = 61
+_RECORD_MIN = 7
+_LOG_APPEND_TIME = 0x08
 _FAILED = -1
 
 
@@ -115,6 +117,18 @@ def read_batch_headers(data: Octets, table: Int64s) -> None:
         position += table[2, index] + _LOG_OVERHEAD
 
 
+@compiled
+def count_records(table: Int64s, starts: Int64s, ends: Int64s) -> int:
+    """How many records the table's batches claim; -1 if one has no room for its own."""
+    total = 0
+    for section in range(len(starts)):
+        count = table[13, section]
+        if count < 0 or count * _RECORD_MIN > ends[section] - starts[section]:
+            return -1
+        total += count
+    return total
+
+
 # --- records ----------------------------------------------------------------------------------------------------------
 # Passing an array to another compiled function costs a pair of reference counts, more than a whole record may take. So
 # the common varints, of one or two bytes, are decoded from bytes that the loop has loaded itself.
@@ -165,12 +179,9 @@ def _skip_headers(data: Octets, at: int, end: int, count: int) -> int:
 @compiled
 def walk_sections(  # noqa: C901  (one loop, see above)
     data: Octets,
+    table: Int64s,
     starts: Int64s,
     ends: Int64s,
-    counts: Int64s,
-    base_offsets: Int64s,
-    base_timestamps: Int64s,
-    has_append_time: NDArray[np.bool_],
     offset: Int64s,
     timestamp: Int64s,
     key_start: Int32s,
@@ -180,21 +191,23 @@ def walk_sections(  # noqa: C901  (one loop, see above)
     headers_start: Int32s,
     header_count: Int32s,
 ) -> int:
-    """Fill the columns from the sections, one after another; returns the first that is damaged, or -1.
+    """Fill the columns from the sections of the table's batches; returns the first that is damaged, or -1.
 
-    With append time, `base_timestamps` is that time and the records' deltas count for nothing. Before each field,
-    what the record must still have behind it is checked, so that two bytes can be loaded; unsigned indexes spare a
-    test for negative ones.
+    With append time, the records' own timestamps count for nothing. Before each field, what the record must still have
+    behind it is checked, so that two bytes can be loaded; unsigned indexes spare a test for the sign.
     """
     row = np.uint64(0)
     for section in range(len(starts)):
         at = starts[section]
         section_end = ends[section]
-        base_offset = base_offsets[section]
-        base_timestamp = base_timestamps[section]
-        delta_factor = np.int64(0) if has_append_time[section] else np.int64(1)
-        for _ in range(counts[section]):
-            if section_end - at < 7:
+        base_offset = table[1, section]
+        base_timestamp = table[8, section]
+        delta_factor = np.int64(1)
+        if table[6, section] & _LOG_APPEND_TIME:
+            base_timestamp = table[9, section]
+            delta_factor = np.int64(0)
+        for _ in range(table[13, section]):
+            if section_end - at < _RECORD_MIN:
                 return section
             number, size = _short_varint(data[np.uint64(at)], data[np.uint64(at + 1)])
             at += size
