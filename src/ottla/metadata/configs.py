@@ -31,7 +31,7 @@ SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
-VALUE_CHARS_MAX: Final = 32_767
+VALUE_BYTES_MAX: Final = 32_767
 MIN_ISR: Final = "min.insync.replicas"
 CORDONED_DIRS: Final = "cordoned.log.dirs"
 
@@ -221,8 +221,8 @@ def _check_setting(state: ControllerState, resource_type: int, resource_name: st
             ErrorCode.INVALID_CONFIG,
             f"{CORDONED_DIRS} needs {features.METADATA_VERSION} {features.CORDONED_DIRS_FROM} or later.",
         )
-    if value is not None and len(value) > VALUE_CHARS_MAX:
-        raise Reject(ErrorCode.INVALID_CONFIG, f"The value of {key} has more than {VALUE_CHARS_MAX} characters.")
+    if value is not None and len(value.encode("utf-8", "surrogatepass")) > VALUE_BYTES_MAX:
+        raise Reject(ErrorCode.INVALID_CONFIG, f"The value of {key} has more than {VALUE_BYTES_MAX} bytes.")
 
 
 def _check_name(resource_type: int, resource_name: str) -> None:

@@ -125,6 +125,7 @@ def test_only_validating_changes_nothing(orders: Cluster):
         (incremental(TOPIC, "orders", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
         (incremental(TOPIC, "orders", ("retention.ms", SET, "soon")), ErrorCode.INVALID_CONFIG),
         (incremental(TOPIC, "orders", ("retention.ms", SET, "1" * 32_768)), ErrorCode.INVALID_CONFIG),
+        (incremental(TOPIC, "orders", ("retention.ms", SET, "é" * 16_384)), ErrorCode.INVALID_CONFIG),
         (incremental(TOPIC, "missing", ("retention.ms", SET, "1")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (incremental(TOPIC, "missing", ("retention.ms", SET, "soon")), ErrorCode.INVALID_CONFIG),
         (incremental(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
