@@ -151,7 +151,8 @@
       const text = (kind) => node.querySelector(kind)?.textContent || "";
       const value = text(".v");
       const name = path.includes(".") ? path.slice(path.indexOf(".") + 1).replace(/ tags$/, " tagged fields") : path;
-      const lines = [line("strong", value ? `${name} = ${value}` : name)];
+      const sign = value.startsWith("×") ? " " : " = ";
+      const lines = [line("strong", value ? name + sign + value : name)];
       lines.push(line("span", [text(".t"), where].filter(Boolean).join(" · ")));
       const note = part.classList.contains("dim") && part.dataset.note;
       const about = this.aboutOf.get(fieldOf(path));

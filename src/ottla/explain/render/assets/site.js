@@ -76,15 +76,19 @@
     return found;
   }
 
-  const best = (found) => found.sort((a, b) => b.score - a.score || a.name.length - b.name.length).slice(0, RESULTS_MAX);
+  function best(title, found) {
+    const count = found.length;
+    found.sort((a, b) => b.score - a.score || a.name.length - b.name.length);
+    return [count > RESULTS_MAX ? `${title}: the best ${RESULTS_MAX} of ${count}` : title, found.slice(0, RESULTS_MAX)];
+  }
 
   function find(text, index) {
     const words = text.toLowerCase().replace(/(?<=[a-z])[_-]/g, "").split(/[\s.]+/).filter(Boolean);
     if (!words.length) return [];
     const groups = [
-      ["Messages", best(findMessages(words, index))],
-      ["Errors", best(findErrors(words, index))],
-      ["Fields", best(findFields(words, index))],
+      best("Messages", findMessages(words, index)),
+      best("Errors", findErrors(words, index)),
+      best("Fields", findFields(words, index)),
     ];
     return groups.filter(([, found]) => found.length).sort((a, b) => b[1][0].score - a[1][0].score);
   }
@@ -139,13 +143,16 @@
           hits.append(option);
         }
       }
-      if (text && !groups.length) hits.append(make("li", `Nothing is called “${text}”.`, { role: "presentation" }));
+      if (text && !groups.length) hits.append(make("li", `Nothing is called “${text}”.`, { class: "none", role: "presentation" }));
       options = [...hits.querySelectorAll('[role="option"]')];
       chosen = -1;
       hits.hidden = !text;
       box.setAttribute("aria-expanded", String(Boolean(text)));
       if (options.length) choose(0);
     }
+
+    let searching = Promise.resolve();
+    const start = () => (searching = search());
 
     const go = (option) => {
       if (!option) return;
@@ -154,12 +161,12 @@
     };
 
     box.addEventListener("focus", loadIndex, { once: true });
-    box.addEventListener("input", search);
-    box.addEventListener("focus", () => box.value.trim() && search());
+    box.addEventListener("input", start);
+    box.addEventListener("focus", () => box.value.trim() && start());
     box.addEventListener("keydown", (event) => {
       if (event.key === "ArrowDown") choose(chosen + 1);
       else if (event.key === "ArrowUp") choose(chosen - 1);
-      else if (event.key === "Enter") go(options[chosen]);
+      else if (event.key === "Enter") searching.then(() => go(options[chosen]));
       else if (event.key === "Escape") close();
       else return;
       event.preventDefault();
@@ -190,8 +197,8 @@
       let count = 0;
       for (const row of rows) {
         const text = row.dataset.find;
-        // A number means a key or a code as a whole, or a KIP: "7" is not 78.
-        const holds = (word) => (/^-?\d+$/.test(word) ? new RegExp(`(^|\\s|kip-)${word}(\\s|$)`).test(text) : text.includes(word));
+        // A number means a key or a code as a whole: "7" is not 78.
+        const holds = (word) => (/^-?\d+$/.test(word) ? text.split(" ").includes(word) : text.includes(word));
         row.hidden = !(words.every(holds) && (!group || row.dataset.group === group));
         count += !row.hidden;
       }
