@@ -14,12 +14,12 @@ BROKER = (b"\x0a\0\0\x02", 9092)
 _SYN, _ACK, _PUSH = 0x02, 0x10, 0x08
 
 
-def write_capture(path: Path, size_bytes: int) -> int:
+def write_capture(path: Path, size_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> int:
     """Write a capture of about so many bytes; gives the number of packets."""
     packets = 0
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1))
-        lines = [_Line(file, number) for number in range(CONNECTIONS)]
+        lines = [_Line(file, number, segment_bytes) for number in range(CONNECTIONS)]
         rounds = _rounds()
         while file.tell() < size_bytes:
             for line in lines:
@@ -98,8 +98,9 @@ def _metadata(number: int, batch: bytes) -> list[tuple[bool, bytes]]:
 class _Line:
     """One connection, written packet by packet."""
 
-    def __init__(self, file: BinaryIO, number: int) -> None:
+    def __init__(self, file: BinaryIO, number: int, segment_bytes: int) -> None:
         self.file = file
+        self.segment_bytes = segment_bytes
         self.ends = {True: (b"\x0a\0\0\x01", 40_000 + number), False: BROKER}
         self.sequences = {True: 1_000 * number, False: 7_000 * number}
         self.packets = 0
@@ -108,8 +109,8 @@ class _Line:
 
     def say(self, said: list[tuple[bool, bytes]]) -> None:
         for is_client, data in said:
-            for start in range(0, len(data), SEGMENT_BYTES):
-                self.packet(is_client, data[start : start + SEGMENT_BYTES], _PUSH | _ACK)
+            for start in range(0, len(data), self.segment_bytes):
+                self.packet(is_client, data[start : start + self.segment_bytes], _PUSH | _ACK)
 
     def packet(self, is_client: bool, data: bytes, flags: int) -> None:
         (source, source_port), (target, target_port) = self.ends[is_client], self.ends[not is_client]

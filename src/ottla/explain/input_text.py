@@ -94,9 +94,10 @@ def _looks_like_base64(text: str) -> bool:
     packed = "".join(text.split())
     if not _BASE64.fullmatch(packed) or len(packed) % 4 == 1:
         return False
-    # Two thirds of base64 are no hex digits; a few others among many hex digits are slips.
-    letters = sum(not _HEX.fullmatch(char) for char in packed.rstrip("="))
-    return 4 * letters > len(packed) or packed.endswith("=")
+    # One odd letter among hex digits is a slip. Base64 of a frame may be mostly A, for zeros, but it mixes cases.
+    letters = [char for char in packed.rstrip("=") if not _HEX.fullmatch(char)]
+    is_mixed = len(letters) > 1 and not packed.islower() and not packed.isupper()
+    return is_mixed or 4 * len(letters) > len(packed) or packed.endswith("=")
 
 
 def _from_base64(text: str) -> bytes:

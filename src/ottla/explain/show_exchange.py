@@ -191,7 +191,8 @@ def _message_lines(message: Message, ends: str, width: int, topic_names: TopicLo
         return
     dissected = message_dissection(message, topic_names)
     if dissected is None:
-        yield cut([Styled(f"    {guess_text(message)}", "dim")], width)
+        text = guess_text(message) if not message.name else "not shown: what it is cannot be told for certain"
+        yield cut([Styled(f"    {text}", "dim")], width)
         return
     data = framed(message.frame.data)
     yield from tree_lines(dissected.nodes, data, width, depth=1)
@@ -209,12 +210,19 @@ def message_dissection(message: Message, topic_names: TopicLookup) -> Dissection
         if verdict.best is None or not is_safe:
             return None
         name, version = verdict.best.name, verdict.best.version
+    elif _is_doubtful(message) and _may_be_secret(message.frame.data):
+        return None
     entry = MESSAGES.get(name)
     if entry is None or not entry.low <= version <= entry.high:
         return None
     before = "request header" if name.endswith("Request") else "response header"
     wrapping = Wrapping(has_size=True, before=before)  # type: ignore[arg-type]  # both are of the literal's words
     return dissect(framed(message.frame.data), name, version, wrapping, topic_names=topic_names)
+
+
+def _is_doubtful(message: Message) -> bool:
+    """A whole response that does not read as what its request asked for: perhaps it answers another one."""
+    return message.error is not None and message.name.endswith("Response") and message.frame.is_whole
 
 
 def _judged(message: Message) -> tuple[Verdict, bool]:
@@ -228,17 +236,27 @@ def _judged(message: Message) -> tuple[Verdict, bool]:
 
 @lru_cache(maxsize=4)
 def _may_be_secret(data: bytes) -> bool:
-    for name in RULES:
-        entry = MESSAGES[name]
-        for version in range(entry.low, entry.high + 1) if entry.kind == "response" else ():
-            try:
-                at = response_body_start(data, name, version)
-            except WireError:
-                continue
-            root, error = dissect_message(name, version, data[at:])
-            if error is None and carries_secret(root):
-                return True
+    """Whether the content of a frame reads as some response in which something is withheld."""
+    for name, version in _careful_responses():
+        try:
+            at = response_body_start(data, name, version)
+        except WireError:
+            continue
+        root, error = dissect_message(name, version, data[at:])
+        if error is None and carries_secret(root):
+            return True
     return False
+
+
+@cache
+def _careful_responses() -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (name, version)
+        for name, entry in MESSAGES.items()
+        if entry.kind == "response"
+        for version in range(entry.low, entry.high + 1)
+        if _needs_care(name, version)
+    )
 
 
 def guess_text(message: Message) -> str:

@@ -84,12 +84,12 @@ def _line(node: Node, flat: str | None, data: bytes, layout: _Layout, depth: int
         style = "dim" if node.kind == "mark" else "code"
         line.append(Styled(_hex(node, data, layout, is_leaf=flat is not None or not node.children), style))
     room = layout.width - sum(len(piece.text) for piece in line)
-    return [*line, *_fitted(_field(node, flat, depth), node, layout, room)]
+    return [*line, *_fitted(_field(node, flat, depth, room), node, layout, room)]
 
 
-def _field(node: Node, flat: str | None, depth: int) -> Line:
+def _field(node: Node, flat: str | None, depth: int, room: int) -> Line:
     # Deep structures must not push their fields out of sight.
-    indent = " " * (INDENT * min(depth, 12))
+    indent = " " * min(INDENT * depth, room // 3)
     value = flat if flat is not None else value_text(node)
     name = f"{node.type} {node.name}" if node.name.startswith("[") and node.kind == "struct" else node.name
     style = "heading" if node.kind == "struct" else "dim" if node.kind == "mark" else "name"
@@ -117,8 +117,7 @@ def _fitted(pieces: Line, node: Node, layout: _Layout, room: int) -> Line:
     left = room
     for piece in pieces:
         if len(piece.text) > left:
-            fitted.append(Styled(piece.text[: max(left - 1, 0)] + "…", piece.style))
-            return fitted
+            return [*fitted, Styled(piece.text[: left - 1] + "…", piece.style)] if left > 0 else fitted
         fitted.append(piece)
         left -= len(piece.text)
     if layout.shows_type and left > len(node.type) + 1 and node.kind != "struct":

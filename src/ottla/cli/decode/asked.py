@@ -55,11 +55,11 @@ def _named(words: tuple[str, ...]) -> tuple[tuple[str, ...], int | None, tuple[s
         options.append(rest[0])
         rest = rest[1:]
     try:
+        if find([first])[0].kind == "error":
+            raise Failure(f"{first} is an error, not a message", f"'ottla explain {first}' tells about it")
         refs = find([first, *options])
     except NotFound as refusal:
         raise Failure(refusal.problem, refusal.advice) from None
-    if refs[0].kind == "error":
-        raise Failure(f"{first} is an error, not a message", f"'ottla explain {first}' tells about it")
     version = next((int(word.removeprefix("v")) for word in options if _is_version(word)), None)
     return tuple(message_of(ref) for ref in refs), version, rest
 
@@ -71,8 +71,17 @@ def _may_be_name(word: str, count: int) -> bool:
     try:
         bytes_from_text(word, "hex")
     except InputError:
-        return count > 1
+        return count > 1 or _is_known(word)
     return False
+
+
+def _is_known(word: str) -> bool:
+    from ottla.explain.lookup import NotFound, find
+
+    try:
+        return bool(find([word]))
+    except NotFound:
+        return False
 
 
 def _is_version(word: str) -> bool:
