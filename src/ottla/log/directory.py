@@ -184,8 +184,10 @@ class LogDirectory:
             for one in listed
             if one.log_start_offset > one.segments[0].base_offset
         }
-        self._write_offsets(RECOVERY_POINT_CHECKPOINT, points)
+        # In this order: a log start raises the recovery point over records that no flush has reached, so a recovery
+        # point must not be on the disk before the start that it relies on.
         self._write_offsets(LOG_START_CHECKPOINT, starts)
+        self._write_offsets(RECOVERY_POINT_CHECKPOINT, points)
 
     def write_high_watermarks(self, partitions: Iterable[Partition]) -> None:
         offsets = {

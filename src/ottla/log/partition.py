@@ -342,7 +342,8 @@ class Partition:
         assert self._flush_limit is None, "one flush of a partition at a time"
         self.write()
         self.storage.check()
-        first = max(self.segment_index(self.recovery_point), 0)
+        # Not the one with the recovery point: it may have been flushed while active, and its indexes closed since.
+        first = max(self.segment_index(self.recovery_point - 1), 0)
         closed = self.segments[first:-1]
         paths = [file.path for segment in closed for file in segment.files()]
         paths += [f"{self.directory.path}/{name}" for name in self.producers.snapshot_names_past(self.recovery_point)]

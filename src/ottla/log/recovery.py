@@ -45,7 +45,7 @@ from ottla.log.names import (
 from ottla.log.partition import Partition
 from ottla.log.producer_state import ProducerState
 from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
-from ottla.log.scan import WalkEnd, check_batches
+from ottla.log.scan import WalkEnd, check_batches, walk_headers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.wire.batch import AnyBatch, BatchView
 from ottla.wire.fault import WireError
@@ -242,8 +242,12 @@ class _Loader:
     # --- recovery -----------------------------------------------------------------------------------------------------
 
     def _first_unflushed(self) -> int:
-        """The index of the segment with the recovery point."""
-        below = [index for index, one in enumerate(self.segments) if one.base_offset <= self.request.recovery_point]
+        """The index of the segment in which the flushed part ends.
+
+        If that is right at the end of one, it may have been flushed while it was active and closed since: its batches
+        are on the disk, the last entries of its indexes perhaps not.
+        """
+        below = [index for index, one in enumerate(self.segments) if one.base_offset < self.request.recovery_point]
         return below[-1] if below else 0
 
     def _recover(self) -> Generator[Progress, None, None]:
@@ -262,16 +266,18 @@ class _Loader:
                 return
 
     def _is_gap_behind(self, index: int) -> bool:
-        """Whether batches between a segment and the next one are missing: a power cut may lose the end of the first.
+        """Whether batches between a segment and the next one were lost: a power cut may take the end of the first.
 
-        In a compacted log such gaps are usual, and its segments were synced before they took their places.
+        Compaction leaves gaps, too, also in a log that is no longer compacted or was copied from one that is. But it
+        leaves them inside of segments as well; so only between segments without holes a gap is taken for a loss.
         """
         if self.config.is_compacted or index + 1 >= len(self.segments):
             return False
-        end_offset, base_offset = self.producers.map_end_offset, self.segments[index + 1].base_offset
-        if end_offset != base_offset:
-            self.report.faults.append(f"offsets {end_offset} to {base_offset - 1} are missing before a segment")
-        return end_offset != base_offset
+        end_offset, following = self.producers.map_end_offset, self.segments[index + 1]
+        if end_offset == following.base_offset or any(map(_has_holes, self.segments[index : index + 2])):
+            return False
+        self.report.faults.append(f"offsets {end_offset} to {following.base_offset - 1} are missing before a segment")
+        return True
 
     def _recover_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
         """Check a segment and build what follows from it; whether it had to be cut."""
@@ -409,6 +415,18 @@ class _Loader:
 
 def _is_snapshot(name: tuple[int, str, str]) -> bool:
     return name[1:] == (SNAPSHOT_SUFFIX, "")
+
+
+def _has_holes(segment: Segment) -> bool:
+    """Whether offsets are missing between or in the batches of a segment, as compaction leaves them."""
+    expected = segment.base_offset
+    for _, batch in walk_headers(segment.file.handle(), 0, segment.size_bytes):
+        if not isinstance(batch, BatchView) or batch.base_offset != expected:
+            return True
+        if batch.record_count != batch.last_offset_delta + 1:
+            return True
+        expected = batch.next_offset
+    return False
 
 
 def _finish_swaps(loader: _Loader) -> None:

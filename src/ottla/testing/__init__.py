@@ -1,0 +1,1 @@
+"""Tools for tests: of ottla itself and of what uses it."""

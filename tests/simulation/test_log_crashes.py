@@ -1,0 +1,86 @@
+"""Crashes of a log on a virtual disk; the worlds and their invariants are in log_world.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.log import flush as flush_module
+from ottla.log import scan
+from ottla.log.segment import Segment
+from tests.simulation.log_world import LogWorld, Violation
+
+SEEDS_FOR_A_BUG = 500
+FAILED_SEEDS = [int(line.split()[0]) for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line]
+
+
+@pytest.mark.parametrize("first_seed", range(0, 200, 25))
+@pytest.mark.parametrize(
+    ("power_loss", "fsync"), [(False, False), (True, False), (True, True)], ids=["kill", "power loss", "fsync"]
+)
+def test_promises_are_kept(first_seed: int, power_loss: bool, fsync: bool) -> None:
+    for seed in range(first_seed, first_seed + 25):
+        LogWorld(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
+
+
+@pytest.mark.parametrize("seed", FAILED_SEEDS)
+def test_seeds_that_once_failed(seed: int) -> None:
+    for power_loss, fsync in ((False, False), (True, False), (True, True)):
+        LogWorld(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_full_disk_loses_nothing_acknowledged(seed: int) -> None:
+    LogWorld(seed, power_loss=False, capacity_bytes=6_000).run(crashes=6)
+
+
+def test_a_seed_gives_the_same_world_twice() -> None:
+    worlds = [LogWorld(7, power_loss=True) for _ in range(2)]
+    for world in worlds:
+        world.run(crashes=5)
+    assert worlds[0].written == worlds[1].written
+    assert worlds[0].disk.operations == worlds[1].disk.operations
+
+
+def index_ahead_of_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are on the disk before the batches that they name, and recovery believes them."""
+    append, reset = Segment.append, Segment.reset_for_recovery
+
+    def index_first(self: Segment, buffers: object, batches: object, config: object) -> None:
+        size = self.size_bytes
+        self.add_to_indexes(batches, config)  # type: ignore[arg-type]
+        self.offset_index.write(create=True)
+        self.file.handle().write(buffers, size)  # type: ignore[arg-type]
+
+    def keep_the_index(self: Segment) -> None:
+        entries = self.offset_index.entries()
+        reset(self)
+        for entry in entries:
+            self.offset_index.append(*entry)
+
+    assert append is not index_first
+    monkeypatch.setattr(Segment, "append", index_first)
+    monkeypatch.setattr(Segment, "reset_for_recovery", keep_the_index)
+
+
+def crc_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.wire.batch_view.BatchView.check_crc", lambda _self: None)
+    monkeypatch.setattr(scan, "crc32c", lambda _data, crc=0: crc)
+
+
+def checkpoint_before_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recovery point moves although nothing was synced."""
+    monkeypatch.setattr(flush_module.Flush, "run", lambda _self: None)
+
+
+@pytest.mark.parametrize("plant", [index_ahead_of_log, crc_unchecked, checkpoint_before_flush])
+def test_planted_bugs_are_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(SEEDS_FOR_A_BUG):
+        try:
+            LogWorld(seed, power_loss=True).run(crashes=6)
+        except Violation:
+            return
+    pytest.fail(f"no seed below {SEEDS_FOR_A_BUG} has found it")
