@@ -45,6 +45,7 @@ from ottla.wire.types.describe_quorum import (
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 UNKNOWN_OFFSET: Final = -1
+_DIRECTORIES_FROM_VERSION: Final = 2  # and nodes, and messages with errors
 
 
 class QuorumError(ValueError):
@@ -237,26 +238,28 @@ class Quorum:
 
     # --- DescribeQuorum
 
-    def describe(self, request: DescribeQuorumRequest, now_ms: int) -> DescribeQuorumResponse:
+    def describe(self, request: DescribeQuorumRequest, api_version: int, now_ms: int) -> DescribeQuorumResponse:
         """The answer to DescribeQuorum, from this node's point of view."""
         asked = [
             (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
         ]
         if asked != [(METADATA_TOPIC, 0)]:
-            return _described_error(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _described_error(request, api_version, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not self.is_leader:
-            return _described_error(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return _described_error(request, api_version, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         kind = DescribeQuorumResponse
         partition = kind.PartitionData(
             leader_id=self.node.voter_id,
             leader_epoch=self.epoch,
             high_watermark=self.high_watermark,
-            current_voters=(self._own_row(now_ms),),
+            current_voters=(self._own_row(api_version, now_ms),),
         )
-        return kind(topics=(kind.TopicData(METADATA_TOPIC, (partition,)),), nodes=(self._own_node(),))
+        nodes = (self._own_node(),) if api_version >= _DIRECTORIES_FROM_VERSION else ()
+        return kind(topics=(kind.TopicData(METADATA_TOPIC, (partition,)),), nodes=nodes)
 
-    def _own_row(self, now_ms: int) -> DescribeQuorumResponseReplicaState:
-        directory_id = self.node.directory_id if self.control.kraft_version >= 1 else NO_DIRECTORY
+    def _own_row(self, api_version: int, now_ms: int) -> DescribeQuorumResponseReplicaState:
+        has_directory = self.control.kraft_version >= 1 and api_version >= _DIRECTORIES_FROM_VERSION
+        directory_id = self.node.directory_id if has_directory else NO_DIRECTORY
         return DescribeQuorumResponse.ReplicaState(
             self.node.voter_id, directory_id, self.log_end_offset, now_ms, now_ms
         )
@@ -267,14 +270,15 @@ class Quorum:
         return kind.Node(self.node.voter_id, listeners)
 
 
-def _described_error(request: DescribeQuorumRequest, code: ErrorCode) -> DescribeQuorumResponse:
+def _described_error(request: DescribeQuorumRequest, api_version: int, code: ErrorCode) -> DescribeQuorumResponse:
     """Every partition that was asked for, with one error."""
     kind = DescribeQuorumResponse
+    message = None if api_version >= _DIRECTORIES_FROM_VERSION else ""
     return kind(
         topics=tuple(
             kind.TopicData(
                 topic.topic_name,
-                tuple(kind.PartitionData(each.partition_index, code, None) for each in topic.partitions),
+                tuple(kind.PartitionData(each.partition_index, code, message) for each in topic.partitions),
             )
             for topic in request.topics
         )

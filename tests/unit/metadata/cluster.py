@@ -16,7 +16,7 @@ from ottla.metadata.controller import Controller
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.records import build_batches, read_batch
 from ottla.metadata.snapshot import load_snapshot, read_snapshot, snapshot_id, snapshot_records, write_snapshot
-from ottla.wire import versions
+from ottla.wire import encode, versions
 from ottla.wire.batch import read_header
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
@@ -90,15 +90,21 @@ class Cluster:
     def ask(self, request: Any, **overrides: Any) -> Result:
         """Handle without appending; that must leave the state as it is."""
         before = MetadataImage() if not self.log else replayed(self.log)
-        result = self.controller.handle(request, self.context(request, **overrides))
+        result = self._handle(request, overrides)
         assert self.image == before, "handle has changed the state"
         return result
 
     def submit(self, request: Any, **overrides: Any) -> Any:
         """Handle, append, replay; gives the reply."""
-        result = self.controller.handle(request, self.context(request, **overrides))
+        result = self._handle(request, overrides)
         self.append(result)
         return result.reply
+
+    def _handle(self, request: Any, overrides: dict[str, Any]) -> Result:
+        context = self.context(request, **overrides)
+        result = self.controller.handle(request, context)
+        assert encode(result.reply, context.api_version)
+        return result
 
     def append(self, result: Result) -> list[Versioned]:
         batches = build_batches(result, base_offset=self.end_offset, epoch=EPOCH, timestamp_ms=self.now_ms)
