@@ -62,10 +62,14 @@ def proxied(client: Client, *options: str, end: signal.Signals = signal.SIGINT) 
         ready = (await process.stderr.readline()).decode()
         assert ready.startswith("ottla proxy ready "), ready + (await process.stderr.read()).decode()
         host, _, port = ready.split()[3].rpartition(":")
-        await client(host, int(port))
-        process.send_signal(end)
-        out, notes = await process.communicate()
-        server.close()
+        try:
+            await client(host, int(port))
+            process.send_signal(end)
+            out, notes = await process.communicate()
+        finally:
+            server.close()
+            if process.returncode is None:
+                process.kill()
         return Ended(out, notes.decode(), process.returncode)
 
     async def bounded() -> Ended:
@@ -155,18 +159,23 @@ def until_it_ends(rest_of_the_line: str) -> tuple[int | None, str]:
     async def body() -> tuple[int | None, str]:
         server = await asyncio.start_server(broker, "127.0.0.1", 0)
         target = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        line = f"'{sys.executable}' -m ottla proxy --listen 0 --to {target} {rest_of_the_line}"
-        process = await asyncio.create_subprocess_exec("/bin/sh", "-c", line, stderr=asyncio.subprocess.PIPE)
-        assert process.stderr is not None
-        ready = (await process.stderr.readline()).decode()
-        host, _, port = ready.split()[3].rpartition(":")
-        for number in range(1000):  # the first lines may be written before their reader has ended
-            try:
-                await converse(host, int(port), request(types.HeartbeatRequest(), 4, number))
-            except (OSError, asyncio.IncompleteReadError):
-                break
-        _, notes = await process.communicate()
-        server.close()
+        # With `exec` the process is the proxy itself, which can be stopped should it not end.
+        line = f"exec '{sys.executable}' -m ottla proxy --listen 0 --to {target} {rest_of_the_line}"
+        process = await asyncio.create_subprocess_exec("/bin/bash", "-c", line, stderr=asyncio.subprocess.PIPE)
+        try:
+            assert process.stderr is not None
+            ready = (await process.stderr.readline()).decode()
+            host, _, port = ready.split()[3].rpartition(":")
+            for number in range(1000):  # the first lines may be written before their reader has ended
+                try:
+                    await converse(host, int(port), request(types.HeartbeatRequest(), 4, number))
+                except (OSError, asyncio.IncompleteReadError):
+                    break
+            _, notes = await process.communicate()
+        finally:
+            server.close()
+            if process.returncode is None:
+                process.kill()
         return process.returncode, notes.decode()
 
     async def bounded() -> tuple[int | None, str]:
@@ -178,7 +187,7 @@ def until_it_ends(rest_of_the_line: str) -> tuple[int | None, str]:
 
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_a_closed_output_ends_it_quietly(option: str):
-    code, notes = until_it_ends(f"{option} | true")
+    code, notes = until_it_ends(f"{option} > >(true)")
     assert code == 0
     assert "Traceback" not in notes
     assert "exchange" in notes

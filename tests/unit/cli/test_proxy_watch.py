@@ -10,9 +10,8 @@ from ottla.cli.proxy.fronts import Front
 from ottla.cli.proxy.relay import Link
 from ottla.cli.proxy.report import report_lines
 from ottla.cli.proxy.session import Session
-from ottla.cli.proxy.show import Show, block_shower, json_shower, line_shower
+from ottla.cli.proxy.show import Show
 from ottla.cli.proxy.watch import Watch
-from ottla.explain.facts import TopicNames
 from ottla.explain.filters import make_filters
 from ottla.explain.pairing import Side
 from ottla.wire import frames, types
@@ -21,17 +20,15 @@ SECRET = b"\0me\0correct horse"
 UPSTREAM = Address("kafka", 9092)
 LINK = Link(1, Address("10.0.0.1", 5000), Address("10.0.0.2", 9092), UPSTREAM, None)
 TOPIC_ID = bytes(range(16))
-SHOWERS = {"lines": lambda _: line_shower(), "blocks": block_shower, "json": json_shower}
 
 
 class Conversation:
     """A watch, and exchanges that it is told of."""
 
-    def __init__(self, show: Show | None = None, topic_names: TopicNames | None = None, **filters: Any) -> None:
-        self.shown: list[str] = []
+    def __init__(self, *, as_json: bool = False, verbose: bool = False, width: int = 200, **filters: Any) -> None:
         self.notes: list[str] = []
-        show = show or (lambda exchange, facts, label: self.shown.append(exchange.first.api))
-        self.watch = Watch(show, self.notes.append, topic_names or TopicNames(), make_filters(**filters))
+        show = Show(make_filters(**filters), as_json=as_json, verbose=verbose, width=width)
+        self.watch = Watch(show, self.notes.append)
         self._session = Session(lambda host, port, _: (host, port))
 
     def exchange(self, question: Any, version: int, reply: Any, client_id: str = "me") -> None:
@@ -66,17 +63,19 @@ def talk(conversation: Conversation) -> Conversation:
         ({"topics": ["none"]}, []),
     ],
 )
-def test_filters_decide_what_is_shown_and_counted(filters: dict[str, list[str]], apis: list[str]):
-    conversation = talk(Conversation(**filters))
-    assert conversation.shown == apis
+def test_filters_decide_what_is_shown_and_counted(
+    filters: dict[str, list[str]], apis: list[str], capsys: pytest.CaptureFixture[str]
+):
+    conversation = talk(Conversation(as_json=True, **filters))
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [message["api"] for message in shown if message["kind"] == "request"] == apis
     assert conversation.watch.summary.exchanges == len(apis)
     assert conversation.watch.filtered_out == 5 - len(apis)
 
 
-@pytest.mark.parametrize("how", SHOWERS)
-def test_secrets_are_not_shown(how: str, capsys: pytest.CaptureFixture[str]):
-    names = TopicNames()
-    talk(Conversation(SHOWERS[how](names), names))
+@pytest.mark.parametrize("how", [{}, {"verbose": True}, {"as_json": True}, {"as_json": True, "verbose": True}])
+def test_secrets_are_not_shown(how: dict[str, bool], capsys: pytest.CaptureFixture[str]):
+    talk(Conversation(**how))
     text = capsys.readouterr().out
     assert text.count("SaslAuthenticate") >= 1
     for form in (SECRET.decode(), SECRET.hex(), SECRET.hex(" "), "correct", "AG1lAGNvcnJlY3Q"):
@@ -84,8 +83,7 @@ def test_secrets_are_not_shown(how: str, capsys: pytest.CaptureFixture[str]):
 
 
 def test_topics_are_named_once_a_message_has_taught_them(capsys: pytest.CaptureFixture[str]):
-    names = TopicNames()
-    conversation = Conversation(line_shower(), names, topics=["orders"])
+    conversation = Conversation(topics=["orders"])
     topic = types.MetadataResponse.MetadataResponseTopic(name="orders", topic_id=TOPIC_ID)
     fetched = types.FetchRequest.FetchTopic(topic_id=TOPIC_ID)
     conversation.exchange(types.FetchRequest(topics=(fetched,)), 13, types.FetchResponse())
@@ -96,16 +94,18 @@ def test_topics_are_named_once_a_message_has_taught_them(capsys: pytest.CaptureF
     assert conversation.watch.filtered_out == 1
 
 
-def test_a_line_that_goes_into_a_file_is_not_cut(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("width", [80, 300])
+def test_a_line_is_as_wide_as_asked_for(width: int, capsys: pytest.CaptureFixture[str]):
     names = tuple(f"a-long-name-of-a-topic-{number}" for number in range(3))
     topics = tuple(types.MetadataRequest.MetadataRequestTopic(name=name) for name in names)
-    Conversation(line_shower()).exchange(types.MetadataRequest(topics=topics), 9, types.MetadataResponse())
-    assert capsys.readouterr().out.rstrip().endswith(", ".join(names))
+    Conversation(width=width).exchange(types.MetadataRequest(topics=topics), 9, types.MetadataResponse())
+    line = capsys.readouterr().out.rstrip("\n")
+    assert len(line) <= width
+    assert line.endswith(", ".join(names)) == (width == 300)
 
 
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]):
-    names = TopicNames()
-    talk(Conversation(json_shower(names), names))
+    talk(Conversation(as_json=True))
     messages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(messages) == 10
     assert messages[3]["errors"] == {"REBALANCE_IN_PROGRESS": 1}
@@ -153,7 +153,7 @@ def test_a_full_disk_ends_the_capture_but_not_the_traffic():
 
     full: Any = Full()
     notes: list[str] = []
-    watch = Watch(line_shower(), notes.append, TopicNames(), make_filters(), full)
+    watch = Watch(Show(make_filters()), notes.append, full)
     for _ in range(2):
         watch.moved(LINK, Side.CLIENT, b"data", 0)
     assert notes == ["the capture cannot be written (No space left on device) and ends here"]

@@ -14,12 +14,13 @@ from ottla.cli.failure import Failure
 @click.command()
 @click.option("--listen", metavar="[HOST:]PORT", required=True, help="Where clients connect; port 0 is any free one.")
 @click.option("--to", "target", metavar="HOST:PORT", required=True, help="One broker of the cluster.")
-@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Show this API only. May be given again.")
-@click.option("--client-id", "client_ids", metavar="TEXT", multiple=True, help="Show this client only; * and ? match.")
-@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Show this group only; * and ? match.")
-@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Show this topic only; * and ? match.")
+@click.option("--api", "apis", metavar="NAME|KEY", multiple=True, help="Only this API. May be given again.")
+@click.option("--client-id", "client_ids", metavar="TEXT", multiple=True, help="Only this client; * and ? match.")
+@click.option("--group", "groups", metavar="TEXT", multiple=True, help="Only this group; * and ? match.")
+@click.option("--topic", "topics", metavar="TEXT", multiple=True, help="Only this topic; * and ? match.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per message and line.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every field with its bytes.")
+@click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
 @click.option("--save", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Save a packet capture.")
 def proxy(
     listen: str,
@@ -30,6 +31,7 @@ def proxy(
     topics: tuple[str, ...],
     as_json: bool,
     verbose: bool,
+    width: int | None,
     save: Path | None,
 ) -> None:
     """Pass traffic between clients and a Kafka cluster, and show what they say.
@@ -47,10 +49,12 @@ def proxy(
     """
     from ottla.cli.proxy.address import parse_listen, parse_target
     from ottla.cli.proxy.command import Options, run
+    from ottla.cli.proxy.show import Show
     from ottla.explain.filters import UnknownApi, make_filters
 
     try:
         filters = make_filters(apis, client_ids, groups, topics)
     except UnknownApi as unknown:
         raise Failure(str(unknown), f"did you mean {unknown.nearest}?") from None
-    run(Options(parse_listen(listen), parse_target(target), filters, as_json, verbose, save))
+    show = Show(filters, as_json=as_json, verbose=verbose, width=width)
+    run(Options(parse_listen(listen), parse_target(target), show, save))

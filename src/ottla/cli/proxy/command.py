@@ -14,10 +14,8 @@ from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.pcap import PcapWriter
 from ottla.cli.proxy.relay import Relay
 from ottla.cli.proxy.report import report_lines
-from ottla.cli.proxy.show import OutputClosed, Show, block_shower, json_shower, line_shower
+from ottla.cli.proxy.show import OutputClosed, Show
 from ottla.cli.proxy.watch import Watch
-from ottla.explain.facts import TopicNames
-from ottla.explain.filters import Filters
 from ottla.explain.stream import HOLD_BYTES
 from ottla.explain.values_text import count_text
 
@@ -25,17 +23,14 @@ from ottla.explain.values_text import count_text
 class Options(NamedTuple):
     listen: Address
     target: Address
-    filters: Filters
-    as_json: bool
-    verbose: bool
+    show: Show
     save: Path | None
 
 
 def run(options: Options) -> None:
     """Until SIGINT or SIGTERM comes or the output is closed; then the sums."""
-    topic_names = TopicNames()
     saved = _open(options.save)
-    watch = Watch(_shower(options, topic_names), _note, topic_names, options.filters, saved)
+    watch = Watch(options.show, _note, saved)
     try:
         with suppress(KeyboardInterrupt):
             asyncio.run(_relay(options, watch))
@@ -79,12 +74,6 @@ def _open(path: Path | None) -> PcapWriter | None:
         return PcapWriter(path)
     except OSError as refusal:
         raise Failure(f"--save {path}: {refusal.strerror}") from None
-
-
-def _shower(options: Options, topic_names: TopicNames) -> Show:
-    if options.as_json:
-        return json_shower(topic_names)
-    return block_shower(topic_names) if options.verbose else line_shower()
 
 
 def _end_capture(saved: PcapWriter | None, path: Path | None) -> Iterator[str]:

@@ -9,8 +9,7 @@ from ottla.cli.proxy.relay import Link
 from ottla.cli.proxy.session import may_lead_away
 from ottla.cli.proxy.show import Show
 from ottla.cli.proxy.summary import Summary
-from ottla.explain.facts import TopicNames, exchange_facts
-from ottla.explain.filters import Filters
+from ottla.explain.facts import exchange_facts
 from ottla.explain.pairing import Exchange, Side
 from ottla.explain.show_exchange import Label
 
@@ -20,16 +19,12 @@ Note = Callable[[str], None]
 class Watch:
     """The proxy's watcher: it filters, shows, counts and saves."""
 
-    def __init__(
-        self, show: Show, note: Note, topic_names: TopicNames, filters: Filters, saved: PcapWriter | None = None
-    ) -> None:
+    def __init__(self, show: Show, note: Note, saved: PcapWriter | None = None) -> None:
         self.summary = Summary()
         self.connections = 0
         self.filtered_out = 0
         self._show = show
         self._note = note
-        self._topic_names = topic_names
-        self._filters = filters
         self._saved = saved
         self._said: set[object] = set()
 
@@ -53,13 +48,14 @@ class Watch:
     def exchanged(self, link: Link, exchanges: Iterable[Exchange]) -> None:
         label = Label(link.number, str(link.client), str(link.upstream))
         for exchange in exchanges:
-            facts = exchange_facts(exchange, self._topic_names)
-            if not self._filters.admits(exchange, facts):
+            facts = exchange_facts(exchange, self._show.topic_names)
+            if not self._show.filters.admits(exchange, facts):
                 self.filtered_out += 1
                 continue
             self.summary.add(exchange, facts)
-            self._show(exchange, facts, label)
+            self._show.exchange(exchange, facts, label)
             self._warn_of_unread_addresses(exchange)
+        self._show.flush()
 
     def turned_foreign(self, link: Link, sender: Side, why: str) -> None:
         self._note(f"connection #{link.number} from {link.client}: the {sender.value} is not understood: {why}")
