@@ -311,10 +311,10 @@ def test_error_pages_tell_what_to_do_and_where_it_comes_from():
 
 
 def test_a_page_renders_quickly():
-    page = page_of("StreamsGroupDescribeResponse", 1)
+    page = page_of("StreamsGroupDescribeResponse", 1)  # the longest one
     times = []
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()  # the machine may be busy with something else
         html.render(page)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     assert min(times) < 0.05
