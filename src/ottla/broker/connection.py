@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.dispatch import Api, Dispatch
@@ -104,7 +104,7 @@ class Connection:
         owner: Owner,
         dispatch: Dispatch,
         *,
-        offered_apis: Container[int],
+        offered_apis: Collection[int],
         limits: Limits = Limits(),  # noqa: B008  # a constant
     ) -> None:
         self._loop = loop

@@ -8,17 +8,20 @@ answered in any version, in version 0 with the error. Bytes behind a well-formed
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from ottla import wire
+from ottla.broker import handlers
+from ottla.broker.handlers import SERVED
 from ottla.broker.outgoing import Part
 from ottla.broker.request import AfterWrite, Answer, Close, Request
 from ottla.wire import WireError, frames
 from ottla.wire.types.headers import RequestHeader
 
-__all__ = ["Api", "Dispatch", "Observer", "api_table"]
+__all__ = ["Api", "Dispatch", "Observer", "api_of", "load_api"]
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,6 @@ class Api(NamedTuple):
     handle: Callable[[Any, Request], Answer]
     refuse: Callable[[Request, int, str | None], Any]
     """The API's own way to answer with one error for everything, for what a handler did not foresee."""
-    advertised_low: int
 
 
 class Observer(Protocol):
@@ -44,35 +46,49 @@ class Observer(Protocol):
     def answered(self, request: Request, api: Api, answer: Any, size_bytes: int) -> None: ...  # noqa: ANN401
 
 
-def api_table(modules: Iterable[ModuleType]) -> dict[int, Api]:
-    """The table of handler modules. Each has API_KEY, VERSIONS (a pair), handle and refuse.
+def load_api(key: int) -> Api | None:
+    """The API with its handler, whose module is imported now; None if there is no handler."""
+    served = SERVED.get(key)
+    if served is None:
+        return None
+    return api_of(import_module(f"{handlers.__name__}.{served.module}"))
 
-    ADVERTISED_LOW, where a module has it, is the lowest version shown to clients that is nevertheless not served.
-    """
-    table = {}
-    for module in modules:
-        key: int = module.API_KEY
-        low, high = module.VERSIONS
-        advertised_low = getattr(module, "ADVERTISED_LOW", low)
-        table[key] = Api(key, frames.api_names()[key], low, high, module.handle, module.refuse, advertised_low)
-    return table
+
+def api_of(module: ModuleType) -> Api:
+    """The API of a handler module, which has API_KEY, VERSIONS (a pair), handle and refuse."""
+    key: int = module.API_KEY
+    low, high = module.VERSIONS
+    return Api(key, frames.api_names()[key], low, high, module.handle, module.refuse)
 
 
 class Dispatch:
     """Reads requests, calls handlers, writes answers. `node` is what handlers get as their first argument."""
 
-    def __init__(self, node: Any, apis: Mapping[int, Api], observer: Observer | None = None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        node: Any,  # noqa: ANN401
+        load: Callable[[int], Api | None] = load_api,
+        observer: Observer | None = None,
+    ) -> None:
         self.node = node
-        self.apis = apis
         self.observer = observer
+        self._load = load
+        self._apis: dict[int, Api] = {}
+
+    def _api(self, key: int) -> Api | None:
+        api = self._load(key)
+        if api is not None:
+            self._apis[key] = api
+        return api
 
     def read(self, connection: Any, frame: bytes, now_ms: int) -> tuple[Request, Api]:  # noqa: ANN401
         """The request in a frame. Raises Close for what must not be answered."""
         try:
             header, at = frames.read_request_header(frame)
-            api = self.apis.get(header.request_api_key)
-            if api is None or api.key not in connection.offered_apis:
-                raise Close(f"API key {header.request_api_key} is not offered here")
+            key = header.request_api_key
+            api = self._apis.get(key) or self._api(key) if key in connection.offered_apis else None
+            if api is None:
+                raise Close(f"API key {key} is not offered here")
             if not api.low <= header.request_api_version <= api.high:
                 return self._unserved_version(connection, header, api, now_ms), api
             body = wire.decoder(f"{api.name}Request", header.request_api_version)(frame, at, False)

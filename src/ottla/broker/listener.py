@@ -10,7 +10,7 @@ import contextlib
 import logging
 import socket
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
@@ -56,7 +56,7 @@ class Listener:
         owner: Owner,
         dispatch: Dispatch,
         *,
-        offered_apis: Container[int],
+        offered_apis: Collection[int],
         limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # a constant
     ) -> None:
         self.name = name

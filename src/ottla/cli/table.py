@@ -10,5 +10,6 @@ COMMANDS = {
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
+    "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

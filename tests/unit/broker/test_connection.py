@@ -39,14 +39,14 @@ class Bench:
         self.client, server = socket.socketpair()
         self.client.settimeout(5)
         server.setblocking(False)
-        api = Api(key, frames.api_names()[key], 0, 4, handle, refuse, 0)
+        api = Api(key, frames.api_names()[key], 0, 4, handle, refuse)
         self.fd = server.fileno()
         self.connection = Connection(
             self.loop,
             server,
             Peer("127.0.0.1", 1, "PLAINTEXT"),
             self.owner,
-            Dispatch(SimpleNamespace(), {key: api}),
+            Dispatch(SimpleNamespace(), {key: api}.get),
             offered_apis={key},
             limits=limits,
         )

@@ -1,0 +1,35 @@
+"""One module for each API, named as the API is.
+
+A handler module has
+
+* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served; `ADVERTISED_LOW` if a lower one is shown;
+* `handle(node, request) -> Answer`: see `ottla.broker.request` for what an answer can be;
+* `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
+* a docstring: what it does, what differs between versions, what is known to be missing.
+
+The table below names every module with its versions, so that a node can tell what it serves without importing any:
+handlers are loaded with the first request of their kind.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["SERVED", "Served"]
+
+
+class Served(NamedTuple):
+    """An API that a module here handles."""
+
+    module: str
+    low: int
+    high: int
+    advertised_low: int | None = None
+
+
+SERVED: Final[dict[int, Served]] = {
+    3: Served("metadata", 0, 13),
+    18: Served("api_versions", 0, 5),
+    19: Served("create_topics", 2, 7),
+}
+"""API key -> its handler."""

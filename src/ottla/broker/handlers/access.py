@@ -1,0 +1,48 @@
+"""What a principal may do, as the bit sets that some answers carry. No handler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+NOT_ASKED: Final = -(2**31)
+"""Stands for the bits where nobody asked for them."""
+
+_TOPIC: Final = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_CLUSTER: Final = (
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.CLUSTER_ACTION,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+    Operation.IDEMPOTENT_WRITE,
+)
+
+
+def topic_operations(node: Node, request: Request, name: str) -> int:
+    return _bits(node, request, ResourceType.TOPIC, name, _TOPIC)
+
+
+def cluster_operations(node: Node, request: Request) -> int:
+    return _bits(node, request, ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER)
+
+
+def _bits(
+    node: Node, request: Request, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
+) -> int:
+    return sum(1 << each for each in operations if node.authorize(request, each, resource_type, name))

@@ -1,0 +1,91 @@
+"""ApiVersions (18): what this listener serves, and the features of the cluster.
+
+Versions 0 to 5, and every later one: those are answered in version 0 with UNSUPPORTED_VERSION and this API's own range
+alone, by which clients step down. Version 3 hides features that may be off, since its readers take a lowest level of 0
+for an error. Version 5 (KIP-1242) tells a client that it has reached another cluster or node than it wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers import SERVED
+from ottla.broker.request import Request
+from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiVersion,
+    ApiVersionsResponseFinalizedFeatureKey,
+    ApiVersionsResponseSupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 18
+VERSIONS: Final = (0, 5)
+
+_SOFTWARE_FROM: Final = 3
+_ALL_FEATURES_FROM: Final = 4
+_IDENTITY_FROM: Final = 5
+_SOFTWARE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NO_NODE: Final = -1
+
+
+def handle(node: Node, request: Request) -> ApiVersionsResponse:
+    if request.body is None:
+        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, (_served(API_KEY),))
+    code = _judge(node, request, request.body)
+    if code:
+        return refuse(request, code, None)
+    return ApiVersionsResponse(
+        api_keys=tuple(_served(key) for key in sorted(request.connection.offered_apis)),
+        supported_features=_supported(request.version),
+        finalized_features_epoch=node.image.last_offset,
+        finalized_features=_finalized(node),
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> ApiVersionsResponse:
+    return ApiVersionsResponse(code)
+
+
+def _judge(node: Node, request: Request, body: ApiVersionsRequest) -> ErrorCode:
+    if request.version >= _SOFTWARE_FROM:
+        software = (body.client_software_name, body.client_software_version)
+        if not all(map(_SOFTWARE.fullmatch, software)):
+            return ErrorCode.INVALID_REQUEST
+        request.connection.client_software = software
+    if request.version >= _IDENTITY_FROM:
+        return _judge_identity(node, body)
+    return ErrorCode.NONE
+
+
+def _judge_identity(node: Node, body: ApiVersionsRequest) -> ErrorCode:
+    if (body.cluster_id is None) != (body.node_id == _NO_NODE):
+        return ErrorCode.INVALID_REQUEST
+    if body.cluster_id is not None and (body.cluster_id, body.node_id) != (node.cluster_id, node.node_id):
+        return ErrorCode.REBOOTSTRAP_REQUIRED
+    return ErrorCode.NONE
+
+
+def _served(key: int) -> ApiVersionsResponseApiVersion:
+    served = SERVED[key]
+    low = served.low if served.advertised_low is None else served.advertised_low
+    return ApiVersionsResponseApiVersion(key, low, served.high)
+
+
+def _supported(version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:
+    kind = ApiVersionsResponseSupportedFeatureKey
+    return tuple(
+        kind(name, low, high) for name, (low, high) in SUPPORTED.items() if low or version >= _ALL_FEATURES_FROM
+    )
+
+
+def _finalized(node: Node) -> tuple[ApiVersionsResponseFinalizedFeatureKey, ...]:
+    kind = ApiVersionsResponseFinalizedFeatureKey
+    levels = {**node.image.features, KRAFT_VERSION: node.metadata.quorum.control.kraft_version}
+    return tuple(kind(name, level, level) for name, level in levels.items() if level)

@@ -1,0 +1,234 @@
+"""Metadata (3): brokers, topics, partitions and their leaders, as seen through the listener of the request.
+
+Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
+topics can be asked for by id; if any is, names are overlooked. Missing topics are created, where client and broker
+allow it, before the answer is given: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates meanwhile.
+The controller's id is that of a living broker: clients send admin requests there, and it takes them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.access import NOT_ASKED, cluster_operations, topic_operations
+from ottla.broker.request import Answer, Later, Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.metadata.fault import Reject
+from ottla.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
+from ottla.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
+from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.types.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseMetadataResponseBroker,
+    MetadataResponseMetadataResponsePartition,
+    MetadataResponseMetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 3
+VERSIONS: Final = (0, 13)
+
+_Broker = MetadataResponseMetadataResponseBroker
+_Partition = MetadataResponseMetadataResponsePartition
+_Topic = MetadataResponseMetadataResponseTopic
+
+_CLUSTER_OPERATIONS_IN: Final = range(8, 11)
+_IDS_FROM: Final = 12
+_LISTENER_NOT_FOUND_FROM: Final = 6
+_CREATE_VERSION: Final = 7
+
+
+def handle(node: Node, request: Request) -> Answer:
+    body: MetadataRequest = request.body
+    _check(request, body)
+    if body.topics is None or (request.version == 0 and not body.topics):
+        return _response(node, request, _all(node, request))
+    ids = [topic.topic_id for topic in body.topics if topic.topic_id != UNASSIGNED]
+    if ids:
+        return _response(node, request, [_by_id(node, request, topic_id) for topic_id in dict.fromkeys(ids)])
+    names = list(dict.fromkeys(topic.name or "" for topic in body.topics))
+    missing = _creatable(node, request, names)
+    if missing:
+        return _create(node, request, names, missing)
+    return _response(node, request, [_by_name(node, request, name, {}) for name in names])
+
+
+def refuse(request: Request, code: int, message: str | None) -> MetadataResponse:
+    topics = request.body.topics or ()
+    return MetadataResponse(topics=tuple(_Topic(code, topic.name, topic.topic_id) for topic in topics), error_code=code)
+
+
+def _check(request: Request, body: MetadataRequest) -> None:
+    if request.version >= _IDS_FROM:
+        return
+    for topic in body.topics or ():
+        if topic.name is None or topic.topic_id != UNASSIGNED:
+            raise Reject(ErrorCode.INVALID_REQUEST, f"Version {request.version} asks for topics by name only.")
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def _all(node: Node, request: Request) -> list[_Topic]:
+    visible = (topic for topic in node.image.topics_by_name.values() if _may_see(node, request, topic.name))
+    return [_described(node, request, topic) for topic in visible]
+
+
+def _by_id(node: Node, request: Request, topic_id: bytes) -> _Topic:
+    topic = node.image.topic_by_id(topic_id)
+    if topic is None:
+        return _Topic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+    if not _may_see(node, request, topic.name):
+        return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+    return _described(node, request, topic)
+
+
+def _by_name(node: Node, request: Request, name: str, failures: Mapping[str, int]) -> _Topic:
+    if not _may_see(node, request, name):
+        return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+    topic = node.image.topic(name)
+    if topic is not None:
+        return _described(node, request, topic)
+    code = failures.get(name) or _missing_code(name)
+    return _Topic(code, name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _missing_code(name: str) -> ErrorCode:
+    try:
+        check_topic_name(name)
+    except Reject as reject:
+        return reject.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _described(node: Node, request: Request, topic: TopicImage) -> _Topic:
+    return _Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(_partition(node, request, topic.partitions[number]) for number in sorted(topic.partitions)),
+        topic_authorized_operations=(
+            topic_operations(node, request, topic.name)
+            if request.body.include_topic_authorized_operations
+            else NOT_ASKED
+        ),
+    )
+
+
+def _partition(node: Node, request: Request, partition: PartitionImage) -> _Partition:
+    listener = request.connection.peer.listener
+    leader = node.image.brokers.get(partition.leader)
+    code = ErrorCode.NONE
+    leader_id = partition.leader
+    if leader is None or leader.fenced:
+        code, leader_id = ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
+    elif leader.endpoint(listener) is None:
+        is_known = request.version >= _LISTENER_NOT_FOUND_FROM
+        code = ErrorCode.LISTENER_NOT_FOUND if is_known else ErrorCode.LEADER_NOT_AVAILABLE
+        leader_id = NO_LEADER
+    return _Partition(
+        error_code=code,
+        partition_index=partition.partition_id,
+        leader_id=leader_id,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline_replicas(node, partition, listener),
+    )
+
+
+def offline_replicas(node: Node, partition: PartitionImage, listener: str) -> tuple[int, ...]:
+    """Replicas whose broker is not there, or whose directory has failed."""
+    return tuple(
+        broker_id
+        for broker_id, directory in zip(partition.replicas, partition.directories, strict=True)
+        if (broker := node.image.brokers.get(broker_id)) is None
+        or broker.fenced
+        or broker.endpoint(listener) is None
+        or not broker.has_online_dir(directory)
+    )
+
+
+def _may_see(node: Node, request: Request, name: str) -> bool:
+    return node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+# --- creating missing ones --------------------------------------------------------------------------------------------
+
+
+def _creatable(node: Node, request: Request, names: Iterable[str]) -> list[str]:
+    """Missing topics that may be created."""
+    if not request.body.allow_auto_topic_creation or not node.settings["auto.create.topics.enable"]:
+        return []
+    return [
+        name
+        for name in names
+        if node.image.topic(name) is None
+        and _missing_code(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        and _may_see(node, request, name)
+        and _may_create(node, request, name)
+    ]
+
+
+def _may_create(node: Node, request: Request, name: str) -> bool:
+    return node.authorize(request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or node.authorize(
+        request, Operation.CREATE, ResourceType.TOPIC, name
+    )
+
+
+def _create(node: Node, request: Request, names: list[str], missing: list[str]) -> Later:
+    """Create missing topics, then describe all."""
+    later = Later()
+
+    def created(reply: CreateTopicsResponse) -> None:
+        failures = {topic.name: topic.error_code for topic in reply.topics if topic.error_code}
+        exists = ErrorCode.TOPIC_ALREADY_EXISTS
+        failures = {name: code for name, code in failures.items() if code != exists}
+        later.complete(_response(node, request, [_by_name(node, request, name, failures) for name in names]))
+
+    kind = CreateTopicsRequest
+    wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
+    node.metadata.submit(kind(topics=wanted), _CREATE_VERSION, created)
+    return later
+
+
+# --- the whole answer -------------------------------------------------------------------------------------------------
+
+
+def _response(node: Node, request: Request, topics: list[_Topic]) -> MetadataResponse:
+    brokers = living_brokers(node, request.connection.peer.listener)
+    return MetadataResponse(
+        brokers=tuple(_Broker(*broker) for broker in brokers),
+        cluster_id=node.cluster_id,
+        controller_id=_controller(node, [broker[0] for broker in brokers]),
+        topics=tuple(topics),
+        cluster_authorized_operations=_cluster_operations(node, request),
+    )
+
+
+def living_brokers(node: Node, listener: str) -> list[tuple[int, str, int, str | None]]:
+    """Id, host, port and rack of the brokers that can be reached by a listener of that name."""
+    found = []
+    for broker in node.image.brokers.values():
+        endpoint = broker.endpoint(listener)
+        if endpoint is not None and not broker.fenced:
+            found.append((broker.broker_id, endpoint.host, endpoint.port, broker.rack))
+    return found
+
+
+def _controller(node: Node, broker_ids: list[int]) -> int:
+    if node.node_id in broker_ids:
+        return node.node_id
+    return broker_ids[0] if broker_ids else -1
+
+
+def _cluster_operations(node: Node, request: Request) -> int:
+    if request.version not in _CLUSTER_OPERATIONS_IN or not request.body.include_cluster_authorized_operations:
+        return NOT_ASKED
+    return cluster_operations(node, request)

@@ -1,0 +1,89 @@
+"""This node as a member of its own cluster: registered, alive, and leaving in order.
+
+The node is broker and controller in one, so its registrations and heartbeats go straight to its metadata log. They are
+the requests that brokers of other processes will send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ottla.broker.config import ListenerConfig, NodeConfig
+from ottla.broker.metadata_log import MetadataLog, MetadataLogError
+from ottla.broker.storage import NodeStorage
+from ottla.metadata.features import SUPPORTED
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest
+from ottla.wire.types.controller_registration import ControllerRegistrationRequest
+
+__all__ = ["Membership"]
+
+_REGISTRATION_VERSION = 4
+_HEARTBEAT_VERSION = 2
+_SHUTDOWN_STEPS_MAX = 10
+
+
+class Membership:
+    """What the node says of itself to the controller."""
+
+    def __init__(
+        self, config: NodeConfig, storage: NodeStorage, metadata: MetadataLog, new_uuid: Callable[[], bytes]
+    ) -> None:
+        self._config = config
+        self._storage = storage
+        self._metadata = metadata
+        self._new_uuid = new_uuid
+        self.broker_epoch = -1
+
+    def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
+        kind = ControllerRegistrationRequest
+        request = kind(
+            controller_id=self._config.node_id,
+            incarnation_id=self._new_uuid(),
+            listeners=tuple(kind.Listener(*each) for each in listeners),
+            features=tuple(kind.Feature(name, low, high) for name, (low, high) in sorted(SUPPORTED.items())),
+        )
+        self._check(self._metadata.handle_now(request, 0).error_code, "controller")
+
+    def register_broker(self, listeners: Sequence[ListenerConfig]) -> None:
+        kind = BrokerRegistrationRequest
+        request = kind(
+            broker_id=self._config.node_id,
+            cluster_id=self._storage.cluster_id,
+            incarnation_id=self._new_uuid(),
+            listeners=tuple(kind.Listener(*each) for each in listeners),
+            features=tuple(kind.Feature(name, low, high) for name, (low, high) in sorted(SUPPORTED.items())),
+            rack=self._config["broker.rack"],
+            log_dirs=tuple(self._storage.directory_ids()),
+            previous_broker_epoch=self._storage.previous_broker_epoch,
+        )
+        reply = self._metadata.handle_now(request, _REGISTRATION_VERSION)
+        self._check(reply.error_code, "broker")
+        self.broker_epoch = reply.broker_epoch
+
+    def _check(self, code: int, role: str) -> None:
+        if code:
+            raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
+
+    def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        """Show that the broker lives, and what has become of its directories."""
+        offline = [directory.properties.directory_id for directory in self._storage.directories if directory.is_offline]
+        request = BrokerHeartbeatRequest(
+            broker_id=self._config.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata.image.last_offset,
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            offline_log_dirs=tuple(each for each in offline if each is not None),
+            cordoned_log_dirs=(),
+        )
+        reply: BrokerHeartbeatResponse = self._metadata.handle_now(request, _HEARTBEAT_VERSION)
+        return reply
+
+    def leave(self) -> None:
+        """Give up leadership and be fenced, as a clean stop does."""
+        for _ in range(_SHUTDOWN_STEPS_MAX):
+            reply = self.heartbeat(want_shut_down=True)
+            if reply.should_shut_down or reply.error_code:
+                return

@@ -1,0 +1,125 @@
+"""The snapshot files beside the metadata log: finding, reading, writing and throwing away.
+
+A snapshot is written under another name, synced, made read-only and put in its place with one rename, so a file of the
+right name is whole. Old ones go with the part of the log below the next one; one always stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from ottla.log.disk import Disk, read_all
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.snapshot import (
+    BOOTSTRAP_ID,
+    Snapshot,
+    SnapshotId,
+    read_snapshot,
+    snapshot_id,
+    snapshot_records,
+    write_snapshot,
+)
+from ottla.wire.types.control_records import VotersRecord
+
+__all__ = ["SnapshotFiles"]
+
+log = logging.getLogger(__name__)
+
+_DRAFT_SUFFIX: Final = ".checkpoint.part"
+_DELETED_SUFFIX: Final = ".checkpoint.deleted"
+
+
+class SnapshotFiles:
+    """The snapshots in a metadata partition's directory."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._sizes: dict[SnapshotId, int] = {}
+        self._find()
+
+    def _find(self) -> None:
+        for entry in self._disk.list_directory(self._path):
+            if entry.name.endswith((_DRAFT_SUFFIX, _DELETED_SUFFIX)):
+                self._disk.unlink(f"{self._path}/{entry.name}")
+                continue
+            identity = SnapshotId.of_file(entry.name)
+            if identity is not None:
+                self._sizes[identity] = entry.size_bytes
+
+    @property
+    def ids(self) -> list[SnapshotId]:
+        """Of data, oldest first."""
+        return sorted(identity for identity in self._sizes if identity != BOOTSTRAP_ID)
+
+    @property
+    def newest(self) -> SnapshotId | None:
+        return self.ids[-1] if self.ids else None
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self._sizes.values())
+
+    def read(self, identity: SnapshotId) -> Snapshot:
+        """The content of a snapshot. MetadataFault or WireError if it is damaged."""
+        return read_snapshot(read_all(self._disk, self._file(identity)))
+
+    def bootstrap(self) -> Snapshot | None:
+        """The snapshot that formatting made, with the first voters."""
+        return self.read(BOOTSTRAP_ID) if BOOTSTRAP_ID in self._sizes else None
+
+    def write_steps(
+        self,
+        image: MetadataImage,
+        *,
+        now_ms: int,
+        last_timestamp_ms: int,
+        kraft_version: int,
+        voters: VotersRecord | None,
+    ) -> Generator[None, None, SnapshotId]:
+        """Write a snapshot of `image`, which must not change meanwhile, a batch a step."""
+        identity = snapshot_id(image)
+        draft = f"{self._path}/{identity.file_name.removesuffix('.checkpoint')}-{now_ms:x}{_DRAFT_SUFFIX}"
+        batches = write_snapshot(
+            snapshot_records(image),
+            epoch=identity.epoch,
+            timestamp_ms=now_ms,
+            last_contained_log_timestamp=last_timestamp_ms,
+            kraft_version=kraft_version,
+            voters=voters,
+        )
+        size = yield from self._write_draft(draft, batches)
+        os.chmod(draft, 0o400)
+        self._disk.rename(draft, self._file(identity))
+        self._disk.sync_directory(self._path)
+        self._sizes[identity] = size
+        return identity
+
+    def _write_draft(self, draft: str, batches: Iterator[bytes]) -> Generator[None, None, int]:
+        file = self._disk.open(draft, create=True)
+        size = 0
+        try:
+            for batch in batches:
+                file.write([batch], size)
+                size += len(batch)
+                yield
+            file.sync()
+        finally:
+            file.close()
+        return size
+
+    def remove_below(self, end_offset: int) -> None:
+        """Remove snapshots that end below an offset."""
+        for identity in [each for each in self._sizes if each.end_offset < end_offset]:
+            self._disk.unlink(self._file(identity))
+            del self._sizes[identity]
+
+    def timestamp_ms(self, identity: SnapshotId) -> int:
+        """The time of the last record in a snapshot."""
+        return self.read(identity).last_contained_log_timestamp
+
+    def _file(self, identity: SnapshotId) -> str:
+        return f"{self._path}/{identity.file_name}"

@@ -1,0 +1,426 @@
+"""A node: everything that belongs together, from start to stop.
+
+Start, in an order that does no harm when it fails half-way: take the ports and the directories' locks; format empty
+directories; read them; read the metadata log; lead the quorum (quorum-state first) and register; load the partitions;
+be unfenced; sync; serve. Stop: take no more requests and answer those that came; give up leadership; close the logs;
+write the checkpoints; write the markers of a clean stop, last; let go of the locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from ottla.broker.clock import Clock, SystemClock
+from ottla.broker.config import ListenerConfig, NodeConfig
+from ottla.broker.connection import Connection, Limits
+from ottla.broker.dispatch import Dispatch, Observer
+from ottla.broker.formatting import random_uuid
+from ottla.broker.handlers import SERVED
+from ottla.broker.listener import Listener, ListenerLimits, bind
+from ottla.broker.membership import Membership
+from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
+from ottla.broker.replicas import Replicas
+from ottla.broker.request import Later, Request
+from ottla.broker.settings import Settings
+from ottla.broker.storage import NodeStorage, lock_directories, release
+from ottla.broker.waiting import Waiter, Waiting
+from ottla.log.config import LogConfig
+from ottla.log.directory import METADATA_PARTITION, LogDirectory
+from ottla.log.disk import Disk, OsDisk, read_all
+from ottla.log.names import TopicPartition
+from ottla.log.recovery import RecoveryReport, load_steps
+from ottla.metadata.access import Operation, ResourceType
+from ottla.metadata.bootstrap import bootstrap_records
+from ottla.metadata.config_rules import Rules
+from ottla.metadata.context import ControllerSettings
+from ottla.metadata.controller import Controller
+from ottla.metadata.features import levels_for_format
+from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
+from ottla.metadata.image import BROKER, Changes, MetadataImage
+from ottla.quorum.voters import Listener as VoterListener
+from ottla.quorum.voters import Voter, VoterSet
+from ottla.wire.index import MESSAGES
+from ottla.wire.keyed import Versioned
+
+__all__ = ["Node", "StartError"]
+
+log = logging.getLogger(__name__)
+
+DRAIN_MAX_SECONDS: Final = 5.0
+_SLICE_SECONDS: Final = 0.02
+_PROGRESS_SECONDS: Final = 1.0
+
+
+class StartError(Exception):
+    """The node cannot start; the text says why and what can be done."""
+
+
+class Node:
+    """One broker and controller. `start`, then `stop`; handlers get it as their first argument."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        observer: Observer | None = None,
+        on_fatal: Callable[[str], None] | None = None,
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.disk = disk or OsDisk()
+        self.waiting = Waiting()
+        self.dispatch = Dispatch(self, observer=observer)
+        self.listeners: dict[str, Listener] = {}
+        self.advertised: dict[str, ListenerConfig] = {}
+        self.is_stopping = False
+        self._on_fatal = on_fatal
+        self._deadline: asyncio.TimerHandle | None = None
+        self._woken: dict[TopicPartition, None] = {}
+        self._drained: asyncio.Future[None] | None = None
+        self.monotonic_ms = self.clock.monotonic_ms
+        # Filled by `start`.
+        self.loop: asyncio.AbstractEventLoop
+        self.storage: NodeStorage
+        self.image: MetadataImage
+        self.settings: Settings
+        self.metadata: MetadataLog
+        self.membership: Membership
+        self.replicas: Replicas
+
+    @property
+    def node_id(self) -> int:
+        return self.config.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        return self.storage.cluster_id
+
+    # --- starting -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start to serve. Raises an exception with a clear text if that is not possible; nothing is left open then."""
+        self.loop = asyncio.get_running_loop()
+        self._bind()
+        try:
+            self._open_storage()
+            await self._boot()
+        except BaseException:
+            for listener in self.listeners.values():
+                listener.close()
+            if hasattr(self, "storage"):
+                self.storage.release(remove=False)
+            raise
+        for listener in self.listeners.values():
+            listener.start()
+
+    def _bind(self) -> None:
+        for listener in self.config.listeners:
+            sock = self._bind_one(listener)
+            self.listeners[listener.name] = Listener(
+                listener.name,
+                self.loop,
+                sock,
+                self,
+                self.dispatch,
+                offered_apis=self._offered_apis(listener.name),
+                limits=self._limits(),
+            )
+            port = sock.getsockname()[1]
+            advertised = self.config.advertised[listener.name]
+            self.advertised[listener.name] = advertised if advertised.port else advertised._replace(port=port)
+
+    def _bind_one(self, listener: ListenerConfig) -> Any:  # noqa: ANN401
+        backlog = self.config["socket.listen.backlog.size"]
+        try:
+            return bind(listener.host, listener.port, backlog)
+        except OSError as error:
+            if self.config.may_move_controller and listener.name == self.config.controller_listener:
+                return bind(listener.host, 0, backlog)  # nobody asked for this very port
+            for opened in self.listeners.values():
+                opened.close()
+            raise StartError(str(error.strerror or error)) from None
+
+    def _limits(self) -> ListenerLimits:
+        return ListenerLimits(
+            connections_max=self.config["max.connections"],
+            connections_per_ip_max=self.config["max.connections.per.ip"],
+            idle_max_ms=self.config["connections.max.idle.ms"],
+            backlog=self.config["socket.listen.backlog.size"],
+            connection=Limits(frame_max_bytes=self.config["socket.request.max.bytes"]),
+        )
+
+    def _offered_apis(self, listener: str) -> frozenset[int]:
+        role = "controller" if listener in self.config["controller.listener.names"] else "broker"
+        offered = {entry.key for entry in MESSAGES.values() if entry.kind == "request" and role in entry.listeners}
+        return frozenset(key for key in SERVED if key in offered)
+
+    def _open_storage(self) -> None:
+        locks = lock_directories(self.disk, self.config.all_dirs)
+        try:
+            self.storage = NodeStorage(self.config, self.disk, locks)
+            controller = self.advertised[self.config.controller_listener]
+            self.storage.format_if_new(self.clock.wall_ms(), controller.port)
+            self.storage.open()
+        except BaseException:
+            release(locks, remove=False)
+            raise
+        for directory in self.storage.all:
+            for note in directory.notes:
+                log.warning("%s", note)
+
+    async def _boot(self) -> None:
+        loaded = self._load_metadata()
+        self.image = loaded.image
+        rules = Rules(self.config.static)
+        self.settings = Settings(self.config, rules, self.image)
+        self.replicas = Replicas(
+            self.node_id,
+            self.storage.directories,
+            self.settings,
+            self.clock,
+            wake=self.wake,
+            offload=self.offload,
+            new_uuid=random_uuid,
+        )
+        controller = Controller(self.image, rules, self._controller_settings())
+        self.metadata = MetadataLog(
+            loaded,
+            self._voter(),
+            controller,
+            self.clock,
+            new_uuid=random_uuid,
+            applied=self._apply,
+            failed=self.fail,
+            offload=self.offload,
+        )
+        for directory in self.storage.all:
+            directory.begin()
+        self.metadata.lead(self._bootstrap_records(), own_broker_id=self.node_id)
+        self.membership = Membership(self.config, self.storage, self.metadata, random_uuid)
+        names = self.config["controller.listener.names"]
+        self.membership.register_controller([each for each in self.advertised.values() if each.name in names])
+        self.membership.register_broker([each for each in self.advertised.values() if each.name not in names])
+        self.membership.heartbeat(want_fence=True)
+        await self._load_partitions()
+        self.membership.heartbeat()
+        self.metadata.sync()
+
+    def _load_metadata(self) -> LoadedMetadata:
+        config = LogConfig(
+            segment_bytes=self.config["metadata.log.segment.bytes"],
+            segment_ms=self.config["metadata.log.segment.ms"],
+        )
+        configured = VoterSet(
+            tuple(
+                Voter(number, listeners=(VoterListener(self.config.controller_listener, *address),))
+                for number, address in sorted(self.config.voters.items())
+            )
+        )
+        loaded = load_metadata(self.storage.metadata, config, configured or None, self.clock.wall_ms())
+        _tell(loaded.report)
+        for fault in loaded.faults:
+            log.warning("metadata log: %s", fault)
+        return loaded
+
+    def _voter(self) -> Voter:
+        names = self.config["controller.listener.names"]
+        directory_id = self.storage.metadata.properties.directory_id or bytes(16)
+        listeners = tuple(
+            VoterListener(each.name, each.host, each.port) for each in self.advertised.values() if each.name in names
+        )
+        return Voter(self.node_id, directory_id, listeners)
+
+    def _controller_settings(self) -> ControllerSettings:
+        return ControllerSettings(
+            node_id=self.node_id,
+            cluster_id=self.cluster_id,
+            num_partitions=self.config["num.partitions"],
+            default_replication_factor=self.config["default.replication.factor"],
+            delete_topic_enable=self.config["delete.topic.enable"],
+            min_insync_replicas=self.config["min.insync.replicas"],
+            broker_session_timeout_ms=self.config["broker.session.timeout.ms"],
+        )
+
+    def _bootstrap_records(self) -> list[Versioned]:
+        path = f"{self.storage.metadata.path}/{BOOTSTRAP_CHECKPOINT}"
+        if self.disk.exists(path):
+            return list(read_bootstrap(read_all(self.disk, path)))
+        return bootstrap_records(levels_for_format(is_dynamic_quorum=not self.config.voters))
+
+    # --- loading partitions -------------------------------------------------------------------------------------------
+
+    async def _load_partitions(self) -> None:
+        """Load what lies in the directories, in slices; what the cluster does not know is set aside."""
+        wanted = [(directory, key) for directory in self.storage.directories for key in directory.found]
+        wanted = [(directory, key) for directory, key in wanted if key != METADATA_PARTITION]
+        began = paused = told = time.monotonic()
+        for number, (directory, key) in enumerate(wanted):
+            if not self._is_known(key):
+                name = directory.set_aside(key, random_uuid().hex())
+                log.warning("%s is not known to the cluster; its directory is now %s", key, name)
+                continue
+            for _ in self._load_one(directory, key):
+                now = time.monotonic()
+                if now - told >= _PROGRESS_SECONDS:
+                    told = now
+                    log.info("loading partitions done=%d of=%d seconds=%.1f", number, len(wanted), now - began)
+                if now - paused >= _SLICE_SECONDS:
+                    await asyncio.sleep(0)
+                    paused = time.monotonic()
+        changes = Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in self.image.partitions()})
+        self.replicas.apply(self.image, changes)
+
+    def _is_known(self, key: TopicPartition) -> bool:
+        partition = self.image.partition(*key)
+        return partition is not None and self.node_id in partition.replicas
+
+    def _load_one(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
+        request = directory.request_for(key, self.settings.log_config(key.topic))
+        steps = load_steps(directory.storage, request, self.clock.wall_ms())
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                partition, report = stop.value
+                break
+            yield
+        _tell(report)
+        self.replicas.adopt(directory, partition)
+        yield
+
+    # --- what connections and handlers use ----------------------------------------------------------------------------
+
+    def write_staged(self) -> None:
+        self.replicas.write_staged()
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.listeners[connection.peer.listener].forget(connection)
+        if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
+            self._drained.cancel()
+
+    def authorize(
+        self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        """Whether the request's principal may do something. There is no authorizer yet: everybody may."""
+        return True
+
+    def submit(self, request: Request, body: object | None = None) -> Later:
+        """Take a request (or `body` in its place) to the controller; its reply comes when it is committed."""
+        later = Later()
+
+        def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
+            return self.authorize(request, operation, resource_type, name)
+
+        self.metadata.submit(
+            request.body if body is None else body, request.version, later.complete, authorize=authorize
+        )
+        return later
+
+    def park(self, waiter: Waiter) -> bool:
+        """Let a request wait; False if there are too many, then it must be answered now."""
+        if not self.waiting.park(waiter):
+            return False
+        self._watch_deadlines()
+        return True
+
+    def wake(self, key: TopicPartition) -> None:
+        """A partition has moved: those who wait for it are asked once the present turn is over."""
+        if not self._woken:
+            self.loop.call_soon(self._wake_now)
+        self._woken[key] = None
+
+    def _wake_now(self) -> None:
+        woken, self._woken = self._woken, {}
+        for key in woken:
+            self.waiting.wake(key)
+
+    def _watch_deadlines(self) -> None:
+        next_at_ms = self.waiting.next_deadline()
+        if next_at_ms is None:
+            return
+        at = self.loop.time() + max(next_at_ms - self.clock.monotonic_ms(), 0) / 1000
+        if self._deadline is not None:
+            if self._deadline.when() <= at + 0.0005 and not self._deadline.cancelled():
+                return
+            self._deadline.cancel()
+        self._deadline = self.loop.call_at(at, self._expire)
+
+    def _expire(self) -> None:
+        self._deadline = None
+        self.waiting.expire(self.clock.monotonic_ms())
+        self._watch_deadlines()
+
+    def offload(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Do work that waits for the disk in a thread, then go on here."""
+        future = self.loop.run_in_executor(None, work)
+        future.add_done_callback(lambda _: then())
+
+    def fail(self, reason: str) -> None:
+        """The node cannot go on: its own metadata cannot be kept."""
+        log.critical("%s", reason)
+        if self._on_fatal is not None:
+            self._on_fatal(reason)
+
+    # --- following the metadata log -----------------------------------------------------------------------------------
+
+    def _apply(self, changes: Changes) -> None:
+        if any(resource_type == BROKER for resource_type, _ in changes.configs):
+            self.settings.forget()
+            self.replicas.reconfigure_all()
+        self.replicas.apply(self.image, changes)
+
+    # --- stopping -----------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Stop cleanly."""
+        self.is_stopping = True
+        await self._drain()
+        self.membership.leave()
+        self.metadata.sync()
+        self._close_logs()
+        self.metadata.close()
+        for directory in self.storage.all:
+            if not directory.is_offline:
+                directory.end(self.membership.broker_epoch)
+        self.storage.release(remove=True)
+
+    async def _drain(self) -> None:
+        for listener in self.listeners.values():
+            listener.stop_accepting()
+        self.waiting.expire(2**63)  # whoever waits for something is answered with what there is
+        for listener in self.listeners.values():
+            listener.drain()
+        if any(listener.connections for listener in self.listeners.values()):
+            self._drained = self.loop.create_future()
+            await asyncio.wait([self._drained], timeout=DRAIN_MAX_SECONDS)
+        for listener in self.listeners.values():
+            listener.close()
+
+    def _close_logs(self) -> None:
+        self.replicas.write_staged()
+        for directory in self.storage.directories:
+            if directory.is_offline:
+                continue
+            logs = self.replicas.logs(directory)
+            for partition in logs:
+                partition.close()
+            directory.write_checkpoints(logs)
+            directory.write_high_watermarks(logs)
+
+    async def kill(self) -> None:
+        """Stop as a crash would: nothing is written any more. For tests."""
+        self.is_stopping = True
+        for listener in self.listeners.values():
+            listener.close()
+        self.storage.release(remove=False)
+
+
+def _tell(report: RecoveryReport) -> None:
+    for line in report.lines():
+        log.log(logging.WARNING if report.is_eventful else logging.DEBUG, "%s", line)

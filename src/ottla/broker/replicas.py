@@ -1,0 +1,378 @@
+"""The partitions of this node: their logs, who leads them, and what moves when they are written.
+
+A `Replica` is made from the metadata image and knows its log, which is opened, or made, when first needed: a topic with
+a thousand partitions costs a thousand small objects and no files before somebody writes. Writing has two halves. A
+handler stages batches (`Replica.stage`); at the end of the connection's turn `Replicas.write_staged` writes all of them
+and moves high watermarks, and then those who wait for a partition are woken.
+
+What is acknowledged follows the high watermark. With `ottla.fsync`, and where `flush.messages` asks for it, the
+watermark waits for the disk; rounds of syncs run in a thread, and what is written meanwhile gathers for the next round.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from ottla.broker.clock import Clock
+from ottla.broker.settings import Settings
+from ottla.log.append import NOT_VERIFIED, AppendInfo
+from ottla.log.directory import HIGH_WATERMARK_CHECKPOINT, METADATA_PARTITION, LogDirectory
+from ottla.log.errors import StorageError
+from ottla.log.flush import Flush, GroupCommit
+from ottla.log.names import TopicPartition
+from ottla.log.partition import Partition, create_partition_directory
+from ottla.log.producer_state import Origin, Verification
+from ottla.log.recovery import LoadRequest, load
+from ottla.metadata.fault import Reject
+from ottla.metadata.image import TOPIC, Changes, MetadataImage
+from ottla.metadata.topic_image import PartitionImage, TopicImage
+from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["Replica", "Replicas"]
+
+log = logging.getLogger(__name__)
+
+
+class Offload(Protocol):
+    """Runs work that waits for the disk in a thread, and then something on the loop."""
+
+    def __call__(self, work: Callable[[], None], then: Callable[[], None]) -> None: ...
+
+
+class Replica:
+    """A partition that this node holds."""
+
+    __slots__ = (
+        "_log",
+        "_owner",
+        "directory",
+        "is_staged",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "partition_epoch",
+        "replicas",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, owner: Replicas, topic_partition: TopicPartition, topic_id: bytes, directory: LogDirectory
+    ) -> None:
+        self._owner = owner
+        self._log: Partition | None = None
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.leader = -1
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.is_staged = False
+
+    def __repr__(self) -> str:
+        return f"Replica({self.topic_partition}, leader {self.leader}, epoch {self.leader_epoch})"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader == self._owner.node_id
+
+    @property
+    def is_offline(self) -> bool:
+        return self.directory.is_offline
+
+    @property
+    def log(self) -> Partition:
+        """The partition's log. Raises StorageError if its directory is offline and was never opened."""
+        if self._log is None:
+            self._log = self._owner.make_log(self)
+        return self._log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is anything on the disk yet."""
+        return self._log is not None
+
+    @property
+    def log_end_offset(self) -> int:
+        return 0 if self._log is None else self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return 0 if self._log is None else self._log.high_watermark
+
+    def stage(
+        self,
+        records: bytes | bytearray | memoryview,
+        *,
+        origin: Origin = Origin.CLIENT,
+        verification: Verification = NOT_VERIFIED,
+    ) -> AppendInfo:
+        """Judge batches and give them offsets; they are written at the end of the turn.
+
+        Raises LogError for what is refused. `records` is changed in place, and kept until it is written.
+        """
+        info = self.log.stage_as_leader(
+            records, self.leader_epoch, self._owner.clock.wall_ms(), origin=origin, verification=verification
+        )
+        self._owner.note_staged(self)
+        return info
+
+    def is_acknowledged(self, end_offset: int, acks: int) -> bool:
+        """Whether what ends at `end_offset`, exclusive, may be acknowledged. Raises StorageError if it is lost."""
+        if self.directory.is_offline:
+            self.directory.storage.check()
+        if acks == -1 or self._owner.waits_for_disk:
+            return self.high_watermark >= end_offset
+        return self.log_end_offset >= end_offset
+
+    def adopt(self, partition: Partition) -> None:
+        """Take over a log that was loaded."""
+        self._log = partition
+
+    def take_log(self) -> Partition | None:
+        partition, self._log = self._log, None
+        return partition
+
+
+class Replicas:
+    """All partitions of a node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directories: Iterable[LogDirectory],
+        settings: Settings,
+        clock: Clock,
+        *,
+        wake: Callable[[TopicPartition], None],
+        offload: Offload,
+        new_uuid: Callable[[], bytes],
+    ) -> None:
+        self.node_id = node_id
+        self.directories = list(directories)
+        self.settings = settings
+        self.clock = clock
+        self.waits_for_disk: bool = settings["ottla.fsync"]
+        self.by_key: dict[tuple[str, int], Replica] = {}
+        self._wake = wake
+        self._offload = offload
+        self._new_uuid = new_uuid
+        self._staged: list[Replica] = []
+        self._commits = GroupCommit()
+        self._flushing: dict[Partition, Replica] = {}
+        self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self.by_key.values())
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> Replica | None:
+        return self.by_key.get((topic, partition))
+
+    def leader(self, topic: str, partition: int) -> Replica:
+        """The replica, if this node leads it; else Reject with the reason."""
+        replica = self.by_key.get((topic, partition))
+        if replica is None:
+            raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if replica.directory.is_offline:
+            raise Reject(ErrorCode.KAFKA_STORAGE_ERROR)
+        if replica.leader != self.node_id:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return replica
+
+    # --- following the image ------------------------------------------------------------------------------------------
+
+    def apply(self, image: MetadataImage, changes: Changes) -> None:
+        """Follow what replaying has changed."""
+        for deleted in changes.topics_deleted.values():
+            for partition_id in deleted.partitions:
+                self._remove(deleted.name, partition_id)
+        for topic_id, partition_id in changes.partitions:
+            topic = image.topic_by_id(topic_id)
+            if topic is not None:
+                self._update(topic, topic.partitions[partition_id])
+        for resource_type, name in changes.configs:
+            if resource_type == TOPIC:
+                self._reconfigure(image.topic(name))
+
+    def reconfigure_all(self) -> None:
+        """Settings of the broker have changed, on which those of topics rest."""
+        for replica in self.by_key.values():
+            if replica.has_log:
+                replica.log.update_config(self.settings.log_config(replica.topic_partition.topic))
+
+    def _reconfigure(self, topic: TopicImage | None) -> None:
+        for partition_id in topic.partitions if topic is not None else ():
+            replica = self.by_key.get((topic.name, partition_id)) if topic is not None else None
+            if replica is not None and replica.has_log:
+                replica.log.update_config(self.settings.log_config(replica.topic_partition.topic))
+
+    def _update(self, topic: TopicImage, partition: PartitionImage) -> None:
+        key = TopicPartition(topic.name, partition.partition_id)
+        if self.node_id not in partition.replicas:
+            self._remove(*key)
+            return
+        replica = self.by_key.get(key)
+        if replica is not None and replica.topic_id != topic.topic_id:
+            self._remove(*key)
+            replica = None
+        if replica is None:
+            replica = self.by_key[key] = self._make(key, topic.topic_id, partition)
+        led_before = (replica.leader, replica.leader_epoch)
+        replica.replicas, replica.isr = partition.replicas, partition.isr
+        replica.leader, replica.leader_epoch = partition.leader, partition.leader_epoch
+        replica.partition_epoch = partition.partition_epoch
+        if replica.is_leader and led_before != (replica.leader, replica.leader_epoch):
+            self._lead(replica)
+        elif led_before[0] == self.node_id and not replica.is_leader:
+            self._wake(key)
+
+    def _make(self, key: TopicPartition, topic_id: bytes, partition: PartitionImage) -> Replica:
+        loaded = self._loaded.pop(key, None)
+        if loaded is not None:
+            replica = Replica(self, key, topic_id, loaded[0])
+            replica.adopt(loaded[1])
+            return replica
+        return Replica(self, key, topic_id, self._directory_for(partition.directory_of(self.node_id)))
+
+    def _directory_for(self, directory_id: bytes) -> LogDirectory:
+        """The directory of a replica: the one the cluster names, or the one with the fewest."""
+        for directory in self.directories:
+            if directory_id != UNASSIGNED and directory.properties.directory_id == directory_id:
+                return directory
+        online = [directory for directory in self.directories if not directory.is_offline]
+        counts = {id(directory): 0 for directory in self.directories}
+        for replica in self.by_key.values():
+            counts[id(replica.directory)] += 1
+        return min(online or self.directories, key=lambda directory: counts[id(directory)])
+
+    def _lead(self, replica: Replica) -> None:
+        if replica.has_log and not replica.is_offline:
+            replica.log.become_leader(replica.leader_epoch)
+            self._advance(replica, replica.log)
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def adopt(self, directory: LogDirectory, partition: Partition) -> None:
+        """Keep a log that was loaded at the start for the replica that the image will make."""
+        self._loaded[partition.topic_partition] = (directory, partition)
+
+    def make_log(self, replica: Replica) -> Partition:
+        """The log of a partition that nothing was written to yet."""
+        directory, key = replica.directory, replica.topic_partition
+        directory.storage.check()
+        path = f"{directory.path}/{key}"
+        try:
+            create_partition_directory(directory.disk, path, replica.topic_id)
+        except OSError as error:
+            raise directory.storage.fail(error, f"creating {path}") from error
+        directory.found[key] = str(key)
+        request = LoadRequest(path, key, self.settings.log_config(key.topic), is_clean=True)
+        partition, _ = load(directory.storage, request, self.clock.wall_ms())
+        if replica.is_leader:
+            partition.become_leader(replica.leader_epoch)
+        return partition
+
+    def restore_watermark(self, replica: Replica) -> None:
+        """What was committed before the start; a sole replica has committed all it has."""
+        key = replica.topic_partition
+        stored = replica.directory.offset(HIGH_WATERMARK_CHECKPOINT, key) or 0
+        replica.log.update_high_watermark(stored)
+
+    def _remove(self, topic: str, partition: int) -> None:
+        replica = self.by_key.pop((topic, partition), None)
+        if replica is None:
+            return
+        partition_log = replica.take_log()
+        replica.leader = -1
+        if replica.is_staged:
+            self._staged.remove(replica)
+        if partition_log is not None and not replica.is_offline:
+            try:
+                partition_log.write()
+                replica.directory.remove_partition(partition_log, self._new_uuid().hex())
+            except StorageError as error:
+                self._failed(replica.directory, error)
+        self._wake(replica.topic_partition)
+
+    def logs(self, directory: LogDirectory | None = None) -> list[Partition]:
+        """The open logs, of one directory or of all."""
+        return [
+            replica.log
+            for replica in self.by_key.values()
+            if replica.has_log and (directory is None or replica.directory is directory)
+        ]
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def note_staged(self, replica: Replica) -> None:
+        if not replica.is_staged:
+            replica.is_staged = True
+            self._staged.append(replica)
+
+    def write_staged(self) -> None:
+        """Write what was staged since the last time. Failures show in `Replica.is_acknowledged`."""
+        if not self._staged:
+            return
+        staged, self._staged = self._staged, []
+        for replica in staged:
+            replica.is_staged = False
+            try:
+                replica.log.write()
+                self._advance(replica, replica.log)
+            except StorageError as error:
+                self._failed(replica.directory, error)
+        self._begin_round()
+
+    def _advance(self, replica: Replica, partition: Partition) -> None:
+        """Commit what is written, or see to it that it is synced first."""
+        if self.waits_for_disk or partition.needs_flush(self.clock.wall_ms()):
+            self._commits.add(partition)
+            self._flushing[partition] = replica
+        else:
+            self._commit(replica, partition, partition.log_end_offset)
+
+    def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
+        if replica.isr == (self.node_id,) and partition.update_high_watermark(end_offset):
+            self._wake(replica.topic_partition)
+
+    def _begin_round(self) -> None:
+        """Sync what waits for it, in a thread, unless a round is under way."""
+        if not self._flushing:
+            return
+        flushes = self._commits.begin()
+        if flushes:
+            self._offload(lambda: _run_all(flushes), self._finish_round)
+
+    def _finish_round(self) -> None:
+        for partition in self._commits.finish():
+            replica = self._flushing.get(partition)
+            if replica is not None:
+                self._commit(replica, partition, partition.recovery_point)
+                if partition.recovery_point >= partition.log_end_offset:
+                    del self._flushing[partition]
+        self._begin_round()
+
+    def _failed(self, directory: LogDirectory, error: StorageError) -> None:
+        log.error("log directory %s is offline: %s", directory.path, error)
+        for replica in self.by_key.values():
+            if replica.directory is directory:
+                self._wake(replica.topic_partition)
+
+
+def is_data_partition(key: TopicPartition) -> bool:
+    return key != METADATA_PARTITION
+
+
+def _run_all(flushes: Iterable[Flush]) -> None:
+    for flush in flushes:
+        flush.run()

@@ -1,0 +1,97 @@
+"""A node as a process: log lines, signals, the line that says it is ready, and where data go that need not last."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from ottla.broker.config import ConfigError, NodeConfig
+from ottla.broker.metadata_log import MetadataLogError
+from ottla.broker.node import Node, StartError
+from ottla.broker.storage import StorageProblem
+from ottla.log.disk import OsDisk
+from ottla.log.errors import StorageError
+from ottla.quorum.quorum import QuorumError
+from ottla.quorum.stored import StoredStateError
+
+__all__ = ["CannotServe", "run"]
+
+log = logging.getLogger(__name__)
+
+_EXIT_FAILED = 1
+
+
+class CannotServe(Exception):
+    """The node could not start; the text is for people."""
+
+
+def run(places: Sequence[Mapping[str, str]], *, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
+    """Run a node until a signal ends it; gives the exit code."""
+    began = time.monotonic()
+    has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
+    if has_dirs and not is_ephemeral:
+        return _run(NodeConfig(*places), OsDisk(), verbosity, out, began)
+    path = tempfile.mkdtemp(prefix="ottla-")
+    try:
+        return _run(NodeConfig(*places, {"log.dirs": path}), OsDisk(durable=False), verbosity, out, began)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
+    _set_up_logging(verbosity)
+    for warning in config.warnings():
+        log.warning("%s", warning)
+    return asyncio.run(_serve(config, disk, out, began))
+
+
+async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) -> int:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    node = Node(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED))
+    try:
+        await node.start()
+    except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
+        raise CannotServe(str(error)) from None
+    except StorageError as error:
+        raise CannotServe(f"the disk failed: {error}") from None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, 0)
+    _say_ready(node, out, began)
+    gc.collect()
+    gc.freeze()
+    code = await ended
+    if code == 0:
+        await node.stop()
+    return code
+
+
+def _say_ready(node: Node, out: TextIO, began: float) -> None:
+    listeners = " ".join(str(each) for each in node.advertised.values())
+    took_ms = (time.monotonic() - began) * 1000
+    out.write(
+        f"ottla ready {listeners} node={node.node_id} cluster={node.cluster_id} "
+        f"data={','.join(node.config.log_dirs)} ms={took_ms:.0f}\n"
+    )
+    out.flush()
+
+
+def _set_up_logging(verbosity: int) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
+    root = logging.getLogger("ottla")
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)

@@ -1,0 +1,109 @@
+"""The settings in force: the node's own, under those that were made dynamically.
+
+`settings["fetch.max.bytes"]` has the setting's type. Values are worked out when first asked for and forgotten when the
+metadata log changes them. Topics with equal settings share one `LogConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.broker.config import NodeConfig
+from ottla.log.config import LogConfig
+from ottla.metadata.config_defs import broker_defs, topic_defs
+from ottla.metadata.config_rules import Rules
+from ottla.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
+
+__all__ = ["Settings"]
+
+# Setting of a topic -> field of LogConfig.
+_LOG_FIELDS: Final = {
+    name: name.replace(".", "_")
+    for name in (
+        "segment.bytes",
+        "segment.ms",
+        "segment.jitter.ms",
+        "segment.index.bytes",
+        "index.interval.bytes",
+        "file.delete.delay.ms",
+        "max.message.bytes",
+        "message.timestamp.type",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+        "compression.type",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "flush.messages",
+        "flush.ms",
+        "retention.ms",
+        "retention.bytes",
+        "delete.retention.ms",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "max.compaction.lag.ms",
+    )
+}
+
+
+class Settings:
+    """What is in force on one node, given its image of the cluster."""
+
+    def __init__(self, config: NodeConfig, rules: Rules, image: MetadataImage) -> None:
+        self.config = config
+        self.rules = rules
+        self._image = image
+        self._values: dict[str, Any] = {}
+        self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        if name not in self._values:
+            text = self.rules.broker_text(name, self.broker_dynamic, self.cluster_dynamic)
+            self._values[name] = broker_defs()[name].parse(text)
+        return self._values[name]
+
+    @property
+    def broker_dynamic(self) -> Mapping[str, str]:
+        """What was set for this broker alone."""
+        return self._image.configs(BROKER, str(self.config.node_id))
+
+    @property
+    def cluster_dynamic(self) -> Mapping[str, str]:
+        """What was set for all brokers."""
+        return self._image.configs(BROKER, CLUSTER_DEFAULT)
+
+    def forget(self) -> None:
+        """Settings of brokers have changed."""
+        self._values.clear()
+        self._log_configs.clear()
+
+    def topic_value(self, topic_name: str, name: str) -> Any:  # noqa: ANN401
+        """One setting of a topic."""
+        topic = self._image.configs(TOPIC, topic_name)
+        return topic_defs()[name].parse(self._topic_text(name, topic))
+
+    def log_config(self, topic_name: str) -> LogConfig:
+        """What the logs of a topic act on."""
+        topic = self._image.configs(TOPIC, topic_name)
+        key = frozenset(topic.items())
+        config = self._log_configs.get(key)
+        if config is None:
+            config = self._log_configs[key] = self._make_log_config(topic)
+        return config
+
+    def _topic_text(self, name: str, topic: Mapping[str, str]) -> str:
+        return self.rules.topic_value(name, topic, self.broker_dynamic, self.cluster_dynamic)
+
+    def _make_log_config(self, topic: Mapping[str, str]) -> LogConfig:
+        values = {field: topic_defs()[name].parse(self._topic_text(name, topic)) for name, field in _LOG_FIELDS.items()}
+        values["cleanup_policy"] = frozenset(
+            topic_defs()["cleanup.policy"].parse(self._topic_text("cleanup.policy", topic))
+        )
+        if "internal.segment.bytes" in topic:
+            values["segment_bytes"] = int(topic["internal.segment.bytes"])
+        return LogConfig(
+            producer_id_expiration_ms=self["producer.id.expiration.ms"],
+            ottla_validate_records=self["ottla.validate.records"],
+            **values,
+        )
