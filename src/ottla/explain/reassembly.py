@@ -28,6 +28,8 @@ __all__ = ["HELD_BYTES_MAX", "PATIENCE_PACKETS", "Direction", "Duplex", "Gap"]
 
 HELD_BYTES_MAX = 4 * 1024 * 1024
 PATIENCE_PACKETS = 16
+ACKNOWLEDGED_AHEAD_MAX = 64 * 1024 * 1024
+"""More than any window holds: such a number is damaged, or so much is lost that other signs will tell."""
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 
@@ -102,7 +104,7 @@ class Direction:
 
     def acknowledge(self, number: int) -> None:
         """The other side has everything before this sequence number."""
-        if self._next is not None:
+        if self._next is not None and self._ahead(number) <= ACKNOWLEDGED_AHEAD_MAX:
             position = self._position + self._ahead(number)
             if self._end is not None:
                 position = min(position, self._end)  # a FIN is acknowledged like a byte

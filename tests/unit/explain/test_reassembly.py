@@ -143,6 +143,11 @@ def test_a_fin_that_was_acknowledged_but_not_captured_is_no_missing_byte():
     assert made.segment("answerer", 500, b"bye too", 104) == [("answerer", b"bye too")]
 
 
+def test_an_acknowledgement_far_beyond_any_window_proves_nothing():
+    made = duplex(patience=0)
+    assert made.segment("answerer", 500, b"answer", 100 + (1 << 30)) == [("answerer", b"answer")]
+
+
 def test_both_fins_end_the_connection():
     made = duplex()
     made.segment("asker", 100, b"", 500, is_fin=True)
