@@ -337,18 +337,22 @@ class Partition:
 
     # --- flushing and closing -----------------------------------------------------------------------------------------
 
-    def prepare_flush(self) -> Flush:
-        """Write out what is in memory and note what must be synced, up to the end of the log."""
+    def prepare_flush(self, *, is_closing: bool = False) -> Flush:
+        """Write out what is in memory and note what must be synced, up to the end of the log.
+
+        At the end of its life (`is_closing`) that includes the active segment's indexes and every name: the next start
+        believes all of it.
+        """
         assert self._flush_limit is None, "one flush of a partition at a time"
         self.write()
         self.storage.check()
         # Not the one with the recovery point: it may have been flushed while active, and its indexes closed since.
         first = max(self.segment_index(self.recovery_point - 1), 0)
-        closed = self.segments[first:-1]
+        closed = self.segments[first:] if is_closing else self.segments[first:-1]
         paths = [file.path for segment in closed for file in segment.files()]
         paths += [f"{self.directory.path}/{name}" for name in self.producers.snapshot_names_past(self.recovery_point)]
         epochs = format_epochs(self.epochs.entries) if self.epochs.is_dirty else None
-        is_new = any(segment.base_offset >= self.recovery_point for segment in self.segments[first:])
+        is_new = is_closing or any(segment.base_offset >= self.recovery_point for segment in self.segments[first:])
         try:
             flush = Flush(self, self.log_end_offset, self.active_segment.file, paths, epochs, sync_directory=is_new)
         except OSError as error:
@@ -394,7 +398,7 @@ class Partition:
             self.producers.take_snapshot(self.log_start_offset, sync=True)
         except OSError as error:
             raise self.storage.fail(error, f"closing {self.topic_partition}") from error
-        return self.prepare_flush()
+        return self.prepare_flush(is_closing=True)
 
     def close(self) -> None:
         """End cleanly: everything on the disk, nothing for the next start to recover."""
