@@ -34,6 +34,7 @@ class Membership:
         self._storage = storage
         self._metadata = metadata
         self._new_uuid = new_uuid
+        self.broker_id = config.node_id
         self.broker_epoch = -1
 
     def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:

@@ -23,6 +23,7 @@ from ottla.broker.handlers import SERVED
 from ottla.broker.listener import Listener, ListenerLimits, bind
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
+from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later, Request
 from ottla.broker.settings import Settings
@@ -92,6 +93,7 @@ class Node:
         self.metadata: MetadataLog
         self.membership: Membership
         self.replicas: Replicas
+        self.producer_ids: ProducerIds
 
     @property
     def node_id(self) -> int:
@@ -203,6 +205,7 @@ class Node:
             directory.begin()
         self.metadata.lead(self._bootstrap_records(), own_broker_id=self.node_id)
         self.membership = Membership(self.config, self.storage, self.metadata, random_uuid)
+        self.producer_ids = ProducerIds(self.metadata, self.membership)
         names = self.config["controller.listener.names"]
         self.membership.register_controller([each for each in self.advertised.values() if each.name in names])
         self.membership.register_broker([each for each in self.advertised.values() if each.name not in names])

@@ -31,5 +31,12 @@ SERVED: Final[dict[int, Served]] = {
     3: Served("metadata", 0, 13),
     18: Served("api_versions", 0, 5),
     19: Served("create_topics", 2, 7),
+    20: Served("delete_topics", 1, 6),
+    22: Served("init_producer_id", 0, 5),
+    37: Served("create_partitions", 0, 3),
+    46: Served("list_partition_reassignments", 0, 0),
+    55: Served("describe_quorum", 0, 2),
+    60: Served("describe_cluster", 0, 2),
+    75: Served("describe_topic_partitions", 0, 0),
 }
 """API key -> its handler."""

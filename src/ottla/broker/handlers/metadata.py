@@ -95,11 +95,12 @@ def _by_name(node: Node, request: Request, name: str, failures: Mapping[str, int
     topic = node.image.topic(name)
     if topic is not None:
         return _described(node, request, topic)
-    code = failures.get(name) or _missing_code(name)
+    code = failures.get(name) or missing_code(name)
     return _Topic(code, name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _missing_code(name: str) -> ErrorCode:
+def missing_code(name: str) -> ErrorCode:
+    """What to say of a topic that is not there."""
     try:
         check_topic_name(name)
     except Reject as reject:
@@ -123,15 +124,9 @@ def _described(node: Node, request: Request, topic: TopicImage) -> _Topic:
 
 def _partition(node: Node, request: Request, partition: PartitionImage) -> _Partition:
     listener = request.connection.peer.listener
-    leader = node.image.brokers.get(partition.leader)
-    code = ErrorCode.NONE
-    leader_id = partition.leader
-    if leader is None or leader.fenced:
-        code, leader_id = ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
-    elif leader.endpoint(listener) is None:
-        is_known = request.version >= _LISTENER_NOT_FOUND_FROM
-        code = ErrorCode.LISTENER_NOT_FOUND if is_known else ErrorCode.LEADER_NOT_AVAILABLE
-        leader_id = NO_LEADER
+    leader_id, code = leader_of(node, partition, listener)
+    if code == ErrorCode.LISTENER_NOT_FOUND and request.version < _LISTENER_NOT_FOUND_FROM:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
     return _Partition(
         error_code=code,
         partition_index=partition.partition_id,
@@ -141,6 +136,16 @@ def _partition(node: Node, request: Request, partition: PartitionImage) -> _Part
         isr_nodes=partition.isr,
         offline_replicas=offline_replicas(node, partition, listener),
     )
+
+
+def leader_of(node: Node, partition: PartitionImage, listener: str) -> tuple[int, ErrorCode]:
+    """The leader, if it is there and can be reached by a listener of that name; else -1 and why."""
+    leader = node.image.brokers.get(partition.leader)
+    if leader is None or leader.fenced:
+        return NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
+    if leader.endpoint(listener) is None:
+        return NO_LEADER, ErrorCode.LISTENER_NOT_FOUND
+    return partition.leader, ErrorCode.NONE
 
 
 def offline_replicas(node: Node, partition: PartitionImage, listener: str) -> tuple[int, ...]:
@@ -170,7 +175,7 @@ def _creatable(node: Node, request: Request, names: Iterable[str]) -> list[str]:
         name
         for name in names
         if node.image.topic(name) is None
-        and _missing_code(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        and missing_code(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         and _may_see(node, request, name)
         and _may_create(node, request, name)
     ]

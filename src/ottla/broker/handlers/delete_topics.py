@@ -1,0 +1,29 @@
+"""DeleteTopics (20): topics and their records go, by the controller.
+
+Versions 1 to 6: from 5 on with messages, from 6 on also by id. The partitions' directories are renamed at once and
+removed from the disk by and by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Later, Request
+from ottla.metadata.topics import asked_topics
+from ottla.wire.types.delete_topics import DeleteTopicsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 20
+VERSIONS: Final = (1, 6)
+
+
+def handle(node: Node, request: Request) -> Later:
+    return node.submit(request)
+
+
+def refuse(request: Request, code: int, message: str | None) -> DeleteTopicsResponse:
+    kind = DeleteTopicsResponse
+    asked = dict.fromkeys(asked_topics(request.body))
+    return kind(responses=tuple(kind.DeletableTopicResult(name, topic_id, code, message) for name, topic_id in asked))

@@ -1,0 +1,90 @@
+"""DescribeCluster (60): the nodes behind the listener that was asked.
+
+Versions 0 to 2: from 1 on a client says whether it wants brokers (1) or controllers (2), and on a listener of the other
+kind gets MISMATCHED_ENDPOINT_TYPE; from 2 on fenced brokers can be asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.access import NOT_ASKED, cluster_operations
+from ottla.broker.request import Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.describe_cluster import (
+    DescribeClusterResponse,
+    DescribeClusterResponseDescribeClusterBroker,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 60
+VERSIONS: Final = (0, 2)
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+_TYPES_FROM: Final = 1
+
+_Entry = DescribeClusterResponseDescribeClusterBroker
+
+
+def handle(node: Node, request: Request) -> DescribeClusterResponse:
+    listener = request.connection.peer.listener
+    is_controller = listener in node.config["controller.listener.names"]
+    code, message = _judge(request, _CONTROLLERS if is_controller else _BROKERS)
+    if code:
+        return refuse(request, code, message)
+    nodes = _controllers(node, listener) if is_controller else _brokers(node, request, listener)
+    alive = [each.broker_id for each in nodes if not each.is_fenced]
+    is_here = is_controller or node.node_id in alive
+    return DescribeClusterResponse(
+        error_message=None,
+        endpoint_type=request.body.endpoint_type,
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id if is_here else next(iter(alive), -1),
+        brokers=tuple(nodes),
+        cluster_authorized_operations=_operations(node, request),
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=message)
+
+
+def _judge(request: Request, expected: int) -> tuple[ErrorCode, str | None]:
+    asked = request.body.endpoint_type
+    if asked == expected:
+        return ErrorCode.NONE, None
+    if request.version < _TYPES_FROM:
+        return ErrorCode.INVALID_REQUEST, "This listener shows controllers, which version 0 cannot ask for."
+    if asked not in (_BROKERS, _CONTROLLERS):
+        return ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"There is no endpoint type {asked}."
+    return ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"This listener has the endpoint type {expected}, not {asked}."
+
+
+def _brokers(node: Node, request: Request, listener: str) -> list[_Entry]:
+    entries = []
+    for broker in node.image.brokers.values():
+        endpoint = broker.endpoint(listener)
+        if endpoint is not None and (not broker.fenced or request.body.include_fenced_brokers):
+            entries.append(_Entry(broker.broker_id, endpoint.host, endpoint.port, broker.rack, broker.fenced))
+    return entries
+
+
+def _controllers(node: Node, listener: str) -> list[_Entry]:
+    entries = []
+    for controller in node.image.controllers.values():
+        endpoint = controller.endpoint(listener)
+        if endpoint is not None:
+            entries.append(_Entry(controller.controller_id, endpoint.host, endpoint.port))
+    return entries
+
+
+def _operations(node: Node, request: Request) -> int:
+    if not request.body.include_cluster_authorized_operations:
+        return NOT_ASKED
+    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return 0
+    return cluster_operations(node, request)

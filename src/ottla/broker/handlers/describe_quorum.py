@@ -1,0 +1,29 @@
+"""DescribeQuorum (55): who leads the metadata log, who votes, and how far each has come.
+
+Versions 0 to 2: from 1 on with times of fetches, from 2 on with directories, messages and the voters' listeners.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.describe_quorum import DescribeQuorumResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 55
+VERSIONS: Final = (0, 2)
+
+
+def handle(node: Node, request: Request) -> DescribeQuorumResponse:
+    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    return node.metadata.quorum.describe(request.body, request.version, node.clock.wall_ms())
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=code, error_message=message)

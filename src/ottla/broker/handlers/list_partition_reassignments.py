@@ -1,0 +1,25 @@
+"""ListPartitionReassignments (46): partitions on their way to other brokers, as the controller has them.
+
+Version 0. On one node there are none; kafka-topics asks before it describes a topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Later, Request
+from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 46
+VERSIONS: Final = (0, 0)
+
+
+def handle(node: Node, request: Request) -> Later:
+    return node.submit(request)
+
+
+def refuse(request: Request, code: int, message: str | None) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=message)

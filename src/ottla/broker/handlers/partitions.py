@@ -1,0 +1,80 @@
+"""Finding the partition that a request speaks of, and telling where its leader is. No handler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.replicas import Replica
+from ottla.broker.request import Request
+from ottla.metadata.access import Operation, ResourceType
+from ottla.metadata.fault import Reject
+from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+NO_EPOCH = -1
+
+
+class Leader(NamedTuple):
+    """Who leads a partition, as far as is known here."""
+
+    leader_id: int = -1
+    leader_epoch: int = -1
+
+
+class Endpoint(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def topic_name(node: Node, name: str, topic_id: bytes, *, by_id: bool) -> str:
+    """The name of a topic that was given by name or by id; Reject if there is none."""
+    topic = node.image.topic_by_id(topic_id) if by_id and topic_id != UNASSIGNED else None
+    if by_id:
+        if topic is None:
+            raise Reject(ErrorCode.UNKNOWN_TOPIC_ID)
+        return topic.name
+    if node.image.topic(name) is None:
+        raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return name
+
+
+def check_access(node: Node, request: Request, operation: Operation, topic: str) -> None:
+    if not node.authorize(request, operation, ResourceType.TOPIC, topic):
+        raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def led_replica(node: Node, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Replica:
+    """The replica that this node leads; an epoch other than its own is refused before anything else is."""
+    replica = node.replicas.get(topic, partition)
+    if replica is not None:
+        check_epoch(replica, current_leader_epoch)
+    return node.replicas.leader(topic, partition)
+
+
+def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
+    if current_leader_epoch == NO_EPOCH or current_leader_epoch == replica.leader_epoch:
+        return
+    is_old = current_leader_epoch < replica.leader_epoch
+    raise Reject(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+def leader_of(node: Node, topic: str, partition: int) -> Leader:
+    found = node.image.partition(topic, partition)
+    return Leader() if found is None else Leader(found.leader, found.leader_epoch)
+
+
+def endpoints_of(node: Node, request: Request, leader_ids: Iterable[int]) -> list[Endpoint]:
+    """Where the leaders named in an answer are, by the listener of the request."""
+    found = []
+    for leader_id in sorted(set(leader_ids) - {-1}):
+        broker = node.image.brokers.get(leader_id)
+        endpoint = None if broker is None else broker.endpoint(request.connection.peer.listener)
+        if broker is not None and endpoint is not None:
+            found.append(Endpoint(leader_id, endpoint.host, endpoint.port, broker.rack))
+    return found

@@ -1,0 +1,233 @@
+"""Produce (0): append batches to partitions that this node leads.
+
+Versions 3 to 13; 0 to 2 are advertised and refused, as Apache Kafka does, because old clients of librdkafka look at the
+lowest one. From 10 on an answer that says "not the leader" names the leader; from 13 on topics go by id.
+
+Each partition is handled by itself. acks=0 gets no answer, and any error ends the connection; acks=1 is answered after
+the write, acks=all when the high watermark has passed the batch or the time is over. Batches are judged by the log
+(`ottla.log.append`); transactional ones are refused until there is a transaction coordinator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, topic_name
+from ottla.broker.replicas import Replica
+from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.waiting import Waiter
+from ottla.log.append import AppendInfo
+from ottla.log.errors import LogError
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.metadata.topic_names import INTERNAL_TOPICS
+from ottla.wire.batch import Compression
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+    ProduceResponseBatchIndexAndErrorMessage,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
+    ProduceResponsePartitionProduceResponse,
+    ProduceResponseTopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 0
+VERSIONS: Final = (3, 13)
+ADVERTISED_LOW: Final = 0
+
+_ALL: Final = -1
+_ACKS: Final = (-1, 0, 1)
+_ZSTD_FROM: Final = 7
+_LEADER_FROM: Final = 10
+_IDS_FROM: Final = 13
+_ADMIN_CLIENT: Final = "__admin_client"
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_CODEC_BITS: Final = 7
+
+_Partition = ProduceResponsePartitionProduceResponse
+_Topic = ProduceResponseTopicProduceResponse
+
+
+class _Staged:
+    """A batch that waits to be written and acknowledged, and the place of its answer."""
+
+    __slots__ = ("index", "info", "replica")
+
+    def __init__(self, index: int, replica: Replica, info: AppendInfo) -> None:
+        self.index = index
+        self.replica = replica
+        self.info = info
+
+
+class _Produce:
+    """One request on its way: what was staged, and the answers so far, in the order of the request."""
+
+    def __init__(self, node: Node, request: Request) -> None:
+        self.node = node
+        self.request = request
+        self.acks: int = request.body.acks
+        self.answers: list[_Partition] = []
+        self.leaders: set[int] = set()
+        self.staged: list[_Staged] = []
+        self.later: Later | None = None
+
+    def stage_all(self) -> None:
+        for topic in self.request.body.topic_data:
+            for partition in topic.partition_data:
+                try:
+                    self._stage(topic, partition)
+                except (Reject, LogError) as error:
+                    self.answers.append(self._failure(topic, partition.index, error))
+
+    def _stage(self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData) -> None:
+        node, request = self.node, self.request
+        name = topic_name(node, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
+        check_access(node, request, Operation.WRITE, name)
+        records = partition.records
+        _check_records(records, request.version)
+        if self.acks not in _ACKS:
+            raise Reject(ErrorCode.INVALID_REQUIRED_ACKS)
+        if name in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+            raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by brokers only.")
+        replica = node.replicas.leader(name, partition.index)
+        if self.acks == _ALL:
+            _check_isr(node, replica)
+        info = replica.stage(records or b"")
+        self.staged.append(_Staged(len(self.answers), replica, info))
+        self.answers.append(
+            _Partition(
+                index=partition.index,
+                base_offset=info.base_offset,
+                log_append_time_ms=info.log_append_time_ms,
+                log_start_offset=info.log_start_offset,
+            )
+        )
+
+    def _failure(self, topic: ProduceRequestTopicProduceData, index: int, error: Reject | LogError) -> _Partition:
+        records = getattr(error, "record_errors", ())
+        leader = ProduceResponseLeaderIdAndEpoch()
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.request.version >= _LEADER_FROM:
+            by_id = self.request.version >= _IDS_FROM
+            leader_id, epoch = leader_of(
+                self.node, topic_name(self.node, topic.name, topic.topic_id, by_id=by_id), index
+            )
+            leader = ProduceResponseLeaderIdAndEpoch(leader_id, epoch)
+            self.leaders.add(leader_id)
+        return _Partition(
+            index=index,
+            error_code=error.code,
+            base_offset=-1,
+            record_errors=tuple(ProduceResponseBatchIndexAndErrorMessage(*one) for one in records),
+            error_message=error.message if isinstance(error, Reject) else str(error),
+            current_leader=leader,
+        )
+
+    # --- after the write ----------------------------------------------------------------------------------------------
+
+    def finish(self) -> Answer:
+        """The answer, now or when all is acknowledged."""
+        if self.acks == 0:
+            self._settle(expired=False)
+            for answer in self.answers:
+                if answer.error_code:
+                    raise Close(f"produce with acks=0 failed: {ErrorCode(answer.error_code).name}")
+            return None
+        if self._settle(expired=False):
+            return self.response()
+        return self._wait()
+
+    def _settle(self, *, expired: bool) -> bool:
+        """Look which batches are acknowledged; whether none is left to wait for."""
+        waiting: list[_Staged] = []
+        for one in self.staged:
+            try:
+                if one.replica.is_acknowledged(one.info.last_offset + 1, self.acks):
+                    continue
+                if expired:
+                    self._fail(one, ErrorCode.REQUEST_TIMED_OUT, None)
+                elif not one.replica.is_leader:
+                    self._fail(one, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
+                else:
+                    waiting.append(one)
+            except LogError as error:
+                self._fail(one, error.code, str(error))
+        self.staged = waiting
+        return not waiting
+
+    def _fail(self, one: _Staged, code: ErrorCode, message: str | None) -> None:
+        index = self.answers[one.index].index
+        self.answers[one.index] = _Partition(index=index, error_code=code, base_offset=-1, error_message=message)
+
+    def _wait(self) -> Later:
+        self.later = Later()
+        keys = {one.replica.topic_partition for one in self.staged}
+        deadline = self.node.monotonic_ms() + max(self.request.body.timeout_ms, 0)
+        waiter = Waiter(self._attempt, keys, deadline)
+        if not self.node.park(waiter):
+            self._attempt(True)
+        return self.later
+
+    def _attempt(self, expired: bool) -> bool:
+        if not self._settle(expired=expired):
+            return False
+        assert self.later is not None
+        self.later.complete(self.response())
+        return True
+
+    def response(self) -> ProduceResponse:
+        answers = iter(self.answers)
+        topics = tuple(
+            _Topic(topic.name, topic.topic_id, tuple(next(answers) for _ in topic.partition_data))
+            for topic in self.request.body.topic_data
+        )
+        endpoints = endpoints_of(self.node, self.request, self.leaders) if self.leaders else ()
+        return ProduceResponse(
+            responses=topics, node_endpoints=tuple(ProduceResponseNodeEndpoint(*one) for one in endpoints)
+        )
+
+
+def handle(node: Node, request: Request) -> Answer:
+    produce = _Produce(node, request)
+    produce.stage_all()
+    return AfterWrite(produce.finish)
+
+
+def refuse(request: Request, code: int, message: str | None) -> ProduceResponse:
+    body: ProduceRequest = request.body
+    if body.acks == 0:
+        raise Close(f"produce with acks=0 failed: {message or code}")
+    return ProduceResponse(
+        responses=tuple(
+            _Topic(
+                topic.name,
+                topic.topic_id,
+                tuple(
+                    _Partition(index=partition.index, error_code=code, base_offset=-1, error_message=message)
+                    for partition in topic.partition_data
+                ),
+            )
+            for topic in body.topic_data
+        )
+    )
+
+
+def _check_records(records: bytes | memoryview | None, version: int) -> None:
+    """What is refused before anything else is looked at."""
+    if not records:
+        raise Reject(ErrorCode.INVALID_RECORD, "A produce request holds exactly one batch for a partition.")
+    if version < _ZSTD_FROM and len(records) > _ATTRIBUTES_LOW_BYTE:
+        if records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS == Compression.ZSTD:
+            raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
+
+
+def _check_isr(node: Node, replica: Replica) -> None:
+    wanted: int = node.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
+    if len(replica.isr) < min(wanted, len(replica.replicas)):
+        raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
