@@ -18,13 +18,23 @@ from typing import Literal, NamedTuple
 
 from ottla.explain.likelihood import BYTE_BITS, is_canonical, reading_bits
 from ottla.wire import frames, keyed
+from ottla.wire.compile import message_shape
 from ottla.wire.fault import WireError
 from ottla.wire.index import MESSAGES
-from ottla.wire.shape import Struct, shape_of
+from ottla.wire.shape import Struct
 from ottla.wire.support import Refused, read_unknown_tags, read_varint
 from ottla.wire.trace import Trace, trace
 
-__all__ = ["RECORD_BATCH", "Candidate", "Verdict", "Wrapping", "guess", "guess_name", "guess_response"]
+__all__ = [
+    "RECORD_BATCH",
+    "Candidate",
+    "Verdict",
+    "Wrapping",
+    "guess",
+    "guess_name",
+    "guess_response",
+    "split_frames",
+]
 
 RECORD_BATCH = "RecordBatch"
 """The name of a candidate that is a record batch or a run of them, such as a log segment."""
@@ -140,7 +150,7 @@ def guess_name(data: bytes, names: Iterable[str], version: int | None = None) ->
     wanted = frozenset(names)
     readings = [
         reading
-        for reading in (*_all_readings(data), *_request_readings(data))
+        for reading in (*_all_readings(data), *_request_readings(data), *_header_readings())
         if reading.name in wanted and version in (None, reading.version)
     ]
     return _verdict(_ranked(data, readings) or _ranked(data, readings, broken=True) or [], data)
@@ -151,6 +161,31 @@ def guess_response(data: bytes) -> Verdict:
     """The response that the content of a frame may be: correlation id, perhaps tags, body."""
     found = _ranked(data, _response_readings(data, 0, has_size=True))
     return _verdict(found or [], data)
+
+
+def split_frames(data: bytes) -> list[bytes] | None:
+    """The frames, sizes included, of bytes that hold several one after the other, as a recorded stream does.
+
+    The last one may be cut off. None if the bytes are anything else.
+    """
+    found = []
+    at = 0
+    while at + _SIZE.size <= len(data):
+        (size,) = _SIZE.unpack_from(data, at)
+        if not _SIZE.size <= size <= frames.FRAME_MAX_BYTES:
+            return None
+        found.append(data[at : at + _SIZE.size + size])
+        at += _SIZE.size + size
+    is_several = len(found) > 1 and at >= len(data)
+    return found if is_several and _is_message(found[0]) and _is_message(found[1]) else None
+
+
+def _is_message(frame: bytes) -> bool:
+    """Whether a frame, which may be cut off, is a request or a response."""
+    if not _has_size(frame):
+        return True
+    request = _request_candidate(frame)
+    return (request is not None and request.error is None) or guess_response(frame[_SIZE.size :]).is_convincing
 
 
 def _verdict(found: list[Candidate], data: bytes) -> Verdict:
@@ -168,7 +203,7 @@ def _verdict(found: list[Candidate], data: bytes) -> Verdict:
 
 
 def _all_readings(data: bytes) -> Iterator[_Reading]:
-    for name, version in _shapes():
+    for name, version in _pairs():
         yield _Reading(name, version, Wrapping(False, "nothing"), 0, _WRAP_BITS["nothing"])
         if keyed.framing(name):
             yield from _framed_reading(name, version, data)
@@ -214,7 +249,7 @@ def _response_readings(data: bytes, start: int, *, has_size: bool) -> Iterator[_
     except (IndexError, Refused):
         behind_tags = -1
     bits = _WRAP_BITS["response header"] + (0.0 if has_size else _CORRELATION_BITS)
-    for name, version in _shapes():
+    for name, version in _pairs():
         entry = MESSAGES[name]
         if entry.kind == "response" and entry.key is not None:
             flexible = frames.response_header_version(entry.key, version)
@@ -235,6 +270,14 @@ def _request_readings(data: bytes) -> Iterator[_Reading]:
         if entry.low <= header.request_api_version <= entry.high and (header.client_id or "").isprintable():
             wrapping = Wrapping(start > 0, "request header")
             yield _Reading(name, header.request_api_version, wrapping, start + at, _API_BITS)
+
+
+def _header_readings() -> Iterator[_Reading]:
+    """Headers are no messages of their own, so they are never guessed; but they can be asked for."""
+    for name, entry in MESSAGES.items():
+        if entry.kind == "header":
+            for version in range(entry.low, entry.high + 1):
+                yield _Reading(name, version, Wrapping(False, "nothing"), 0, _WRAP_BITS["nothing"])
 
 
 def _request_candidate(data: bytes) -> Candidate | None:
@@ -258,21 +301,24 @@ def _has_size(data: bytes) -> bool:
 
 
 @cache
-def _shapes() -> dict[tuple[str, int], Struct]:
-    """Every message in every version but headers, which are no messages of their own."""
-    from ottla.wire.schemas import message_schema
-
-    return {
-        (name, version): shape_of(message_schema(name), version)
+def _pairs() -> tuple[tuple[str, int], ...]:
+    """Every message in every version, but no headers."""
+    return tuple(
+        (name, version)
         for name, entry in MESSAGES.items()
         if entry.kind != "header"
         for version in range(entry.low, entry.high + 1)
-    }
+    )
+
+
+@cache
+def _shape(name: str, version: int) -> Struct:
+    return message_shape(name, version)
 
 
 def _read(data: bytes, reading: _Reading) -> Trace:
     # Values are judged by their spans; building the classes would cost more than all the rest.
-    return trace(_shapes()[reading.name, reading.version], lambda _: dict, data[reading.body_start :])
+    return trace(_shape(reading.name, reading.version), lambda _: dict, data[reading.body_start :])
 
 
 def _candidate(data: bytes, reading: _Reading) -> Candidate:

@@ -131,6 +131,21 @@ def test_json_of_half_a_message_has_its_error(ottla: Ottla):
     assert found["error"]["byteOffset"] == 35
 
 
+def test_frames_one_after_the_other_are_shown_one_by_one(ottla: Ottla):
+    printed = ottla.good("-", stdin=FRAME + made.heartbeat_request(8, "g") + made.metadata_response(7, "orders"))
+    headings = [line.split(",")[0] for line in printed.splitlines() if "behind size" in line]
+    assert headings == ["MetadataRequest v12", "HeartbeatRequest v4", "MetadataResponse v11 to v12"]
+    outcome = ottla("-", stdin=FRAME * 2 + FRAME[:-5])
+    assert outcome.code == 2
+    assert outcome.out.count("behind size and request header") == 3
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_header_alone_can_be_asked_for(ottla: Ottla, version: int):
+    header = FRAME[4:17] if version == 2 else FRAME[4:16]
+    assert 'ClientId: "me"' in ottla.good("RequestHeader", str(version), header.hex())
+
+
 def test_verbose_shows_the_bytes_between_fields(ottla: Ottla):
     assert "tagged fields" not in ottla.good(FRAME.hex())
     assert "tagged fields: 0" in ottla.good("-v", FRAME.hex())

@@ -95,7 +95,7 @@ def _decode_capture(
         filters = make_filters(*chosen)
     except UnknownApi as unknown:
         raise Failure(str(unknown), f"did you mean {unknown.nearest}?") from None
-    return show_capture(name, Wanted(ports, filters, as_json, verbose, width))
+    return show_capture(name, Wanted(ports, filters, as_json, verbose, width, is_live=name == "-"))
 
 
 def _check_alone(words: tuple[str, ...]) -> None:

@@ -44,6 +44,8 @@ class Wanted(NamedTuple):
     as_json: bool
     verbose: bool
     width: int | None
+    is_live: bool = False
+    """Whether packets come while they are decoded, so that each line is to be out at once."""
 
 
 class Sink(Protocol):
@@ -71,7 +73,7 @@ def show_capture(name: str, wanted: Wanted) -> int:
     sink: Sink = JsonSink(wanted, topic_names) if wanted.as_json else TextSink(wanted, topic_names)
     capture, counts = Capture(wanted.ports), Counts()
     try:
-        with _opened(name) as (file, size), _progress(name, size) as update:
+        with _opened(name) as (file, size), _progress(name, size, wanted) as update:
             for seen in capture.read(_counted(_packets(file, name), update)):
                 _show(seen, wanted.filters, topic_names, sink, counts)
             sink.close()
@@ -104,7 +106,7 @@ class TextSink:
     """Lines, or blocks if more is wanted."""
 
     def __init__(self, wanted: Wanted, topic_names: TopicNames) -> None:
-        self._out: Printer = printer(wanted.width)
+        self._out: Printer = printer(wanted.width, is_live=wanted.is_live)
         self._verbose = wanted.verbose
         self._topic_names = topic_names
 
@@ -131,6 +133,7 @@ class JsonSink:
 
     def __init__(self, wanted: Wanted, topic_names: TopicNames) -> None:
         self._verbose = wanted.verbose
+        self._is_live = wanted.is_live
         self._topic_names = topic_names
 
     def exchange(self, seen: Seen, exchange: Exchange, facts: Facts) -> None:
@@ -146,6 +149,8 @@ class JsonSink:
 
     def _write(self, found: dict[str, object]) -> None:
         sys.stdout.write(json.dumps(found) + "\n")
+        if self._is_live:
+            sys.stdout.flush()
 
     def close(self) -> None:
         sys.stdout.flush()
@@ -185,9 +190,9 @@ def _counted(packets: Iterator[RawPacket], update: Callable[[int], None]) -> Ite
 
 
 @contextmanager
-def _progress(name: str, size: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error if that is a terminal."""
-    if not sys.stderr.isatty():
+def _progress(name: str, size: int | None, wanted: Wanted) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error if that is a terminal, and if no long lines of JSON would have to go around it."""
+    if not sys.stderr.isatty() or (wanted.as_json and sys.stdout.isatty()):
         yield lambda _: None
         return
     from rich.console import Console

@@ -13,7 +13,7 @@ from ottla.cli.decode.printing import dissection_json, printer
 from ottla.cli.failure import EXIT_BAD_INPUT, Failure
 from ottla.explain.as_json import tree_json
 from ottla.explain.dissect import Dissection, dissect, dissect_batches
-from ottla.explain.guess import RECORD_BATCH, Candidate, Verdict, guess, guess_name
+from ottla.explain.guess import RECORD_BATCH, Candidate, Verdict, guess, guess_name, split_frames
 from ottla.explain.redact import carries_secret
 from ottla.explain.render.lines import Line, Styled, wrapped
 from ottla.explain.show_exchange import versions_text
@@ -36,6 +36,13 @@ def show(asked: Asked, topic: str | None, how: How) -> int:
     """Show the message or the batches, and give the exit code: 2 for half a message."""
     if asked.names == (RECORD_BATCH,):
         return _show_batches(asked, "as named", topic, how)
+    several = None if asked.names else split_frames(asked.data)
+    if several is not None:
+        return max([_show_one(asked._replace(data=frame), topic, how) for frame in several])
+    return _show_one(asked, topic, how)
+
+
+def _show_one(asked: Asked, topic: str | None, how: How) -> int:
     verdict = guess_name(asked.data, asked.names, asked.version) if asked.names else guess(asked.data)
     best = verdict.best
     if best is None:

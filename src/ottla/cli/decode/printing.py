@@ -22,15 +22,16 @@ LINES_HELD_MAX = 200
 class Printer:
     """Lines to standard output, many at a time."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, held_max: int) -> None:
         self.console = console
         self.width = console.width
+        self._held_max = held_max
         self._held: list[Line] = []
 
     def lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
             self._held.append(line)
-            if len(self._held) >= LINES_HELD_MAX:
+            if len(self._held) >= self._held_max:
                 self.flush()
 
     def flush(self) -> None:
@@ -42,14 +43,19 @@ class Printer:
         else:  # without colours rich would only cost time
             text = "".join("".join(piece.text for piece in line).rstrip() + "\n" for line in held)
             sys.stdout.write(text)
+            if self._held_max <= 1:
+                sys.stdout.flush()
 
     def close(self) -> None:
         self.flush()
         sys.stdout.flush()
 
 
-def printer(width: int | None) -> Printer:
-    """A printer with the colours and the width of the terminal, or for a file, with 100 columns."""
+def printer(width: int | None, *, is_live: bool = False) -> Printer:
+    """A printer with the colours and the width of the terminal, or for a file, with 100 columns.
+
+    `is_live` has every line out at once, for input that comes while it is decoded.
+    """
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -57,7 +63,7 @@ def printer(width: int | None) -> Printer:
         width = WIDTH_DEFAULT
     if width is not None:
         console.width = width
-    return Printer(console)
+    return Printer(console, 1 if is_live else LINES_HELD_MAX)
 
 
 def dissection_json(taken_apart: Dissection, data: bytes, verdict: Verdict, *, is_named: bool) -> dict[str, Any]:
