@@ -3,7 +3,6 @@
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,9 +19,10 @@ from ottla.metadata.format import (
 from ottla.metadata.meta_properties import MetaProperties, read_meta_properties
 from ottla.metadata.snapshot import read_snapshot
 from ottla.wire import uuid_bytes
-from ottla.wire.batch import build_batch, read_header, split_batches
+from ottla.wire.batch import read_header
 from ottla.wire.types.control_records import VotersRecord
 from tests.unit.metadata.cluster import uuid
+from tests.unit.metadata.stamps import restamped, timeless
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "storage" / "formatted"
 VARIANTS = sorted(path.name for path in GOLDEN.iterdir())
@@ -47,35 +47,6 @@ def levels_of(variant: str) -> dict[str, int]:
 def voters_of(directory: Path) -> VotersRecord | None:
     path = directory / Path(VOTERS_CHECKPOINT).name
     return read_snapshot(path.read_bytes()).voters if path.exists() else None
-
-
-def timeless(data: bytes) -> list[Any]:
-    """Batches without their times: those of the snapshot's header, and of the batches with their checksums."""
-    plain = []
-    for batch in split_batches(data):
-        records = [(record.key, record.value) for record in batch.records()]
-        if batch.is_control and records[0][0] == b"\x00\x00\x00\x03":
-            header = records[0][1]
-            assert isinstance(header, bytes)
-            records[0] = (records[0][0], header[:2] + header[10:])
-        plain.append((batch.base_offset, batch.partition_leader_epoch, batch.attributes, batch.size_bytes, records))
-    return plain
-
-
-def restamped(data: bytes, timestamp: int) -> bytes:
-    """The same batches with one time, byte for byte otherwise."""
-    rebuilt = []
-    for batch in split_batches(data):
-        records = [type(record)(record.offset, timestamp, record.key, record.value) for record in batch.records()]
-        rebuilt.append(
-            build_batch(
-                records,
-                base_offset=batch.base_offset,
-                partition_leader_epoch=batch.partition_leader_epoch,  # type: ignore[union-attr]
-                is_control=batch.is_control,
-            )
-        )
-    return b"".join(rebuilt)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
