@@ -22,6 +22,7 @@ def test_every_byte_is_known_and_every_response_paired(path: Path, by_path: dict
     exchanges = by_path[path]
     assert len(exchanges) > 300
     assert list(complaints(exchanges)) == []
+    assert {each.first.api for each in exchanges if each.outcome == "unanswered"} <= {"Fetch"}  # a long poll, given up
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
@@ -59,4 +60,3 @@ def test_a_wrong_byte_would_be_noticed(api: str, by_path: dict[Path, list[Exchan
 def test_an_unpaired_response_would_be_noticed(by_path: dict[Path, list[Exchange]]):
     some = next(each for each in by_path[TCPDUMP] if each.outcome == "answered")
     assert list(complaints([Exchange(None, some.response, "unpaired")]))
-    assert list(complaints([Exchange(some.request, None, "unanswered")]))
