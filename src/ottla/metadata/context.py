@@ -29,6 +29,7 @@ def unlimited(partition_count: int) -> bool:
 class Context(msgspec.Struct, frozen=True):
     """The circumstances of one request.
 
+    `now_ms` is on the clock of timers, the same as in `Controller.activate` and `expire`: no record tells it.
     `log_end_offset` is the offset that the first record of the answer will get. `new_uuid` draws 16 random bytes.
     `authorize` says whether the principal may do something; `charge` takes the partitions that are created or deleted
     from his quota and says whether there was enough left.
