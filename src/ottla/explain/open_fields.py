@@ -15,11 +15,10 @@ clients' own business. What an Envelope holds may be a secret, so it is withheld
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.explain.redact import RULES
 from ottla.explain.tree import NOTHING, Node
 from ottla.wire import frames
 from ottla.wire.fault import WireError
@@ -177,9 +176,3 @@ OPENINGS: dict[str, tuple[Opening, ...]] = {
     ),
     "EnvelopeResponse": (Opening("ResponseData", _withhold_response),),
 }
-
-
-def careful_names() -> Iterator[str]:
-    """Messages that must not be shown as the codec gives them: something in them is opened or withheld."""
-    yield from RULES
-    yield from OPENINGS

@@ -54,10 +54,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
 }
 """Message -> its secret fields."""
 
+_SECRET_BYTES_MIN = 4
 # Kafka's own settings of type PASSWORD, and what plugins are likely to call theirs.
 _SENSITIVE = re.compile(
-    r"passw|passphrase|secret|jaas|credential|private|token|scram|hmac|\bkey$"
-    r"|keystore\.(key|certificate)|truststore\.certificate|api[._-]?key|access[._-]?key|(^|[._-])key$",
+    r"passw|passphrase|secret|jaas|credential|private|token|scram|hmac|keystore\.(key|certificate)"
+    r"|truststore\.certificate|(api|access)[._-]?key|(^|[._-])key$",
     re.IGNORECASE,
 )
 
@@ -95,6 +96,3 @@ def _is_secret(rule: Rule, struct: Node) -> bool:
 def carries_secret(root: Node) -> bool:
     """Whether something in the tree is withheld that is long enough to be a secret."""
     return any(node.withheld and node.end - node.start > _SECRET_BYTES_MIN for node in root.walk())
-
-
-_SECRET_BYTES_MIN = 4

@@ -58,7 +58,7 @@ def exchange_line(exchange: Exchange, facts: Facts, label: Label, width: int) ->
     first = exchange.first
     latency = "" if exchange.latency_ns is None else latency_text(exchange.latency_ns)
     parts = [
-        (_client_text(first), "link", 20),
+        (_client_text(first), "type", 20),
         (_name_text(exchange), "name", 28),
         (_sizes_text(exchange), "number", 17),
     ]
