@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ottla.broker.clock import Clock
 from ottla.broker.metadata_snapshots import SnapshotFiles
-from ottla.broker.replicas import Offload
+from ottla.broker.offload import Offload
 from ottla.log.config import LogConfig
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.disk import read_all, replace_file

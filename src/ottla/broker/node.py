@@ -18,11 +18,13 @@ from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
 from ottla.broker.dispatch import Dispatch, Observer
+from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
 from ottla.broker.listener import Listener, ListenerLimits, bind
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
+from ottla.broker.offload import Offload
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later, Request
@@ -52,6 +54,8 @@ __all__ = ["Node", "StartError"]
 log = logging.getLogger(__name__)
 
 DRAIN_MAX_SECONDS: Final = 5.0
+SESSION_EVICTION_MS: Final = 120_000
+"""A fetch session unused for longer gives its place to a new one."""
 _SLICE_SECONDS: Final = 0.02
 _PROGRESS_SECONDS: Final = 1.0
 
@@ -87,12 +91,14 @@ class Node:
         self.monotonic_ms = self.clock.monotonic_ms
         # Filled by `start`.
         self.loop: asyncio.AbstractEventLoop
+        self.offload: Offload
         self.storage: NodeStorage
         self.image: MetadataImage
         self.settings: Settings
         self.metadata: MetadataLog
         self.membership: Membership
         self.replicas: Replicas
+        self.fetch_sessions: FetchSessions
         self.producer_ids: ProducerIds
 
     @property
@@ -108,6 +114,7 @@ class Node:
     async def start(self) -> None:
         """Start to serve. Raises an exception with a clear text if that is not possible; nothing is left open then."""
         self.loop = asyncio.get_running_loop()
+        self.offload = Offload(self.loop)
         self._bind()
         try:
             self._open_storage()
@@ -189,6 +196,9 @@ class Node:
             wake=self.wake,
             offload=self.offload,
             new_uuid=random_uuid,
+        )
+        self.fetch_sessions = FetchSessions(
+            self.config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
         )
         controller = Controller(self.image, rules, self._controller_settings())
         self.metadata = MetadataLog(
@@ -359,11 +369,6 @@ class Node:
         self.waiting.expire(self.clock.monotonic_ms())
         self._watch_deadlines()
 
-    def offload(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Do work that waits for the disk in a thread, then go on here."""
-        future = self.loop.run_in_executor(None, work)
-        future.add_done_callback(lambda _: then())
-
     def fail(self, reason: str) -> None:
         """The node cannot go on: its own metadata cannot be kept."""
         log.critical("%s", reason)
@@ -422,6 +427,11 @@ class Node:
         for listener in self.listeners.values():
             listener.close()
         self.storage.release(remove=False)
+
+
+def random_positive() -> int:
+    """A random int32 above 0 or 0."""
+    return int.from_bytes(random_uuid()[:4], "big") & 0x7FFFFFFF
 
 
 def _tell(report: RecoveryReport) -> None:

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from ottla.broker.clock import Clock
+from ottla.broker.offload import Job, Offload
 from ottla.broker.settings import Settings
 from ottla.log.append import NOT_VERIFIED, AppendInfo
-from ottla.log.directory import HIGH_WATERMARK_CHECKPOINT, METADATA_PARTITION, LogDirectory
+from ottla.log.checkpoint import format_partition_metadata
+from ottla.log.directory import LogDirectory
+from ottla.log.disk import Disk, write_file
 from ottla.log.errors import StorageError
 from ottla.log.flush import Flush, GroupCommit
-from ottla.log.names import TopicPartition
+from ottla.log.names import PARTITION_METADATA_FILE, TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.producer_state import Origin, Verification
 from ottla.log.recovery import LoadRequest, load
@@ -34,12 +36,6 @@ from ottla.wire.errors import ErrorCode
 __all__ = ["Replica", "Replicas"]
 
 log = logging.getLogger(__name__)
-
-
-class Offload(Protocol):
-    """Runs work that waits for the disk in a thread, and then something on the loop."""
-
-    def __call__(self, work: Callable[[], None], then: Callable[[], None]) -> None: ...
 
 
 class Replica:
@@ -164,7 +160,9 @@ class Replicas:
         self._new_uuid = new_uuid
         self._staged: list[Replica] = []
         self._commits = GroupCommit()
+        self._to_flush: dict[Partition, Replica] = {}
         self._flushing: dict[Partition, Replica] = {}
+        self._round: Job | None = None
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
 
     def __iter__(self) -> Iterator[Replica]:
@@ -271,10 +269,7 @@ class Replicas:
         directory, key = replica.directory, replica.topic_partition
         directory.storage.check()
         path = f"{directory.path}/{key}"
-        try:
-            create_partition_directory(directory.disk, path, replica.topic_id)
-        except OSError as error:
-            raise directory.storage.fail(error, f"creating {path}") from error
+        self._make_directory(directory, path, replica.topic_id)
         directory.found[key] = str(key)
         request = LoadRequest(path, key, self.settings.log_config(key.topic), is_clean=True)
         partition, _ = load(directory.storage, request, self.clock.wall_ms())
@@ -282,11 +277,38 @@ class Replicas:
             partition.become_leader(replica.leader_epoch)
         return partition
 
-    def restore_watermark(self, replica: Replica) -> None:
-        """What was committed before the start; a sole replica has committed all it has."""
-        key = replica.topic_partition
-        stored = replica.directory.offset(HIGH_WATERMARK_CHECKPOINT, key) or 0
-        replica.log.update_high_watermark(stored)
+    def _make_directory(self, directory: LogDirectory, path: str, topic_id: bytes) -> None:
+        """Make a partition's directory. Its name is synced at once only where data are, too."""
+        disk = directory.disk
+        try:
+            if self.waits_for_disk:
+                create_partition_directory(disk, path, topic_id)
+                disk.sync_directory(directory.path)
+                return
+            disk.make_directory(path)
+            draft = f"{path}/{PARTITION_METADATA_FILE}.tmp"
+            write_file(disk, draft, format_partition_metadata(topic_id), sync=False)
+            disk.rename(draft, f"{path}/{PARTITION_METADATA_FILE}")
+        except OSError as error:
+            raise directory.storage.fail(error, f"creating {path}") from error
+        self._sync_names(directory, path)
+
+    def _sync_names(self, directory: LogDirectory, path: str) -> None:
+        failures: list[OSError] = []
+
+        def work() -> None:
+            try:
+                _sync_new(directory.disk, directory.path, path)
+            except FileNotFoundError:
+                pass  # the topic was deleted meanwhile
+            except OSError as error:
+                failures.append(error)
+
+        def then() -> None:
+            for error in failures:
+                self._failed(directory, directory.storage.fail(error, f"syncing {path}"))
+
+        self._offload(work, then)
 
     def _remove(self, topic: str, partition: int) -> None:
         replica = self.by_key.pop((topic, partition), None)
@@ -297,6 +319,7 @@ class Replicas:
         if replica.is_staged:
             self._staged.remove(replica)
         if partition_log is not None and not replica.is_offline:
+            self._settle(partition_log)
             try:
                 partition_log.write()
                 replica.directory.remove_partition(partition_log, self._new_uuid().hex())
@@ -331,36 +354,54 @@ class Replicas:
                 self._advance(replica, replica.log)
             except StorageError as error:
                 self._failed(replica.directory, error)
-        self._begin_round()
+        self.begin_round()
 
     def _advance(self, replica: Replica, partition: Partition) -> None:
         """Commit what is written, or see to it that it is synced first."""
-        if self.waits_for_disk or partition.needs_flush(self.clock.wall_ms()):
-            self._commits.add(partition)
-            self._flushing[partition] = replica
+        if self._must_sync(partition):
+            self.flush_soon(replica, partition)
         else:
             self._commit(replica, partition, partition.log_end_offset)
+
+    def _must_sync(self, partition: Partition) -> bool:
+        unsynced = partition.log_end_offset - partition.recovery_point
+        return unsynced > 0 and (self.waits_for_disk or unsynced >= partition.config.flush_messages)
 
     def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
         if replica.isr == (self.node_id,) and partition.update_high_watermark(end_offset):
             self._wake(replica.topic_partition)
 
-    def _begin_round(self) -> None:
+    # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def flush_soon(self, replica: Replica, partition: Partition) -> None:
+        """Let the next round sync a log; `begin_round` starts it."""
+        self._commits.add(partition)
+        self._to_flush[partition] = replica
+
+    def begin_round(self) -> None:
         """Sync what waits for it, in a thread, unless a round is under way."""
-        if not self._flushing:
-            return
-        flushes = self._commits.begin()
-        if flushes:
-            self._offload(lambda: _run_all(flushes), self._finish_round)
+        if self._to_flush and self._round is None:
+            self._flushing, self._to_flush = self._to_flush, {}
+            flushes = self._commits.begin()
+            self._round = self._offload(lambda: _run_all(flushes), self._finish_round)
 
     def _finish_round(self) -> None:
-        for partition in self._commits.finish():
-            replica = self._flushing.get(partition)
-            if replica is not None:
-                self._commit(replica, partition, partition.recovery_point)
-                if partition.recovery_point >= partition.log_end_offset:
-                    del self._flushing[partition]
-        self._begin_round()
+        self._round = None
+        synced = set(self._commits.finish())
+        for partition, replica in self._flushing.items():
+            if partition not in synced:
+                self._wake(replica.topic_partition)  # the disk failed; whoever waits must learn it
+            elif replica.has_log:
+                self._commit(replica, partition, max(partition.recovery_point, partition.high_watermark))
+        self._flushing = {}
+        self.begin_round()
+
+    def _settle(self, partition: Partition) -> None:
+        """Let go of a log whose files are about to be renamed: no sync of it may be under way."""
+        if partition in self._flushing and self._round is not None:
+            self._round.finish()
+        if self._to_flush.pop(partition, None) is not None:
+            self._commits.remove(partition)
 
     def _failed(self, directory: LogDirectory, error: StorageError) -> None:
         log.error("log directory %s is offline: %s", directory.path, error)
@@ -369,10 +410,17 @@ class Replicas:
                 self._wake(replica.topic_partition)
 
 
-def is_data_partition(key: TopicPartition) -> bool:
-    return key != METADATA_PARTITION
-
-
 def _run_all(flushes: Iterable[Flush]) -> None:
     for flush in flushes:
         flush.run()
+
+
+def _sync_new(disk: Disk, parent: str, path: str) -> None:
+    """Let the directory of a new partition outlive a power cut."""
+    file = disk.open(f"{path}/{PARTITION_METADATA_FILE}")
+    try:
+        file.sync()
+    finally:
+        file.close()
+    disk.sync_directory(path)
+    disk.sync_directory(parent)

@@ -92,6 +92,10 @@ class GroupCommit:
         """Let the next round include a partition that was written."""
         self._waiting[partition] = None
 
+    def remove(self, partition: Partition) -> None:
+        """Leave a partition out of the next round: it is about to go."""
+        self._waiting.pop(partition, None)
+
     @property
     def is_under_way(self) -> bool:
         return bool(self._under_way)
