@@ -28,15 +28,21 @@ class Served(NamedTuple):
 
 
 SERVED: Final[dict[int, Served]] = {
+    0: Served("produce", 3, 13, 0),
+    1: Served("fetch", 4, 18),
+    2: Served("list_offsets", 1, 11),
     3: Served("metadata", 0, 13),
     18: Served("api_versions", 0, 5),
     19: Served("create_topics", 2, 7),
     20: Served("delete_topics", 1, 6),
+    21: Served("delete_records", 0, 2),
     22: Served("init_producer_id", 0, 5),
+    23: Served("offset_for_leader_epoch", 2, 4),
     37: Served("create_partitions", 0, 3),
     46: Served("list_partition_reassignments", 0, 0),
     55: Served("describe_quorum", 0, 2),
     60: Served("describe_cluster", 0, 2),
+    61: Served("describe_producers", 0, 0),
     75: Served("describe_topic_partitions", 0, 0),
 }
 """API key -> its handler."""

@@ -222,12 +222,15 @@ def _check_records(records: bytes | memoryview | None, version: int) -> None:
     """What is refused before anything else is looked at."""
     if not records:
         raise Reject(ErrorCode.INVALID_RECORD, "A produce request holds exactly one batch for a partition.")
-    if version < _ZSTD_FROM and len(records) > _ATTRIBUTES_LOW_BYTE:
-        if records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS == Compression.ZSTD:
-            raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
+    if version >= _ZSTD_FROM or len(records) <= _ATTRIBUTES_LOW_BYTE:
+        return
+    if records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS == Compression.ZSTD:
+        raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
 
 
 def _check_isr(node: Node, replica: Replica) -> None:
+    if len(replica.isr) >= len(replica.replicas):
+        return
     wanted: int = node.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
     if len(replica.isr) < min(wanted, len(replica.replicas)):
         raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)

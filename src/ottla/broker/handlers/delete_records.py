@@ -1,0 +1,79 @@
+"""DeleteRecords (21): let a partition begin at an offset.
+
+Versions 0 to 2. -1 means the high watermark; an offset at or below the start changes nothing. Files go when retention
+finds whole segments below the start. Internal topics and topics that are only compacted are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.partitions import check_access, topic_name
+from ottla.broker.request import Request
+from ottla.log.errors import LogError, OffsetOutOfRangeError
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.metadata.topic_names import INTERNAL_TOPICS
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.delete_records import (
+    DeleteRecordsResponse,
+    DeleteRecordsResponseDeleteRecordsPartitionResult,
+    DeleteRecordsResponseDeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 21
+VERSIONS: Final = (0, 2)
+
+_ALL: Final = (-1, 0)
+_NO_WATERMARK: Final = -1
+
+_Partition = DeleteRecordsResponseDeleteRecordsPartitionResult
+_Topic = DeleteRecordsResponseDeleteRecordsTopicResult
+
+
+def handle(node: Node, request: Request) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=tuple(
+            _Topic(
+                topic.name,
+                tuple(_answer(node, request, topic.name, one.partition_index, one.offset) for one in topic.partitions),
+            )
+            for topic in request.body.topics
+        )
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=tuple(
+            _Topic(topic.name, tuple(_Partition(one.partition_index, _NO_WATERMARK, code) for one in topic.partitions))
+            for topic in request.body.topics
+        )
+    )
+
+
+def _answer(node: Node, request: Request, topic: str, index: int, offset: int) -> _Partition:
+    try:
+        check_access(node, request, Operation.DELETE, topic)
+        topic_name(node, topic, b"", by_id=False)
+        return _Partition(index, _delete(node, topic, index, offset))
+    except (Reject, LogError) as error:
+        return _Partition(index, _NO_WATERMARK, error.code)
+
+
+def _delete(node: Node, topic: str, index: int, offset: int) -> int:
+    if topic in INTERNAL_TOPICS:
+        raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    replica = node.replicas.leader(topic, index)
+    if not replica.has_log:
+        if offset not in _ALL:
+            raise OffsetOutOfRangeError("the partition is empty")
+        return 0
+    if replica.log.config.is_compacted and not replica.log.config.is_deleted:
+        raise Reject(ErrorCode.POLICY_VIOLATION)
+    start = replica.log.delete_records(offset)
+    node.wake(replica.topic_partition)
+    return start

@@ -1,0 +1,74 @@
+"""DescribeProducers (61): which producers a partition knows, and what they have open.
+
+Version 0. Only the partition's leader answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.partitions import check_access
+from ottla.broker.request import Request
+from ottla.log.errors import LogError
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.metadata.topic_names import check_topic_name
+from ottla.wire.types.describe_producers import (
+    DescribeProducersResponse,
+    DescribeProducersResponsePartitionResponse,
+    DescribeProducersResponseProducerState,
+    DescribeProducersResponseTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 61
+VERSIONS: Final = (0, 0)
+
+_Partition = DescribeProducersResponsePartitionResponse
+_Topic = DescribeProducersResponseTopicResponse
+
+
+def handle(node: Node, request: Request) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=tuple(
+            _Topic(topic.name, tuple(_answer(node, request, topic.name, index) for index in topic.partition_indexes))
+            for topic in request.body.topics
+        )
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=tuple(
+            _Topic(topic.name, tuple(_Partition(index, code, message) for index in topic.partition_indexes))
+            for topic in request.body.topics
+        )
+    )
+
+
+def _answer(node: Node, request: Request, topic: str, index: int) -> _Partition:
+    try:
+        check_topic_name(topic)
+        check_access(node, request, Operation.READ, topic)
+        replica = node.replicas.leader(topic, index)
+        entries = replica.log.producers.entries if replica.has_log else ()
+    except Reject as error:
+        return _Partition(index, error.code, error.message)
+    except LogError as error:
+        return _Partition(index, error.code, str(error))
+    return _Partition(
+        index,
+        active_producers=tuple(
+            DescribeProducersResponseProducerState(
+                entry.producer_id,
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+            for entry in entries
+        ),
+    )

@@ -1,0 +1,317 @@
+"""Fetch (1): read batches, or wait for them.
+
+Versions 4 to 18. From 7 on with sessions (`ottla.broker.fetch_sessions`), from 9 on the leader's epoch is checked, from
+12 on divergence is told, from 13 on topics go by id, from 16 on an answer that says "not the leader" names the leader.
+
+The answer holds places in files, not bytes. Partitions are served in the order of the request or of the session. The
+first batch is sent whole even if it is larger than every limit; after that, only what still fits. If there is less than
+`min_bytes`, the request waits for appends to any of its partitions, until `max_wait_ms` are over. Tiered storage, racks
+and followers that fetch are not there yet: a preferred replica is never named.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
+from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, led_replica, topic_name
+from ottla.broker.outgoing import FileSpan
+from ottla.broker.replicas import Replica
+from ottla.broker.request import Answer, Later, Request
+from ottla.broker.waiting import Waiter
+from ottla.log.errors import LogError, OffsetOutOfRangeError
+from ottla.log.names import TopicPartition
+from ottla.log.read import FetchRegion, Isolation
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.fetch import (
+    FetchRequest,
+    FetchResponse,
+    FetchResponseAbortedTransaction,
+    FetchResponseEpochEndOffset,
+    FetchResponseFetchableTopicResponse,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartitionData,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 1
+VERSIONS: Final = (4, 18)
+
+_SESSIONS_FROM: Final = 7
+_IDS_FROM: Final = 13
+_LEADER_FROM: Final = 16
+_STORAGE_ERROR_FROM: Final = 6
+_READ_COMMITTED: Final = 1
+_NO_EPOCH: Final = -1
+
+
+class _Found(NamedTuple):
+    """What there is to say about one partition."""
+
+    wanted: WantedPartition
+    topic_name: str | None
+    error_code: int
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    region: FetchRegion | None = None
+    diverging: tuple[int, int] | None = None
+
+    @property
+    def length(self) -> int:
+        return 0 if self.region is None else self.region.length
+
+
+class _Fetch:
+    """One request on its way."""
+
+    def __init__(self, node: Node, request: Request) -> None:
+        body: FetchRequest = request.body
+        self.node = node
+        self.request = request
+        self.uses_ids = request.version >= _IDS_FROM
+        self.is_incremental = False
+        self.session: FetchSession | None = None
+        replica_id = body.replica_state.replica_id if request.version >= 15 else body.replica_id
+        self.is_follower = replica_id >= 0
+        self.isolation = self._isolation(body)
+        self.max_bytes = min(body.max_bytes, node.settings["fetch.max.bytes"])
+        self.min_bytes = min(body.min_bytes, self.max_bytes)
+        self.partitions = self._open()
+        self.later: Later | None = None
+
+    def _isolation(self, body: FetchRequest) -> Isolation:
+        if self.is_follower:
+            return Isolation.LOG_END
+        is_committed = body.isolation_level == _READ_COMMITTED
+        return Isolation.TXN_COMMITTED if is_committed else Isolation.HIGH_WATERMARK
+
+    # --- sessions -----------------------------------------------------------------------------------------------------
+
+    def _open(self) -> list[WantedPartition]:
+        """The partitions to serve, in order; sessions are opened, closed and gone on with."""
+        body: FetchRequest = self.request.body
+        wanted = [
+            WantedPartition(
+                topic.topic,
+                topic.topic_id,
+                partition.partition,
+                fetch_offset=partition.fetch_offset,
+                max_bytes=partition.partition_max_bytes,
+                current_leader_epoch=partition.current_leader_epoch,
+                last_fetched_epoch=partition.last_fetched_epoch,
+            )
+            for topic in body.topics
+            for partition in topic.partitions
+        ]
+        if self.request.version < _SESSIONS_FROM:
+            return wanted
+        sessions, now_ms = self.node.fetch_sessions, self.node.monotonic_ms()
+        if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            sessions.close(body.session_id)
+            if body.session_epoch == INITIAL_EPOCH:
+                self.session = sessions.open(
+                    wanted, uses_ids=self.uses_ids, is_follower=self.is_follower, now_ms=now_ms
+                )
+            return wanted
+        forgotten = [
+            (topic.topic, topic.topic_id, partition)
+            for topic in body.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        self.session = sessions.go_on(
+            body.session_id, body.session_epoch, wanted, forgotten, uses_ids=self.uses_ids, now_ms=now_ms
+        )
+        self.is_incremental = True
+        return list(self.session.partitions.values())
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self) -> list[_Found]:
+        """Look at every partition, as far as the size of the answer allows."""
+        found: list[_Found] = []
+        left = self.max_bytes
+        for wanted in self.partitions:
+            one = self._look(wanted, left, is_first=left == self.max_bytes)
+            left = max(left - one.length, 0)
+            found.append(one)
+        return found
+
+    def _look(self, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
+        name = None
+        try:
+            name = topic_name(self.node, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
+            check_access(self.node, self.request, Operation.READ, name)
+            replica = led_replica(self.node, name, wanted.partition, wanted.current_leader_epoch)
+            return self._read_one(replica, wanted, left, is_first=is_first)
+        except (Reject, LogError) as error:
+            return _Found(wanted, name, error.code)
+
+    def _read_one(self, replica: Replica, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
+        name = replica.topic_partition.topic
+        if self.uses_ids and replica.topic_id != wanted.topic_id:
+            raise Reject(ErrorCode.INCONSISTENT_TOPIC_ID)
+        if not replica.has_log:  # nothing was ever written: do not make files only to find them empty
+            if wanted.fetch_offset != 0:
+                raise OffsetOutOfRangeError(f"offset {wanted.fetch_offset} of an empty log")
+            return _Found(wanted, name, 0, 0, 0, 0)
+        log = replica.log
+        diverging = self._divergence(replica, wanted)
+        region = None
+        if diverging is None:
+            limit = min(wanted.max_bytes, left)
+            region = log.read(wanted.fetch_offset, limit, self.isolation, min_one_batch=is_first)
+        return _Found(
+            wanted, name, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset, region, diverging
+        )
+
+    def _divergence(self, replica: Replica, wanted: WantedPartition) -> tuple[int, int] | None:
+        """Where the reader's log parts from ours, if it does."""
+        if wanted.last_fetched_epoch == _NO_EPOCH:
+            return None
+        log = replica.log
+        epoch, end_offset = log.epochs.end_offset_for(wanted.last_fetched_epoch, log.log_end_offset)
+        if end_offset < 0:
+            raise OffsetOutOfRangeError(f"epoch {wanted.last_fetched_epoch} is not known")
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+            return epoch, end_offset
+        return None
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def answer(self) -> Answer:
+        found = self.read()
+        if self._is_enough(found):
+            return self.respond(found)
+        self.later = Later()
+        keys = {TopicPartition(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
+        waiter = Waiter(self._attempt, keys, self.node.monotonic_ms() + self.request.body.max_wait_ms)
+        self.later.on_cancel = lambda: self.node.waiting.remove(waiter)
+        if not self.node.park(waiter):
+            self._attempt(True)
+        return self.later
+
+    def _is_enough(self, found: list[_Found]) -> bool:
+        if self.request.body.max_wait_ms <= 0 or not found:
+            return True
+        if any(one.error_code or one.diverging is not None for one in found):
+            return True
+        return bool(sum(one.length for one in found) >= self.min_bytes)
+
+    def _attempt(self, expired: bool) -> bool:
+        found = self.read()
+        if not expired and not self._is_enough(found):
+            return False
+        assert self.later is not None
+        self.later.complete(self.respond(found))
+        return True
+
+    def respond(self, found: list[_Found]) -> FetchResponse:
+        leaders: set[int] = set()
+        told: list[tuple[_Found, FetchResponsePartitionData]] = []
+        for one in found:
+            if self.session is not None and not self._is_told(one):
+                continue
+            told.append((one, self._partition(one, leaders)))
+        topics = tuple(
+            FetchResponseFetchableTopicResponse(name, topic_id, tuple(data for _, data in group))
+            for (name, topic_id), group in groupby(told, lambda pair: _topic_key(pair[0].wanted, self.uses_ids))
+        )
+        endpoints = endpoints_of(self.node, self.request, leaders) if leaders else ()
+        return FetchResponse(
+            session_id=self.session.session_id if self.session is not None and self.session.partitions else 0,
+            responses=topics,
+            node_endpoints=tuple(FetchResponseNodeEndpoint(*one) for one in endpoints),
+        )
+
+    def _is_told(self, one: _Found) -> bool:
+        """Whether the answer has this partition; in a session what it is told is remembered."""
+        assert self.session is not None
+        is_news = one.wanted.is_news(
+            one.error_code,
+            one.length > 0,
+            one.high_watermark,
+            one.log_start_offset,
+            is_special=one.diverging is not None,
+        )
+        if one.length:
+            self.session.to_the_end(one.wanted)
+        return is_news or not self.is_incremental
+
+    def _partition(self, one: _Found, leaders: set[int]) -> FetchResponsePartitionData:
+        code = one.error_code
+        leader = FetchResponseLeaderIdAndEpoch()
+        moved = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if code in moved and self.request.version >= _LEADER_FROM and one.topic_name is not None:
+            leader_id, epoch = leader_of(self.node, one.topic_name, one.wanted.partition)
+            leader = FetchResponseLeaderIdAndEpoch(leader_id, epoch)
+            leaders.add(leader_id)
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self.request.version < _STORAGE_ERROR_FROM:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if one.diverging is None:
+            return FetchResponsePartitionData(
+                partition_index=one.wanted.partition,
+                error_code=code,
+                high_watermark=one.high_watermark,
+                last_stable_offset=one.last_stable_offset,
+                log_start_offset=one.log_start_offset,
+                current_leader=leader,
+                aborted_transactions=self._aborted(one),
+                records=_records(one.region),
+            )
+        return FetchResponsePartitionData(
+            partition_index=one.wanted.partition,
+            high_watermark=one.high_watermark,
+            last_stable_offset=one.last_stable_offset,
+            log_start_offset=one.log_start_offset,
+            diverging_epoch=FetchResponseEpochEndOffset(*one.diverging),
+            records=b"",
+        )
+
+    def _aborted(self, one: _Found) -> tuple[FetchResponseAbortedTransaction, ...] | None:
+        if self.isolation is not Isolation.TXN_COMMITTED or one.error_code:
+            return None
+        aborted = one.region.aborted_transactions if one.region is not None else ()
+        return tuple(FetchResponseAbortedTransaction(txn.producer_id, txn.first_offset) for txn in aborted or ())
+
+
+def handle(node: Node, request: Request) -> Answer:
+    return _Fetch(node, request).answer()
+
+
+def refuse(request: Request, code: int, message: str | None) -> FetchResponse:
+    if request.version >= _SESSIONS_FROM:
+        return FetchResponse(error_code=code)
+    body: FetchRequest = request.body
+    return FetchResponse(
+        responses=tuple(
+            FetchResponseFetchableTopicResponse(
+                topic.topic,
+                topic.topic_id,
+                tuple(
+                    FetchResponsePartitionData(
+                        partition_index=partition.partition, error_code=code, high_watermark=-1, records=b""
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in body.topics
+        )
+    )
+
+
+def _topic_key(wanted: WantedPartition, uses_ids: bool) -> tuple[str, bytes]:
+    return ("", wanted.topic_id) if uses_ids else (wanted.topic_name, bytes(16))
+
+
+def _records(region: FetchRegion | None) -> bytes:
+    if region is None or region.file is None or region.length == 0:
+        return b""
+    # A place in a file: the encoder for parts asks no more of it than its length.
+    return FileSpan(region.file, region.position, region.length)  # type: ignore[return-value]

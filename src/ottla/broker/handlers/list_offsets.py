@@ -1,0 +1,120 @@
+"""ListOffsets (2): the offset of a time, or of the start or end of a partition.
+
+Versions 1 to 11. Special times: -1 the end as the isolation level sees it, -2 the start, -3 the record with the largest
+time (from 7), -4 the start on local disk (8), -5 the end in remote storage (9), -6 the first one not uploaded yet (11);
+without remote storage the last two find nothing. A time after the last record finds nothing, which is no error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
+from ottla.broker.replicas import Replica
+from ottla.broker.request import Request
+from ottla.log.errors import LogError
+from ottla.log.read import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    OffsetAndTimestamp,
+)
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsResponse,
+    ListOffsetsResponseListOffsetsPartitionResponse,
+    ListOffsetsResponseListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 2
+VERSIONS: Final = (1, 11)
+
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED: Final = 1
+_NOTHING: Final = OffsetAndTimestamp(-1, -1, -1)
+
+_Partition = ListOffsetsResponseListOffsetsPartitionResponse
+_Topic = ListOffsetsResponseListOffsetsTopicResponse
+
+
+def handle(node: Node, request: Request) -> ListOffsetsResponse:
+    body: ListOffsetsRequest = request.body
+    asked = Counter((topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions)
+    topics = []
+    for topic in body.topics:
+        answers = {
+            partition.partition_index: _answer(
+                node, request, topic.name, partition, is_repeated=asked[topic.name, partition.partition_index] > 1
+            )
+            for partition in topic.partitions
+        }
+        topics.append(_Topic(topic.name, tuple(answers.values())))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+def refuse(request: Request, code: int, message: str | None) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=tuple(
+            _Topic(topic.name, tuple(_Partition(one.partition_index, code) for one in topic.partitions))
+            for topic in request.body.topics
+        )
+    )
+
+
+def _answer(
+    node: Node, request: Request, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_repeated: bool
+) -> _Partition:
+    index = asked.partition_index
+    if is_repeated:
+        return _Partition(index, ErrorCode.INVALID_REQUEST)
+    try:
+        check_access(node, request, Operation.DESCRIBE, topic)
+        topic_name(node, topic, b"", by_id=False)
+        _check_timestamp(asked.timestamp, request.version)
+        replica = led_replica(node, topic, index, asked.current_leader_epoch)
+        found = _find(replica, asked.timestamp, request.body)
+    except (Reject, LogError) as error:
+        return _Partition(index, error.code)
+    return _Partition(
+        index, ErrorCode.NONE, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
+    )
+
+
+def _check_timestamp(timestamp: int, version: int) -> None:
+    if timestamp < 0 and _SINCE.get(timestamp, version + 1) > version:
+        raise Reject(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _find(replica: Replica, timestamp: int, body: ListOffsetsRequest) -> OffsetAndTimestamp:
+    if not replica.has_log:
+        is_border = timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL)
+        return OffsetAndTimestamp(0, -1, replica.leader_epoch) if is_border else _NOTHING
+    log = replica.log
+    end_offset = log.log_end_offset
+    if body.replica_id < 0:
+        end_offset = log.last_stable_offset if body.isolation_level == _READ_COMMITTED else log.high_watermark
+    if timestamp == LATEST:
+        return OffsetAndTimestamp(end_offset, -1, replica.leader_epoch)
+    found = log.offset_for_timestamp(timestamp)
+    if found is None:
+        return _NOTHING
+    is_border = timestamp in (EARLIEST, EARLIEST_LOCAL)
+    return found if is_border or found.offset < end_offset else _NOTHING

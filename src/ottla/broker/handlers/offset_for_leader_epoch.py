@@ -1,0 +1,67 @@
+"""OffsetForLeaderEpoch (23): where a leader's epoch ends in this log, for readers that look for divergence.
+
+Versions 2 to 4. The answer is the largest known epoch at or below the one asked for, and where it ends: where the next
+one begins, or the end of the log. An epoch that is not known gives -1 and -1, which is no error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
+from ottla.broker.request import Request
+from ottla.log.errors import LogError
+from ottla.metadata.access import Operation
+from ottla.metadata.fault import Reject
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 23
+VERSIONS: Final = (2, 4)
+
+_Partition = OffsetForLeaderEpochResponseEpochEndOffset
+_Topic = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
+
+
+def handle(node: Node, request: Request) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            _Topic(topic.topic, tuple(_answer(node, request, topic.topic, one) for one in topic.partitions))
+            for topic in request.body.topics
+        )
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            _Topic(topic.topic, tuple(_Partition(code, one.partition) for one in topic.partitions))
+            for topic in request.body.topics
+        )
+    )
+
+
+def _answer(
+    node: Node, request: Request, topic: str, asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition
+) -> _Partition:
+    try:
+        check_access(node, request, Operation.DESCRIBE, topic)
+        topic_name(node, topic, b"", by_id=False)
+        replica = led_replica(node, topic, asked.partition, asked.current_leader_epoch)
+        if replica.has_log:
+            log = replica.log
+            epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
+        else:
+            is_known = asked.leader_epoch == replica.leader_epoch
+            epoch, end_offset = (replica.leader_epoch, 0) if is_known else (-1, -1)
+    except (Reject, LogError) as error:
+        return _Partition(error.code, asked.partition)
+    return _Partition(ErrorCode.NONE, asked.partition, epoch, end_offset)
