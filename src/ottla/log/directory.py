@@ -179,11 +179,9 @@ class LogDirectory:
         """Note recovery points and log starts of the partitions that live here. Call it after flushes, not before."""
         listed = [one for one in partitions if one.topic_partition != METADATA_PARTITION]
         points = {one.topic_partition: one.recovery_point for one in listed}
-        starts = {
-            one.topic_partition: one.log_start_offset
-            for one in listed
-            if one.log_start_offset > one.segments[0].base_offset
-        }
+        # Apache Kafka lists only those that start inside a segment. But a new segment's name may not be on the disk yet
+        # when this file is, and without both a log whose older segments are gone would begin at 0 again.
+        starts = {one.topic_partition: one.log_start_offset for one in listed if one.log_start_offset > 0}
         # In this order: a log start raises the recovery point over records that no flush has reached, so a recovery
         # point must not be on the disk before the start that it relies on.
         self._write_offsets(LOG_START_CHECKPOINT, starts)
