@@ -72,12 +72,11 @@ format: setup ## let ruff mend what it can
 .PHONY: interop
 interop: setup ## real clients and Apache Kafka's own tools (needs Java 17 and Maven)
 	@$(BIN)/python -m tests.interop.jars
-	@$(BIN)/pytest tests/interop -m interop
+	@$(BIN)/pytest tests/interop tests/browser -m interop
 
 .PHONY: bench
-bench: setup ## the codec's benchmarks, beside other libraries
-	@test -d benchmarks/wire || { echo "bench: there are no benchmarks yet (benchmarks/wire does not exist)"; exit 0; }; \
-		$(BIN)/python -m benchmarks.wire
+bench: setup ## benchmarks beside other libraries and brokers: make bench FOLDER=wire (or log, explain, broker)
+	@$(BIN)/python -m benchmarks $(or $(FOLDER),wire)
 
 .PHONY: docs
 docs: setup ## build the documentation pages

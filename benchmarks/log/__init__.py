@@ -1,0 +1,1 @@
+"""What the log costs, beside plain files."""
