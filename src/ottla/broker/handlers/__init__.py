@@ -38,11 +38,15 @@ SERVED: Final[dict[int, Served]] = {
     21: Served("delete_records", 0, 2),
     22: Served("init_producer_id", 0, 5),
     23: Served("offset_for_leader_epoch", 2, 4),
+    32: Served("describe_configs", 1, 4),
+    33: Served("alter_configs", 0, 2),
     37: Served("create_partitions", 0, 3),
+    44: Served("incremental_alter_configs", 0, 1),
     46: Served("list_partition_reassignments", 0, 0),
     55: Served("describe_quorum", 0, 2),
     60: Served("describe_cluster", 0, 2),
     61: Served("describe_producers", 0, 0),
+    74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
 }
 """API key -> its handler."""

@@ -1,0 +1,221 @@
+"""DescribeConfigs (32): settings of topics, brokers, groups and client metrics, and where each value comes from.
+
+A topic or group shows all its settings; this broker shows all of its own; the broker without a name shows what was set
+for all brokers while they ran. Values that are secret are never sent, nor are those of settings whose type is unknown.
+Keys that do not exist are left out; no keys at all, or none named, stand for every one.
+
+Versions 1 to 4: from 3 on an entry has its type and, if asked for, a sentence about it (not every setting has one yet).
+Versions 1 and later have synonyms if asked for, the strongest first. Loggers of brokers are not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.metadata.config_defs import READ_ONLY, ConfigError, ConfigKey, ConfigType, broker_defs
+from ottla.metadata.config_rules import DEFAULT, DYNAMIC_DEFAULT_BROKER, THROTTLES, Setting, Synonym
+from ottla.metadata.fault import Reject
+from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
+from ottla.metadata.topic_names import check_topic_name
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResourceResult,
+    DescribeConfigsResponseDescribeConfigsResult,
+    DescribeConfigsResponseDescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 32
+VERSIONS: Final = (1, 4)
+
+BROKER_LOGGER: Final = 8
+UNKNOWN_TYPE: Final = 0
+_LISTENER_PREFIX: Final = "listener.name."
+
+_Resource = DescribeConfigsRequestDescribeConfigsResource
+_Result = DescribeConfigsResponseDescribeConfigsResult
+_Entry = DescribeConfigsResponseDescribeConfigsResourceResult
+_Synonym = DescribeConfigsResponseDescribeConfigsSynonym
+
+
+def handle(node: Node, request: Request) -> DescribeConfigsResponse:
+    body: DescribeConfigsRequest = request.body
+    for resource in body.resources:
+        if resource.resource_type not in _ACCESS:
+            message = f"Resources of type {resource.resource_type} have no settings."
+            return refuse(request, ErrorCode.INVALID_REQUEST, message)
+    denied = [each for each in body.resources if not _may_see(node, request, each)]
+    results = [_describe(node, body, each) for each in body.resources if each not in denied]
+    results += [_refusal(each, *_denial(each)) for each in denied]
+    return DescribeConfigsResponse(results=tuple(results))
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=tuple(_refusal(each, code, message) for each in request.body.resources))
+
+
+def _refusal(resource: _Resource, code: int, message: str | None) -> _Result:
+    return _Result(code, message, resource.resource_type, resource.resource_name)
+
+
+# --- access
+
+
+_CLUSTER_ACCESS: Final = (ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_ACCESS: Final = {
+    TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    BROKER: _CLUSTER_ACCESS,
+    BROKER_LOGGER: _CLUSTER_ACCESS,
+    CLIENT_METRICS: _CLUSTER_ACCESS,
+}
+"""Type of resource -> whose permission is asked, and what the lack of it is called."""
+
+
+def _may_see(node: Node, request: Request, resource: _Resource) -> bool:
+    kind, _ = _ACCESS[resource.resource_type]
+    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
+    return node.authorize(request, Operation.DESCRIBE_CONFIGS, kind, name)
+
+
+def _denial(resource: _Resource) -> tuple[int, str]:
+    _, code = _ACCESS[resource.resource_type]
+    return code, code.meaning
+
+
+# --- settings of each kind of resource
+
+
+def _describe(node: Node, body: DescribeConfigsRequest, resource: _Resource) -> _Result:
+    try:
+        settings = _SETTINGS[resource.resource_type](node, resource.resource_name)
+    except Reject as reject:
+        return _refusal(resource, reject.code, reject.message)
+    wanted = frozenset(resource.configuration_keys or ())
+    entries = (_entry(each, body) for each in settings if not wanted or each.name in wanted)
+    return _Result(0, "", resource.resource_type, resource.resource_name, tuple(entries))
+
+
+def _topic_settings(node: Node, name: str) -> Iterable[Setting]:
+    check_topic_name(name)
+    if name not in node.image.topics_by_name:
+        raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    settings = node.settings
+    return settings.rules.topic_configs(
+        node.image.configs(TOPIC, name), settings.broker_dynamic, settings.cluster_dynamic
+    )
+
+
+def _broker_settings(node: Node, name: str) -> Iterable[Setting]:
+    settings = node.settings
+    if name == CLUSTER_DEFAULT:
+        return _cluster_settings(settings.cluster_dynamic)
+    if name != str(node.node_id):
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}, which cannot speak for {name!r}.")
+    broker, cluster = settings.broker_dynamic, settings.cluster_dynamic
+    unlisted = {**settings.config.static, **cluster, **broker}.keys() - set(broker_defs())
+    return [
+        *settings.rules.broker_configs(broker, cluster),
+        *_unlisted_settings(sorted(unlisted), (broker, cluster, settings.config.static)),
+    ]
+
+
+def _cluster_settings(cluster: Mapping[str, str]) -> Iterator[Setting]:
+    """What was set for all brokers. Nothing weaker is shown: it may differ between them."""
+    for name, value in cluster.items():
+        key = _broker_key(name)
+        synonyms = (Synonym(name, value, DYNAMIC_DEFAULT_BROKER),)
+        yield Setting(key, value, DYNAMIC_DEFAULT_BROKER, not key.is_dynamic, synonyms)
+
+
+def _unlisted_settings(names: Iterable[str], places: tuple[Mapping[str, str], ...]) -> Iterator[Setting]:
+    """Settings that stand in no table: of single listeners, of plugins, throttles. `places`, the strongest first."""
+    for name in names:
+        found = [Synonym(name, place[name], 2 + level) for level, place in enumerate(places) if name in place]
+        key = _broker_key(name)
+        yield Setting(key, found[0].value, found[0].source, not key.is_dynamic, tuple(found))
+
+
+def _broker_key(name: str) -> ConfigKey:
+    """What is known of a setting of the broker, in a table or not."""
+    key = broker_defs().get(name)
+    if key is not None:
+        return key
+    if name in THROTTLES:
+        return ConfigKey(name, ConfigType.LONG, None, update_mode="cluster-wide")
+    if name.startswith(_LISTENER_PREFIX):
+        _, _, base = name.removeprefix(_LISTENER_PREFIX).partition(".")
+        listed = broker_defs().get(base)
+        if listed is not None:
+            return ConfigKey(name, listed.type, None, update_mode=READ_ONLY)
+    # It could be anything, so it is kept as a password is.
+    return ConfigKey(name, ConfigType.PASSWORD, None)
+
+
+def _group_settings(node: Node, name: str) -> Iterable[Setting]:
+    if not name:
+        raise Reject(ErrorCode.INVALID_REQUEST, "A group without a name has no settings.")
+    return node.settings.rules.group_configs(node.image.configs(GROUP, name), node.settings.broker_dynamic)
+
+
+def _client_metrics_settings(node: Node, name: str) -> Iterable[Setting]:
+    if not name:
+        raise Reject(ErrorCode.INVALID_REQUEST, "A subscription to client metrics without a name has no settings.")
+    return node.settings.rules.client_metrics_configs(node.image.configs(CLIENT_METRICS, name))
+
+
+def _logger_settings(node: Node, name: str) -> Iterable[Setting]:
+    raise Reject(ErrorCode.INVALID_REQUEST, "The levels of loggers cannot be described.")
+
+
+_SETTINGS: Final[dict[int, Callable[[Node, str], Iterable[Setting]]]] = {
+    TOPIC: _topic_settings,
+    BROKER: _broker_settings,
+    GROUP: _group_settings,
+    CLIENT_METRICS: _client_metrics_settings,
+    BROKER_LOGGER: _logger_settings,
+}
+
+
+# --- entries
+
+
+def _entry(setting: Setting, body: DescribeConfigsRequest) -> _Entry:
+    key = setting.key
+    is_known = key.type is not ConfigType.PASSWORD or key.name in broker_defs()
+    return _Entry(
+        name=key.name,
+        value=None if key.is_sensitive else _shown(setting),
+        read_only=setting.is_read_only,
+        config_source=setting.source,
+        is_sensitive=key.is_sensitive,
+        synonyms=_synonyms(setting) if body.include_synonyms else (),
+        config_type=key.type if is_known else UNKNOWN_TYPE,
+        documentation=key.documentation or None if body.include_documentation else None,
+    )
+
+
+def _shown(setting: Setting) -> str | None:
+    """A value as its type writes it: however it was given, a boolean is true or false and a list has no blanks."""
+    if setting.value is None or setting.source == DEFAULT:
+        return setting.value
+    try:
+        value = setting.key.parse(setting.value)
+    except ConfigError:
+        return setting.value  # set before the rule was there
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _synonyms(setting: Setting) -> tuple[_Synonym, ...]:
+    is_hidden = setting.key.is_sensitive
+    return tuple(_Synonym(each.name, None if is_hidden else each.value, each.source) for each in setting.synonyms)

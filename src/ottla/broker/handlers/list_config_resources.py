@@ -1,0 +1,53 @@
+"""ListConfigResources (74): the names of what has settings, or can have them.
+
+Topics and brokers are all named; groups and subscriptions to client metrics only if something was set for them, since
+they are known by nothing else. Version 0 asks for client metrics alone; version 1 names types, none for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.describe_configs import BROKER_LOGGER
+from ottla.broker.request import Request
+from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.list_config_resources import (
+    ListConfigResourcesResponse,
+    ListConfigResourcesResponseConfigResource,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 74
+VERSIONS: Final = (0, 1)
+
+_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_TYPES_FROM: Final = 1
+
+
+def handle(node: Node, request: Request) -> ListConfigResourcesResponse:
+    if not node.authorize(request, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    asked = request.body.resource_types or _TYPES if request.version >= _TYPES_FROM else (CLIENT_METRICS,)
+    if not set(asked) <= set(_TYPES):
+        return refuse(request, ErrorCode.UNSUPPORTED_VERSION, None)
+    kind = ListConfigResourcesResponseConfigResource
+    found = (kind(name, each) for each in dict.fromkeys(asked) for name in _names(node, request, each))
+    return ListConfigResourcesResponse(config_resources=tuple(found))
+
+
+def refuse(request: Request, code: int, message: str | None) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(error_code=code)
+
+
+def _names(node: Node, request: Request, resource_type: int) -> list[str]:
+    if resource_type == TOPIC:
+        return list(node.image.topics_by_name)
+    if resource_type in (BROKER, BROKER_LOGGER):
+        listener = request.connection.peer.listener
+        brokers = node.image.brokers.values()
+        return [str(each.broker_id) for each in brokers if not each.fenced and each.endpoint(listener) is not None]
+    return node.image.config_resources(resource_type)
