@@ -28,12 +28,13 @@ from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.producer_state import Origin
 from ottla.log.read import Isolation
 from ottla.log.recovery import RecoveryReport, load
+from ottla.log.retention import apply_retention
 from ottla.metadata.context import Context, Result
 from ottla.metadata.controller import Controller
 from ottla.metadata.fault import MetadataFault, Reject, UnsupportedMetadataError
 from ottla.metadata.image import Changes, MetadataImage
 from ottla.metadata.records import build_batches, read_batch
-from ottla.metadata.snapshot import SnapshotId, load_snapshot
+from ottla.metadata.snapshot import load_snapshot
 from ottla.metadata.uuids import METADATA_TOPIC_ID
 from ottla.quorum.quorum import (
     AppendControl,
@@ -319,6 +320,11 @@ class MetadataLog:
         self._pending.append(_Pending(end_offset, result.reply, done))
         self._begin_sync()
 
+    def sync_soon(self) -> None:
+        """Make what was appended last, though nobody waits for it."""
+        if self.quorum.high_watermark < self.partition.log_end_offset:
+            self._begin_sync()
+
     def _begin_sync(self) -> None:
         if self._flush is not None:
             return
@@ -348,12 +354,14 @@ class MetadataLog:
         self._step(Appended(end_offset))
         return True
 
+    def drop_below(self, offset: int) -> None:
+        """Let the log start at an offset that a snapshot reaches; segments that are wholly below it go."""
+        self.partition.increment_log_start_offset(offset)
+        apply_retention(self.partition, self._clock.wall_ms())
+
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """End: everything synced, nothing more written in this epoch."""
         self._step(Stop())
         self.partition.close()
-
-    def newest_snapshot(self) -> SnapshotId | None:
-        return self.snapshots.newest

@@ -21,6 +21,7 @@ from ottla.broker.dispatch import Dispatch, Observer
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
+from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.listener import Listener, ListenerLimits, bind
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
@@ -29,6 +30,7 @@ from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later, Request
 from ottla.broker.settings import Settings
+from ottla.broker.slices import Slices
 from ottla.broker.storage import NodeStorage, lock_directories, release
 from ottla.broker.waiting import Waiter, Waiting
 from ottla.log.config import LogConfig
@@ -100,6 +102,8 @@ class Node:
         self.replicas: Replicas
         self.fetch_sessions: FetchSessions
         self.producer_ids: ProducerIds
+        self.slices: Slices
+        self.housekeeping: Housekeeping
 
     @property
     def node_id(self) -> int:
@@ -115,6 +119,7 @@ class Node:
         """Start to serve. Raises an exception with a clear text if that is not possible; nothing is left open then."""
         self.loop = asyncio.get_running_loop()
         self.offload = Offload(self.loop)
+        self.slices = Slices(self.loop)
         self._bind()
         try:
             self._open_storage()
@@ -125,6 +130,9 @@ class Node:
             if hasattr(self, "storage"):
                 self.storage.release(remove=False)
             raise
+        self.replicas.begin_round()
+        self.housekeeping = Housekeeping(self)
+        self.housekeeping.start()
         for listener in self.listeners.values():
             listener.start()
 
@@ -196,6 +204,7 @@ class Node:
             wake=self.wake,
             offload=self.offload,
             new_uuid=random_uuid,
+            went_offline=self._went_offline,
         )
         self.fetch_sessions = FetchSessions(
             self.config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
@@ -228,6 +237,7 @@ class Node:
         config = LogConfig(
             segment_bytes=self.config["metadata.log.segment.bytes"],
             segment_ms=self.config["metadata.log.segment.ms"],
+            cleanup_policy=frozenset(),  # what snapshots hold is thrown away, and nothing else
         )
         configured = VoterSet(
             tuple(
@@ -375,6 +385,13 @@ class Node:
         if self._on_fatal is not None:
             self._on_fatal(reason)
 
+    def _went_offline(self, directory: LogDirectory) -> None:
+        """A log directory has failed. The others go on, if the metadata is in one of them."""
+        if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
+            self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
+        else:
+            self.loop.call_soon(self.membership.heartbeat)
+
     # --- following the metadata log -----------------------------------------------------------------------------------
 
     def _apply(self, changes: Changes) -> None:
@@ -389,6 +406,9 @@ class Node:
         """Stop cleanly."""
         self.is_stopping = True
         await self._drain()
+        self.housekeeping.stop()
+        self.slices.close()
+        self.offload.finish_all()
         self.membership.leave()
         self.metadata.sync()
         self._close_logs()
@@ -397,6 +417,7 @@ class Node:
             if not directory.is_offline:
                 directory.end(self.membership.broker_epoch)
         self.storage.release(remove=True)
+        self.offload.close()
 
     async def _drain(self) -> None:
         for listener in self.listeners.values():
@@ -420,12 +441,16 @@ class Node:
                 partition.close()
             directory.write_checkpoints(logs)
             directory.write_high_watermarks(logs)
+            directory.write_cleaner_offsets()
 
     async def kill(self) -> None:
         """Stop as a crash would: nothing is written any more. For tests."""
         self.is_stopping = True
+        self.housekeeping.stop()
+        self.slices.close()
         for listener in self.listeners.values():
             listener.close()
+        self.offload.close()
         self.storage.release(remove=False)
 
 

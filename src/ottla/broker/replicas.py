@@ -148,6 +148,7 @@ class Replicas:
         wake: Callable[[TopicPartition], None],
         offload: Offload,
         new_uuid: Callable[[], bytes],
+        went_offline: Callable[[LogDirectory], None],
     ) -> None:
         self.node_id = node_id
         self.directories = list(directories)
@@ -158,6 +159,7 @@ class Replicas:
         self._wake = wake
         self._offload = offload
         self._new_uuid = new_uuid
+        self._went_offline = went_offline
         self._staged: list[Replica] = []
         self._commits = GroupCommit()
         self._to_flush: dict[Partition, Replica] = {}
@@ -306,7 +308,7 @@ class Replicas:
 
         def then() -> None:
             for error in failures:
-                self._failed(directory, directory.storage.fail(error, f"syncing {path}"))
+                self.directory_failed(directory, directory.storage.fail(error, f"syncing {path}"))
 
         self._offload(work, then)
 
@@ -324,7 +326,7 @@ class Replicas:
                 partition_log.write()
                 replica.directory.remove_partition(partition_log, self._new_uuid().hex())
             except StorageError as error:
-                self._failed(replica.directory, error)
+                self.directory_failed(replica.directory, error)
         self._wake(replica.topic_partition)
 
     def logs(self, directory: LogDirectory | None = None) -> list[Partition]:
@@ -353,7 +355,7 @@ class Replicas:
                 replica.log.write()
                 self._advance(replica, replica.log)
             except StorageError as error:
-                self._failed(replica.directory, error)
+                self.directory_failed(replica.directory, error)
         self.begin_round()
 
     def _advance(self, replica: Replica, partition: Partition) -> None:
@@ -403,11 +405,13 @@ class Replicas:
         if self._to_flush.pop(partition, None) is not None:
             self._commits.remove(partition)
 
-    def _failed(self, directory: LogDirectory, error: StorageError) -> None:
+    def directory_failed(self, directory: LogDirectory, error: StorageError) -> None:
+        """A directory is offline: whoever waits for its partitions must learn it, and so must the controller."""
         log.error("log directory %s is offline: %s", directory.path, error)
         for replica in self.by_key.values():
             if replica.directory is directory:
                 self._wake(replica.topic_partition)
+        self._went_offline(directory)
 
 
 def _run_all(flushes: Iterable[Flush]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.broker.config import NodeConfig
-from ottla.log.config import LogConfig
+from ottla.log.config import LONG_MAX, LogConfig
 from ottla.metadata.config_defs import broker_defs, topic_defs
 from ottla.metadata.config_rules import Rules
 from ottla.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
@@ -56,6 +56,8 @@ class Settings:
         self._image = image
         self._values: dict[str, Any] = {}
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self.has_timed_flushes = False
+        """Whether any topic that was asked for has `flush.ms`."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         if name not in self._values:
@@ -102,6 +104,7 @@ class Settings:
         )
         if "internal.segment.bytes" in topic:
             values["segment_bytes"] = int(topic["internal.segment.bytes"])
+        self.has_timed_flushes = self.has_timed_flushes or values["flush_ms"] < LONG_MAX
         return LogConfig(
             producer_id_expiration_ms=self["producer.id.expiration.ms"],
             ottla_validate_records=self["ottla.validate.records"],

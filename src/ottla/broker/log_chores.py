@@ -1,0 +1,235 @@
+"""The chores that look after the logs of partitions. `housekeeping` says when; each begins work and comes back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING
+
+from ottla.log.checkpoint import format_offsets
+from ottla.log.cleaner import choose, compact
+from ottla.log.config import LONG_MAX
+from ottla.log.directory import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    LogDirectory,
+    remove_tree,
+)
+from ottla.log.disk import Disk, replace_file
+from ottla.log.errors import LogError, StorageError
+from ottla.log.names import TopicPartition
+from ottla.log.partition import Partition
+from ottla.log.retention import apply_retention
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["LogChores"]
+
+log = logging.getLogger(__name__)
+
+_PER_STEP = 200
+"""Partitions that are looked at before others get a turn."""
+
+
+class LogChores:
+    """Chores over the partitions of one node, and what they remember from one time to the next."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._written: dict[tuple[str, str], bytes] = {}
+        self._leaving: list[tuple[int, str]] = []
+        self._is_removing = False
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def write_recovery_points(self) -> None:
+        self._node.slices.add("recovery points", self._recovery_points())
+
+    def write_high_watermarks(self) -> None:
+        self._node.slices.add("high watermarks", self._high_watermarks())
+
+    def _recovery_points(self) -> Generator[None, None, None]:
+        for directory in self._online():
+            points: dict[TopicPartition, int] = {}
+            starts: dict[TopicPartition, int] = {}
+            for partition in _paused(self._node.replicas.logs(directory)):
+                if partition is None:
+                    yield
+                    continue
+                points[partition.topic_partition] = partition.recovery_point
+                if partition.log_start_offset > partition.segments[0].base_offset:
+                    starts[partition.topic_partition] = partition.log_start_offset
+            self._write(directory, RECOVERY_POINT_CHECKPOINT, points)
+            self._write(directory, LOG_START_CHECKPOINT, starts)
+
+    def _high_watermarks(self) -> Generator[None, None, None]:
+        for directory in self._online():
+            offsets: dict[TopicPartition, int] = {}
+            for partition in _paused(self._node.replicas.logs(directory)):
+                if partition is None:
+                    yield
+                else:
+                    offsets[partition.topic_partition] = partition.high_watermark
+            self._write(directory, HIGH_WATERMARK_CHECKPOINT, offsets)
+
+    def _write(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Replace a checkpoint in a thread, unless it would stay the same."""
+        content = format_offsets(offsets)
+        key = (directory.path, name)
+        if self._written.get(key) == content:
+            return
+        self._written[key] = content
+        path = f"{directory.path}/{name}"
+        self._in_thread(directory, f"writing {path}", lambda: replace_file(directory.disk, path, content))
+
+    def _in_thread(self, directory: LogDirectory, what: str, work: Callable[[], None]) -> None:
+        failures: list[OSError] = []
+
+        def guarded() -> None:
+            try:
+                work()
+            except OSError as error:
+                failures.append(error)
+
+        def then() -> None:
+            for error in failures:
+                self._node.replicas.directory_failed(directory, directory.storage.fail(error, what))
+
+        self._node.offload(guarded, then)
+
+    def _online(self) -> list[LogDirectory]:
+        return [directory for directory in self._node.storage.directories if not directory.is_offline]
+
+    # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Sync closed segments, and logs whose `flush.ms` is over."""
+        replicas = self._node.replicas
+        for directory in self._online():
+            for partition in list(directory.storage.rolled):
+                replica = replicas.by_key.get(partition.topic_partition)
+                if replica is not None and replica.has_log and replica.log is partition:
+                    replicas.flush_soon(replica, partition)
+        if self._node.settings.has_timed_flushes:
+            now_ms = self._node.clock.wall_ms()
+            for replica in replicas:
+                if replica.has_log and replica.log.config.flush_ms < LONG_MAX and replica.log.needs_flush(now_ms):
+                    replicas.flush_soon(replica, replica.log)
+        replicas.begin_round()
+
+    # --- retention and compaction -------------------------------------------------------------------------------------
+
+    def apply_retention(self) -> None:
+        self._node.slices.add("retention", self._retention())
+
+    def _retention(self) -> Generator[None, None, None]:
+        for replica in list(self._node.replicas):
+            if replica.is_offline or not replica.has_log:
+                continue
+            try:
+                expired = apply_retention(replica.log, self._node.clock.wall_ms())
+            except StorageError as error:
+                self._node.replicas.directory_failed(replica.directory, error)
+                continue
+            if expired.segment_count and expired.reason is not None:
+                log.info(
+                    "retention partition=%s segments=%d reason=%s start=%d",
+                    replica.topic_partition,
+                    expired.segment_count,
+                    expired.reason.value.replace(" ", "-"),
+                    replica.log.log_start_offset,
+                )
+            yield
+
+    def compact(self) -> None:
+        if self._node.settings["log.cleaner.enable"]:
+            self._node.slices.add("compaction", self._compaction())
+
+    def _compaction(self) -> Generator[None, None, None]:
+        for directory in self._online():
+            now_ms = self._node.clock.wall_ms()
+            compacted = [each for each in self._node.replicas.logs(directory) if each.config.is_compacted]
+            found = choose(compacted, directory.cleaner_offsets(), now_ms)
+            if found is None:
+                continue
+            partition, work = found
+            try:
+                result = yield from compact(partition, work, now_ms)
+            except StorageError as error:
+                self._node.replicas.directory_failed(directory, error)
+                continue
+            except LogError as error:
+                log.warning("compaction partition=%s failed: %s", partition.topic_partition, error)
+                continue
+            if result.first_dirty_offset is None:
+                continue
+            directory.cleaner_offsets()[partition.topic_partition] = result.first_dirty_offset
+            self._in_thread(directory, "writing the cleaner's checkpoint", directory.write_cleaner_offsets)
+            log.info(
+                "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
+                partition.topic_partition,
+                result.records_read,
+                result.records_kept,
+                result.bytes_read,
+                result.bytes_written,
+            )
+
+    # --- removal ------------------------------------------------------------------------------------------------------
+
+    def remove_files(self) -> None:
+        """Remove files and directories whose time has come, in a thread."""
+        now_ms = self._node.clock.wall_ms()
+        disk = self._node.disk
+        files = [path for directory in self._online() for path in directory.storage.due_deletions(now_ms)]
+        delay_ms = self._node.settings["log.segment.delete.delay.ms"]
+        for directory in self._online():
+            self._leaving += [(now_ms + delay_ms, path) for path in directory.take_leaving()]
+        due = [path for at_ms, path in self._leaving if at_ms <= now_ms]
+        self._leaving = [(at_ms, path) for at_ms, path in self._leaving if at_ms > now_ms]
+        if files or due:
+            self._node.offload(lambda: _remove(disk, files, due), lambda: None)
+
+    def remove_leftovers(self) -> None:
+        """What the last run had marked for removal goes at once."""
+        disk = self._node.disk
+        due = [path for directory in self._online() for path in directory.take_leaving()]
+        if due:
+            self._node.offload(lambda: _remove(disk, [], due), lambda: None)
+
+    # --- producers ----------------------------------------------------------------------------------------------------
+
+    def expire_producers(self) -> None:
+        self._node.slices.add("producers", self._expire_producers())
+
+    def _expire_producers(self) -> Generator[None, None, None]:
+        expiration_ms = self._node.settings["producer.id.expiration.ms"]
+        for partition in _paused(self._node.replicas.logs()):
+            if partition is None:
+                yield
+            else:
+                partition.producers.remove_expired(self._node.clock.wall_ms(), expiration_ms)
+
+
+def _paused(partitions: list[Partition]) -> Iterable[Partition | None]:
+    """The partitions, with a None to pause at after each few."""
+    for number, partition in enumerate(partitions, 1):
+        yield partition
+        if number % _PER_STEP == 0:
+            yield None
+
+
+def _remove(disk: Disk, files: list[str], trees: list[str]) -> None:
+    for path in files:
+        try:
+            disk.unlink(path)
+        except FileNotFoundError:
+            continue  # its whole directory is gone
+        except OSError as error:
+            log.warning("%s cannot be removed: %s", path, error)
+    for path in trees:
+        try:
+            remove_tree(disk, path)
+        except OSError as error:
+            log.warning("%s cannot be removed: %s", path, error)

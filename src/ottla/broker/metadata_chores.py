@@ -1,0 +1,99 @@
+"""The chores that look after the cluster's metadata: heartbeats, no-op records and snapshots."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from ottla.log.errors import StorageError
+from ottla.metadata.context import Result
+from ottla.quorum.voters import voters_record
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.cluster_metadata import NoOpRecord
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["MetadataChores"]
+
+log = logging.getLogger(__name__)
+
+
+class MetadataChores:
+    """Chores over the metadata log of one node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._snapshot_at_ms = node.clock.wall_ms()
+
+    def heartbeat(self) -> None:
+        """Keep the own session alive, and fence brokers that were not heard of for too long."""
+        node = self._node
+        node.membership.heartbeat()
+        while (result := node.metadata.controller.expire(node.clock.monotonic_ms())) is not None:
+            node.metadata.append(result)
+        node.metadata.sync_soon()
+
+    def append_no_op(self) -> None:
+        self._node.metadata.append(Result((Versioned(NoOpRecord(), 0),), None))
+        self._node.metadata.sync_soon()
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write a snapshot if it is time for one; then throw away what it makes needless."""
+        if self._is_due():
+            self._node.slices.add("snapshot", self._write())
+
+    def _is_due(self) -> bool:
+        node = self._node
+        metadata = node.metadata
+        newest = metadata.snapshots.newest
+        has_new = newest is None or metadata.image.last_offset >= newest.end_offset
+        if not has_new or metadata.image.in_transaction:
+            return False
+        if metadata.bytes_since_snapshot >= node.settings["metadata.log.max.record.bytes.between.snapshots"]:
+            return True
+        interval_ms: int = node.settings["metadata.log.max.snapshot.interval.ms"]
+        return interval_ms > 0 and node.clock.wall_ms() - self._snapshot_at_ms >= interval_ms
+
+    def _write(self) -> Generator[None, None, None]:
+        node = self._node
+        metadata = node.metadata
+        self._snapshot_at_ms = node.clock.wall_ms()
+        metadata.bytes_since_snapshot = 0
+        control = metadata.quorum.control
+        steps = metadata.snapshots.write_steps(
+            metadata.image.view(),
+            now_ms=node.clock.wall_ms(),
+            last_timestamp_ms=metadata.last_timestamp_ms,
+            kraft_version=control.kraft_version,
+            voters=voters_record(control.voters) if control.kraft_version >= 1 else None,
+        )
+        try:
+            identity = yield from steps
+            log.info("snapshot of the metadata end=%d epoch=%d", identity.end_offset, identity.epoch)
+            self._clean()
+        except (OSError, StorageError) as error:
+            node.fail(f"the metadata cannot be written: {error}")
+
+    def _clean(self) -> None:
+        """Throw away the oldest snapshots, and the log below the first that stays, as far as retention allows."""
+        node = self._node
+        snapshots = node.metadata.snapshots
+        while len(snapshots.ids) > 1 and self._is_expendable():
+            kept = snapshots.ids[1].end_offset
+            node.metadata.drop_below(kept)
+            snapshots.remove_below(kept)
+
+    def _is_expendable(self) -> bool:
+        """Whether the oldest snapshot is too old, or all of it takes too much room."""
+        node = self._node
+        snapshots = node.metadata.snapshots
+        size_bytes = node.metadata.partition.size_bytes + snapshots.size_bytes
+        if size_bytes > node.settings["metadata.max.retention.bytes"] >= 0:
+            return True
+        age_ms = node.clock.wall_ms() - snapshots.timestamp_ms(snapshots.ids[0])
+        limit_ms: int = node.settings["metadata.max.retention.ms"]
+        return 0 <= limit_ms < age_ms

@@ -1,0 +1,78 @@
+"""Long work in small pieces between the turns of the loop.
+
+Work is a generator that pauses every so often. It runs for at most two milliseconds at a time and then rests for three
+times as long as it ran, so that requests wait little and most of the time is theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Generator
+from typing import Any, Final
+
+__all__ = ["Slices"]
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS: Final = 0.002
+REST_FACTOR: Final = 3
+
+Work = Generator[Any, None, Any]
+
+
+class Slices:
+    """Works one after the other, each under a name; a name that is there already is not taken twice."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._works: deque[tuple[str, Work]] = deque()
+        self._timer: asyncio.Handle | None = None
+
+    def __contains__(self, name: object) -> bool:
+        return any(each == name for each, _ in self._works)
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def add(self, name: str, work: Work) -> bool:
+        """Queue work; False if work of that name is queued or under way."""
+        if name in self:
+            work.close()
+            return False
+        self._works.append((name, work))
+        if self._timer is None:
+            self._timer = self._loop.call_soon(self._run)
+        return True
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        self.run_for(SLICE_SECONDS)
+        took = time.monotonic() - began
+        self._timer = self._loop.call_later(took * REST_FACTOR, self._run) if self._works else None
+
+    def run_for(self, seconds: float) -> None:
+        """Go on with the work for a while."""
+        until = time.monotonic() + seconds
+        while self._works:
+            name, work = self._works[0]
+            try:
+                next(work)
+            except StopIteration:
+                self._works.popleft()
+            except Exception:
+                log.exception("%s failed", name)
+                self._works.popleft()
+            if time.monotonic() >= until:
+                return
+
+    def close(self) -> None:
+        """Give up what is not done."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for _, work in self._works:
+            work.close()
+        self._works.clear()
