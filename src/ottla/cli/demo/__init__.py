@@ -3,10 +3,10 @@
 import click
 from rich.console import Console
 
-from ottla.cli.demo import wire
+from ottla.cli.demo import explain, log, wire
 from ottla.cli.demo.step import Stage, Step
 
-TOUR: tuple[Step, ...] = (*wire.STEPS,)
+TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS)
 
 
 @click.command()

@@ -1,13 +1,18 @@
 """What the steps of the tour are made of."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from rich.console import Console, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
+from ottla.explain.render.lines import Line
+from ottla.explain.render.terminal import print_lines
+
 BYTES_A_ROW = 16
+LINES_SHOWN = 12
 
 
 class Stage:
@@ -19,6 +24,14 @@ class Stage:
 
     def show(self, *things: RenderableType) -> None:
         self._console.print(*things)
+
+    @property
+    def width(self) -> int:
+        return self._console.width
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """The first lines of a page or tree, in its colours."""
+        print_lines([*islice(lines, LINES_SHOWN), [("…", "")]], self._console)
 
     def code(self, source: str) -> None:
         """A line of Python, as the reader would type it."""
