@@ -28,7 +28,7 @@ def unknown_bytes(stage: Stage) -> None:
     verdict = guess(data)
     best = verdict.best
     assert best is not None
-    stage.show(Text(f"$ ottla decode {data.hex()[:48]}…", style="bold"))
+    stage.show(Text(f"$ ottla decode {data.hex()[:48]}...", style="bold"))
     stage.show(f"{best.name} v{best.version}: {verdict.phrase}")
     taken = dissect(data, best.name, best.version, best.wrapping)
     stage.lines(tree_lines(taken.nodes, data, stage.width))

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
-from ottla.explain.render.lines import Line
+from ottla.explain.render.lines import Line, Styled
 from ottla.explain.render.terminal import print_lines
 
 BYTES_A_ROW = 16
@@ -31,7 +31,10 @@ class Stage:
 
     def lines(self, lines: Iterable[Line]) -> None:
         """The first lines of a page or tree, in its colours."""
-        print_lines([*islice(lines, LINES_SHOWN), [("…", "")]], self._console)
+        shown = [*islice(lines, LINES_SHOWN), [Styled("…", "")]]
+        if self._console.options.ascii_only:
+            shown = [[piece._replace(text=_in_ascii(piece.text)) for piece in line] for line in shown]
+        print_lines(shown, self._console)
 
     def code(self, source: str) -> None:
         """A line of Python, as the reader would type it."""
@@ -56,6 +59,10 @@ class Step(NamedTuple):
     title: str
     text: str
     show: Callable[[Stage], None]
+
+
+def _in_ascii(text: str) -> str:
+    return text.replace("…", "...").encode("ascii", "replace").decode()
 
 
 def hex_rows(data: bytes, mark: int | None = None) -> Iterator[Text]:
