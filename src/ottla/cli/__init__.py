@@ -4,6 +4,7 @@
 `ottla --help` stays quick however many commands there are; `failure` says how bad input is answered.
 """
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -23,4 +24,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Be the `ottla` command of the shell."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character gets a question mark for it, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:]))

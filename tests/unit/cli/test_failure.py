@@ -1,6 +1,7 @@
 """Bad input: one line that names it, exit code 2."""
 
 import errno
+import os
 import subprocess
 import sys
 
@@ -87,3 +88,12 @@ def test_a_reader_that_stops_early_gets_no_complaint():
 )
 def test_the_nearest_word_ignores_case(word: str, advice: str):
     assert nearest(word, ["FetchRequest", "VoteRequest"]) == advice
+
+
+def test_a_terminal_without_the_characters_is_no_reason_to_fail() -> None:
+    heartbeat = "0b6f72646572732d617070"  # half a message: its dump is cut with an ellipsis
+    command = [sys.executable, "-m", "ottla", "decode", "StreamsGroupHeartbeatRequest", "0", heartbeat]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "Traceback" not in done.stderr
+    assert "GroupId" in done.stdout
