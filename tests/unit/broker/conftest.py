@@ -1,0 +1,22 @@
+"""One node for the scenarios of a module; each scenario makes topics of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.broker.desk import Desk, RunningNode, running_node
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    with running_node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def desk(running: RunningNode) -> Iterator[Desk]:
+    desk = running.desk
+    yield desk
+    desk.close()

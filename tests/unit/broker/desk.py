@@ -1,0 +1,252 @@
+"""A bare client: frames over a socket to any broker, and a node of ours to talk to.
+
+Scenarios are written once against a `Desk` and run twice: beside the unit tests against a node in this process, and in
+tests/interop/node against Apache Kafka, which says whether an expectation is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ottla.broker.clock import Clock
+from ottla.broker.config import NodeConfig
+from ottla.broker.node import Node
+from ottla.log.disk import OsDisk
+from ottla.wire import frames
+from ottla.wire.batch import AnyBatch, Record, build_batch, split_batches
+from ottla.wire.types import (
+    CreateTopicsRequest,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+)
+
+TIMEOUT_S = 20
+_serial = count()
+
+
+class Topic(NamedTuple):
+    name: str
+    topic_id: bytes
+
+
+class Closed(Exception):
+    """The broker ended the connection without an answer."""
+
+
+class Desk:
+    """Connections to one broker. `ask` uses the first; `connect` opens others."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._line: Line | None = None
+
+    @property
+    def line(self) -> Line:
+        if self._line is None or self._line.is_closed:
+            self._line = self.connect()
+        return self._line
+
+    def connect(self, client_id: str = "desk") -> Line:
+        return Line(self._address, client_id)
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+
+    def ask(self, message: object, version: int) -> Any:
+        return self.line.ask(message, version)
+
+    def topic(self, partitions: int = 1, **configs: object) -> Topic:
+        """A new topic with settings, `_` for each dot."""
+        name = f"t{next(_serial)}"
+        topic = CreateTopicsRequest.CreatableTopic(
+            name,
+            partitions,
+            1,
+            configs=tuple(
+                CreateTopicsRequest.CreatableTopicConfig(key.replace("_", "."), str(value))
+                for key, value in configs.items()
+            ),
+        )
+        answer = self.ask(CreateTopicsRequest((topic,), TIMEOUT_S * 1000), 7).topics[0]
+        assert answer.error_code == 0, answer
+        return Topic(name, answer.topic_id)
+
+    def produce(
+        self,
+        topic: Topic,
+        records: bytes | None,
+        *,
+        partition: int = 0,
+        acks: int = -1,
+        version: int = 13,
+        line: Line | None = None,
+    ) -> Any:
+        """The answer for the one partition that is written."""
+        request = produce_request(topic, {partition: records}, acks=acks)
+        return (line or self.line).ask(request, version).responses[0].partition_responses[0]
+
+    def fetch(self, topic: Topic, offset: int = 0, *, partition: int = 0, version: int = 17, **fields: Any) -> Any:
+        """The answer for one partition, without a session."""
+        fields.setdefault("session_epoch", -1)
+        wanted = fetch_partition(partition, offset, **{key: fields.pop(key) for key in _OF_PARTITION & fields.keys()})
+        answer = self.ask(fetch_request(topic, wanted, **fields), version)
+        return answer.responses[0].partitions[0]
+
+
+class Line:
+    """One connection."""
+
+    def __init__(self, address: tuple[str, int], client_id: str) -> None:
+        self.client_id = client_id
+        self.is_closed = False
+        self._sock = socket.create_connection(address, TIMEOUT_S)
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_ids = count()
+
+    def send(self, message: object, version: int) -> int:
+        correlation_id = next(self._correlation_ids)
+        frame = frames.write_request(message, version, correlation_id=correlation_id, client_id=self.client_id)
+        self._sock.sendall(frame)
+        return correlation_id
+
+    def receive(self, api_key: int, version: int, correlation_id: int) -> Any:
+        size = int.from_bytes(self._read(4), "big")
+        answer = frames.read_response(self._read(size), api_key, version)
+        assert answer.header.correlation_id == correlation_id
+        return answer.body
+
+    def ask(self, message: object, version: int) -> Any:
+        correlation_id = self.send(message, version)
+        return self.receive(key_of(message), version, correlation_id)
+
+    def is_silent(self, seconds: float) -> bool:
+        """Whether nothing comes for so long."""
+        self._sock.settimeout(seconds)
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        finally:
+            self._sock.settimeout(TIMEOUT_S)
+        return False
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            piece = self._sock.recv(size - len(data))
+            if not piece:
+                self.close()
+                raise Closed
+            data += piece
+        return bytes(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._sock.close()
+
+
+def key_of(message: object) -> int:
+    name = type(message).__name__.removesuffix("Request")
+    return next(key for key, known in frames.api_names().items() if known == name)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+_OF_PARTITION = frozenset({"current_leader_epoch", "last_fetched_epoch", "partition_max_bytes"})
+
+
+def batch(*values: bytes | None, timestamp: int = 1_000, **header: Any) -> bytes:
+    """A batch with these values, a millisecond apart; `keys` gives them keys."""
+    keys = header.pop("keys", [None] * len(values))
+    timestamps = header.pop("timestamps", range(timestamp, timestamp + len(values)))
+    rows = zip(count(), timestamps, keys, values, strict=False)
+    return bytes(build_batch([Record(*row) for row in rows], **header))
+
+
+def produce_request(topic: Topic, records: dict[int, bytes | None], *, acks: int = -1) -> ProduceRequest:
+    data = tuple(ProduceRequest.PartitionProduceData(index, batch) for index, batch in records.items())
+    named = ProduceRequest.TopicProduceData(topic.name, topic.topic_id, data)
+    return ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=(named,))
+
+
+def fetch_partition(partition: int, offset: int, **fields: Any) -> FetchRequest.FetchPartition:
+    fields.setdefault("partition_max_bytes", 1 << 20)
+    return FetchRequest.FetchPartition(partition=partition, fetch_offset=offset, **fields)
+
+
+def fetch_request(topic: Topic, *partitions: FetchRequest.FetchPartition, **fields: Any) -> FetchRequest:
+    topics = (FetchRequest.FetchTopic(topic.name, topic.topic_id, partitions),) if partitions else ()
+    fields.setdefault("max_bytes", 1 << 20)
+    fields.setdefault("min_bytes", 1)
+    fields.setdefault("session_epoch", 0)
+    return FetchRequest(topics=topics, **fields)
+
+
+def batches(partition: FetchResponse.PartitionData) -> list[AnyBatch]:
+    return list(split_batches(bytes(partition.records or b"")))
+
+
+def values(partition: FetchResponse.PartitionData) -> list[bytes | None]:
+    found = [record.value for one in batches(partition) for record in one.records()]
+    return [None if value is None else bytes(value) for value in found]
+
+
+# --- a node of ours ---------------------------------------------------------------------------------------------------
+
+
+class RunningNode:
+    """A node whose loop runs in a thread of its own."""
+
+    def __init__(self, directory: Path, clock: Clock | None = None, **settings: object) -> None:
+        named = {key.replace("_", "."): str(value) for key, value in settings.items()}
+        local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": str(directory)}
+        self.node = Node(NodeConfig(local, named), clock=clock, disk=OsDisk(durable=False))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="node")
+
+    def start(self) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
+
+    def stop(self) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self.node.stop(), self._loop).result(TIMEOUT_S)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(TIMEOUT_S)
+            self._loop.close()
+
+    def change(self, step: Any) -> None:
+        """Run something in the node's thread."""
+        done = threading.Event()
+
+        def run() -> None:
+            step()
+            done.set()
+
+        self._loop.call_soon_threadsafe(run)
+        assert done.wait(TIMEOUT_S)
+
+    @property
+    def desk(self) -> Desk:
+        advertised = self.node.advertised["PLAINTEXT"]
+        return Desk(advertised.host, advertised.port)
+
+
+@contextmanager
+def running_node(directory: Path, clock: Clock | None = None, **settings: object) -> Iterator[RunningNode]:
+    running = RunningNode(directory, clock, **settings)
+    running.start()
+    try:
+        yield running
+    finally:
+        running.stop()
