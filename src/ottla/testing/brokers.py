@@ -1,0 +1,182 @@
+"""A broker for a test: started for it alone, on a free port, in a directory that goes away."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ottla.broker.config import LOOPBACK
+from ottla.testing.faults import Faults
+from ottla.testing.places import BrokerError, ChildPlace, Place, ThreadPlace
+
+__all__ = ["Broker", "BrokerError", "broker"]
+
+FOR_TESTS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+"""What makes one node quick: small internal topics, no waiting for members that never come. Settings go before it."""
+
+_OURS: Final = ("listeners", "advertised.listeners", "log.dir", "log.dirs", "metadata.log.dir")
+
+
+@contextlib.contextmanager
+def broker(
+    *, process: bool = False, directory: str | Path | None = None, durable: bool = False, **config: object
+) -> Iterator[Broker]:
+    """A running broker: `with broker(num_partitions=3) as b: …`.
+
+    `config` has Kafka's settings, with `_` for the dot, or unpacked from a dict by their own names. The broker runs in
+    a thread of this process or, with `process`, in one of its own. Its data are in a new directory, which is removed
+    at the end, or in `directory`, which stays. Only with `durable` are they synced to the disk.
+    """
+    settings = FOR_TESTS | _settings(config)
+    with contextlib.ExitStack() as stack:
+        path = Path(directory) if directory is not None else Path(stack.enter_context(_ephemeral_directory()))
+        settings["log.dirs"] = str(path)
+        made = Broker(path, (ChildPlace if process else ThreadPlace)(settings, durable))
+        stack.callback(made.close)
+        made.start()
+        yield made
+
+
+@contextlib.contextmanager
+def _ephemeral_directory() -> Iterator[str]:
+    path = tempfile.mkdtemp(prefix="ottla-test-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _settings(config: Mapping[str, object]) -> dict[str, str]:
+    settings = {}
+    for name, value in config.items():
+        setting = name if "." in name else name.replace("_", ".")
+        if setting in _OURS:
+            raise ValueError(f"{setting} cannot be set here: broker() chooses it; `directory` says where data are kept")
+        settings[setting] = str(value).lower() if isinstance(value, bool) else str(value)
+    return settings
+
+
+class Broker:
+    """A broker under test. Methods return when what they say has happened."""
+
+    def __init__(self, data_dir: Path, place: Place) -> None:
+        self.data_dir = data_dir
+        self.faults = Faults(self._perform)
+        self._place = place
+        self._ports: dict[str, int] = {}
+        self._reserved: list[socket.socket] = []
+        self._facts: dict[str, Any] = {}
+        self._shift_ms = 0
+
+    def __repr__(self) -> str:
+        return f"<Broker {self.bootstrap_servers} {'running' if self.is_running else 'stopped'}>"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client is told: host and port, the same after a restart."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return self._ports["PLAINTEXT"]
+
+    @property
+    def controller_servers(self) -> str:
+        """For tools that ask the controller (`--bootstrap-controller`)."""
+        return f"{LOOPBACK}:{self._ports['CONTROLLER']}"
+
+    @property
+    def cluster_id(self) -> str:
+        return str(self._facts["cluster_id"])
+
+    @property
+    def node_id(self) -> int:
+        return int(self._facts["node_id"])
+
+    @property
+    def is_running(self) -> bool:
+        return self._place.is_running
+
+    def start(self) -> None:
+        """Start again, on the same port and data, after `stop` or `kill`."""
+        if self.is_running:
+            raise BrokerError("the broker runs already")
+        self._release_ports()
+        self._facts = self._place.start(self._listeners(), self._shift_ms)
+        self._ports = self._facts["ports"]
+
+    def stop(self) -> None:
+        """Stop cleanly: what was asked is answered, everything is written."""
+        self._end(clean=True)
+
+    def kill(self) -> None:
+        """Stop at once, as a crash would: connections break, nothing more is written. What was acknowledged stays."""
+        self._end(clean=False)
+
+    def restart(self) -> None:
+        """Stop cleanly, if it runs, and start again."""
+        if self.is_running:
+            self.stop()
+        self.start()
+
+    def close_connections(self) -> int:
+        """Close all connections; gives how many there were."""
+        return int(self._perform("close_connections"))
+
+    def advance(self, ms: int) -> None:
+        """Let the broker's clocks jump ahead: time-outs pass, retention bites, without waiting."""
+        if ms < 0:
+            raise ValueError(f"ms={ms}: time does not go back")
+        self._perform("advance", ms=ms)
+        self._shift_ms += ms
+
+    def close(self) -> None:
+        """End for good; `broker()` does it."""
+        try:
+            if self.is_running:
+                self.kill()
+        finally:
+            self._release_ports()
+            self._place.close()
+
+    def _perform(self, command: str, **arguments: Any) -> Any:  # noqa: ANN401
+        if not self.is_running:
+            raise BrokerError("the broker does not run")
+        return self._place.perform(command, **arguments)
+
+    def _end(self, *, clean: bool) -> None:
+        if not self.is_running:
+            raise BrokerError("the broker does not run")
+        self._place.end(clean=clean)
+        self._reserve_ports()
+
+    def _listeners(self) -> str:
+        names = ("PLAINTEXT", "CONTROLLER")
+        return ",".join(f"{name}://{LOOPBACK}:{self._ports.get(name, 0)}" for name in names)
+
+    def _reserve_ports(self) -> None:
+        """Keep the ports from others while the broker is down. Nobody listens, so clients are refused."""
+        for port in self._ports.values():
+            sock = socket.socket()
+            self._reserved.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((LOOPBACK, port))
+
+    def _release_ports(self) -> None:
+        while self._reserved:
+            self._reserved.pop().close()

@@ -1,0 +1,234 @@
+"""Faults on demand: what goes wrong with the next answers of an API.
+
+`Faults` is what a test holds; it checks what it is told and passes it on. `FaultRules` are the faults that lie in wait
+in a node, and `FaultyDispatch` lets them strike. The two may live in different processes, so what passes between them
+is plain data (`FaultSpec`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from ottla.broker.dispatch import Api, Dispatch
+from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.wire import frames
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["Fault", "FaultRules", "FaultSpec", "Faults", "FaultyDispatch"]
+
+Kind = Literal["fail", "delay", "drop", "close"]
+Perform = Callable[..., Any]
+"""Sends a command to the node and gives its answer: `perform("hits", fault_id=3)`."""
+
+ANY_API: Final = "*"
+_PRODUCE_KEY: Final = 0
+_REASON: Final = "a fault was asked for"
+
+
+@dataclass(frozen=True)
+class FaultSpec:
+    """One fault as plain data. `times` None means: until it is removed."""
+
+    kind: Kind
+    api: str
+    times: int | None = 1
+    error_code: int = 0
+    ms: int = 0
+    after: bool = False
+
+
+# --- the test's end ---------------------------------------------------------------------------------------------------
+
+
+class Fault:
+    """A fault that lies in wait, or has struck."""
+
+    def __init__(self, fault_id: int, spec: FaultSpec, perform: Perform) -> None:
+        self.spec = spec
+        self._fault_id = fault_id
+        self._perform = perform
+
+    def __repr__(self) -> str:
+        return f"<Fault {self.spec.kind} {self.spec.api} times={self.spec.times}>"
+
+    @property
+    def hits(self) -> int:
+        """How often it has struck."""
+        return int(self._perform("hits", fault_id=self._fault_id))
+
+    def remove(self) -> None:
+        """It strikes no more."""
+        self._perform("remove_fault", fault_id=self._fault_id)
+
+
+class Faults:
+    """Lets the next answers go wrong. `api` is a name such as "Produce", or "*" for any; `times` None means for ever.
+
+    With `after`, the request is carried out first, and only its answer is touched: the client cannot know. Faults of
+    one API strike in the order in which they were asked for. When the broker ends, they are gone.
+    """
+
+    def __init__(self, perform: Perform) -> None:
+        self._perform = perform
+
+    def fail(self, api: str, error: str | int, *, times: int | None = 1, after: bool = False) -> Fault:
+        """Answer with an error, given by its name ("NOT_LEADER_OR_FOLLOWER") or code."""
+        return self._add(FaultSpec("fail", _api(api), _times(times), error_code=_error_code(error), after=after))
+
+    def delay(self, api: str, ms: int, *, times: int | None = 1) -> Fault:
+        """Send the answer `ms` milliseconds of real time later. Answers behind it on the connection wait as well."""
+        if ms < 0:
+            raise ValueError(f"ms={ms}: an answer cannot be sent before it is there")
+        return self._add(FaultSpec("delay", _api(api), _times(times), ms=ms, after=True))
+
+    def drop(self, api: str, *, times: int | None = 1, after: bool = False) -> Fault:
+        """Send no answer; the connection stays open, and silent, until the client gives it up."""
+        return self._add(FaultSpec("drop", _api(api), _times(times), after=after))
+
+    def close(self, api: str, *, times: int | None = 1, after: bool = False) -> Fault:
+        """Close the connection in place of an answer."""
+        return self._add(FaultSpec("close", _api(api), _times(times), after=after))
+
+    def clear(self) -> None:
+        """Remove all faults."""
+        self._perform("clear_faults")
+
+    def _add(self, spec: FaultSpec) -> Fault:
+        return Fault(int(self._perform("add_fault", spec=asdict(spec))), spec, self._perform)
+
+
+def _api(name: str) -> str:
+    known = frames.api_names().values()
+    if name != ANY_API and name not in known:
+        raise ValueError(f"there is no API {name!r}{_nearest(name, known)}")
+    return name
+
+
+def _times(times: int | None) -> int | None:
+    if times is not None and times < 1:
+        raise ValueError(f"times={times}: a fault strikes at least once; None means for ever")
+    return times
+
+
+def _error_code(error: str | int) -> int:
+    if isinstance(error, str):
+        if error not in ErrorCode.__members__:
+            raise ValueError(f"there is no error {error!r}{_nearest(error, ErrorCode.__members__)}")
+        return int(ErrorCode[error])
+    if error not in ErrorCode.__members__.values():
+        raise ValueError(f"there is no error code {error}")
+    return int(error)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+# --- the node's end ---------------------------------------------------------------------------------------------------
+
+
+class FaultRules:
+    """The faults that lie in wait in a node."""
+
+    def __init__(self) -> None:
+        self._specs: dict[int, FaultSpec] = {}
+        self._hits: dict[int, int] = {}
+        self.held: list[Request] = []
+        """Requests whose answers are kept back."""
+
+    def add(self, spec: Mapping[str, Any]) -> int:
+        fault_id = len(self._hits)
+        self._specs[fault_id] = FaultSpec(**spec)
+        self._hits[fault_id] = 0
+        return fault_id
+
+    def hits(self, fault_id: int) -> int:
+        return self._hits[fault_id]
+
+    def remove(self, fault_id: int) -> None:
+        self._specs.pop(fault_id, None)
+
+    def clear(self) -> None:
+        self._specs.clear()
+
+    def take(self, api: str) -> FaultSpec | None:
+        """The fault that strikes now, if any."""
+        for fault_id, spec in self._specs.items():
+            if spec.api in (ANY_API, api):
+                self._hits[fault_id] += 1
+                if self._hits[fault_id] == spec.times:
+                    del self._specs[fault_id]
+                return spec
+        return None
+
+    def let_go(self) -> None:
+        """Close the connections that wait for an answer that is kept back: a node that stops would wait for them."""
+        held, self.held = self.held, []
+        for request in held:
+            request.connection.close(_REASON)
+
+
+class FaultyDispatch(Dispatch):
+    """Calls handlers as always, unless a fault strikes."""
+
+    def __init__(self, node: object, rules: FaultRules) -> None:
+        super().__init__(node)
+        self._rules = rules
+
+    def call(self, api: Api, request: Request) -> Answer:
+        spec = self._rules.take(api.name)
+        if spec is None:
+            return super().call(api, request)
+        if spec.after:
+            return _then(super().call(api, request), request, lambda message: self._strike(spec, api, request, message))
+        return self._strike(spec, api, request, None)
+
+    def _strike(self, spec: FaultSpec, api: Api, request: Request, message: object) -> Answer:
+        if spec.kind == "close":
+            raise Close(_REASON)
+        if spec.kind == "fail":
+            return None if _is_unanswered(request) else api.refuse(request, spec.error_code, _REASON)
+        later = Later()
+        self._rules.held.append(request)
+        if spec.kind == "delay":
+            asyncio.get_running_loop().call_later(spec.ms / 1000, self._release, request, later, message)
+        return later
+
+    def _release(self, request: Request, later: Later, message: object) -> None:
+        if request in self._rules.held:
+            self._rules.held.remove(request)
+        later.complete(message)
+
+
+def _is_unanswered(request: Request) -> bool:
+    """Whether the client expects no answer: a Produce with acks=0."""
+    return request.api_key == _PRODUCE_KEY and request.body.acks == 0
+
+
+def _then(answer: Answer, request: Request, change: Callable[[object], Answer]) -> Answer:
+    """The answer, changed once it is there."""
+    if isinstance(answer, AfterWrite):
+        return AfterWrite(lambda: _then(answer.finish(), request, change))
+    if not isinstance(answer, Later):
+        return change(answer)
+    changed = Later()
+    changed.on_cancel = answer.cancel
+
+    def pass_on(message: object) -> None:
+        try:
+            result = change(message)
+        except Close as reason:
+            request.connection.close(str(reason))
+            return
+        if isinstance(result, Later):
+            result.deliver_to(changed.complete)
+        else:
+            changed.complete(result)
+
+    answer.deliver_to(pass_on)
+    return changed

@@ -1,0 +1,93 @@
+"""A node under test: its faults, its clock and the commands that a test gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.broker.clock import ShiftedClock
+from ottla.broker.config import NodeConfig
+from ottla.broker.node import Node
+from ottla.log.disk import OsDisk
+from ottla.testing.faults import FaultRules, FaultyDispatch
+
+__all__ = ["Host", "HostedNode"]
+
+
+class HostedNode(Node):
+    """A node whose clock can be moved and whose answers can go wrong."""
+
+    clock: ShiftedClock
+
+    def __init__(self, config: NodeConfig, *, clock: ShiftedClock, rules: FaultRules, durable: bool) -> None:
+        super().__init__(config, clock=clock, disk=OsDisk(durable=durable))
+        self.dispatch = FaultyDispatch(self, rules)
+        self._rules = rules
+
+    def advance(self, ms: int) -> None:
+        """Let time pass at once: what became due is done before this returns."""
+        self.clock.shift_ms += ms
+        self.housekeeping.run_due()
+        self._expire()
+
+    def close_connections(self) -> int:
+        connections = [each for listener in self.listeners.values() for each in listener.connections]
+        for connection in connections:
+            connection.close("the test asked for it")
+        return len(connections)
+
+    async def stop(self) -> None:
+        self._rules.let_go()
+        await super().stop()
+
+    async def kill(self) -> None:
+        await super().kill()
+        for directory in self.storage.all:
+            directory.storage.open_files.close_all()
+
+
+class Host:
+    """Runs one node after the other on the same directory and ports; lives on the loop of the nodes."""
+
+    def __init__(self, settings: Mapping[str, str], *, durable: bool) -> None:
+        self.settings = dict(settings)
+        self.rules = FaultRules()
+        self.clock = ShiftedClock()
+        self._durable = durable
+        self.node: HostedNode | None = None
+        self._commands: dict[str, Callable[..., Any]] = {
+            "add_fault": self.rules.add,
+            "hits": self.rules.hits,
+            "remove_fault": self.rules.remove,
+            "clear_faults": self.rules.clear,
+            "advance": lambda ms: self._running.advance(ms),
+            "close_connections": lambda: self._running.close_connections(),
+        }
+
+    async def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
+        """Start a node, its clocks so much ahead; gives what a test wants to know of it."""
+        self.clock.shift_ms = shift_ms
+        config = NodeConfig(self.settings, {"listeners": listeners})
+        node = HostedNode(config, clock=self.clock, rules=self.rules, durable=self._durable)
+        await node.start()
+        self.node = node
+        ports = {name: listener.address[1] for name, listener in node.listeners.items()}
+        return {"ports": ports, "cluster_id": node.cluster_id, "node_id": node.node_id}
+
+    async def end(self, *, clean: bool) -> None:
+        node, self.node = self.node, None
+        if node is None:
+            return
+        self.rules.clear()  # as the end of a process would
+        if clean:
+            await node.stop()
+        else:
+            await node.kill()
+
+    def perform(self, command: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        return self._commands[command](**arguments)
+
+    @property
+    def _running(self) -> HostedNode:
+        assert self.node is not None, "orders are given to running brokers only"
+        return self.node
