@@ -12,12 +12,12 @@ from ottla.metadata.context import Context, ControllerSettings, Result
 from ottla.metadata.controller import Controller
 from ottla.metadata.format import METADATA_DIR, format_files, standalone_voters
 from ottla.metadata.image import MetadataImage
-from ottla.metadata.meta_properties import MetaProperties, read_meta_properties
 from ottla.metadata.records import build_batches
 from ottla.metadata.snapshot import snapshot_id, snapshot_records, write_snapshot
 from ottla.quorum.quorum import AppendControl, Appended, Quorum, Start, StateStored, StoreState
 from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter
 from ottla.wire import uuid_text
+from ottla.wire.properties import MetaProperties, read_meta_properties
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.control_records import KRaftVersionRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest

@@ -23,12 +23,12 @@ from ottla.log.errors import StorageError
 from ottla.log.files import LogStorage
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
-from ottla.log.properties import META_PROPERTIES_FILE, MetaProperties
 from ottla.log.read import Isolation
 from ottla.log.recovery import load
 from ottla.log.retention import apply_retention
 from ottla.testing.disk import Crash, VirtualDisk
 from ottla.wire.batch import BatchBuilder, BatchView, split_batches
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, write_meta_properties
 
 ORDERS = TopicPartition("orders", 0)
 ROOT = "/data"
@@ -65,7 +65,8 @@ class LogWorld:
 
     def _format(self) -> None:
         self.disk.make_directory(ROOT)
-        replace_file(self.disk, f"{ROOT}/{META_PROPERTIES_FILE}", MetaProperties("c", 1, bytes(15) + b"\x01").format())
+        identity = write_meta_properties(MetaProperties("c", 1, bytes(range(16))), START_MS)
+        replace_file(self.disk, f"{ROOT}/{META_PROPERTIES_FILE}", identity)
         create_partition_directory(self.disk, f"{ROOT}/{ORDERS}", bytes(range(16)))
 
     def _start(self) -> Partition:

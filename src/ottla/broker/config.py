@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from ottla.broker.acted_on import ACTED_ON
 from ottla.metadata.config_defs import ConfigError, broker_defs
 from ottla.metadata.config_values import split_list
-from ottla.metadata.meta_properties import read_properties
+from ottla.wire.properties import read_properties
 
 __all__ = ["ConfigError", "ListenerConfig", "NodeConfig", "environment_settings", "file_settings", "set_option"]
 

@@ -12,10 +12,9 @@ from ottla.broker.config import NodeConfig
 from ottla.log.disk import Disk, replace_file
 from ottla.metadata import features
 from ottla.metadata.format import METADATA_DIR, format_files, standalone_voters
-from ottla.metadata.meta_properties import FILE_NAME as META_PROPERTIES
-from ottla.metadata.meta_properties import MetaProperties
 from ottla.metadata.uuids import draw
 from ottla.wire import uuid_text
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 from ottla.wire.types.control_records import VotersRecord
 
 __all__ = ["format_directories", "is_empty", "is_formatted", "random_uuid"]
@@ -32,7 +31,7 @@ def random_uuid() -> bytes:
 
 
 def is_formatted(disk: Disk, path: str) -> bool:
-    return disk.exists(f"{path}/{META_PROPERTIES}")
+    return disk.exists(f"{path}/{META_PROPERTIES_FILE}")
 
 
 def is_empty(disk: Disk, path: str) -> bool:

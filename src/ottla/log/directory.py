@@ -33,8 +33,8 @@ from ottla.log.names import (
     parse_directory_name,
 )
 from ottla.log.partition import Partition
-from ottla.log.properties import META_PROPERTIES_FILE, MetaProperties, PropertiesError
 from ottla.log.recovery import LoadRequest
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, MetaPropertiesError, read_meta_properties
 
 __all__ = [
     "CLEANER_CHECKPOINT",
@@ -76,9 +76,9 @@ class LogDirectory:
 
     @classmethod
     def open(cls, storage: LogStorage, path: str) -> LogDirectory:
-        """Read what a formatted directory holds; PropertiesError or OSError if it is none."""
+        """Read what a formatted directory holds; MetaPropertiesError or OSError if it is none."""
         disk = storage.disk
-        properties = MetaProperties.parse(read_all(disk, f"{path}/{META_PROPERTIES_FILE}"))
+        properties = read_meta_properties(read_all(disk, f"{path}/{META_PROPERTIES_FILE}"))
         directory = cls(storage, path, properties)
         directory._read_marker()
         for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT):
@@ -255,7 +255,7 @@ def directory_problems(
         except FileNotFoundError:
             problems.append(f"{path} is not formatted (it has no {META_PROPERTIES_FILE}); run `ottla storage format`")
             continue
-        except (PropertiesError, OSError) as error:
+        except (MetaPropertiesError, OSError) as error:
             problems.append(f"{path}: {error}")
             continue
         clusters[path] = properties.cluster_id

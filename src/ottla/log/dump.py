@@ -26,11 +26,11 @@ from ottla.log.directory import (
 from ottla.log.disk import Disk, File, read_all
 from ottla.log.names import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE, parse_directory_name, parse_file_name
 from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
-from ottla.log.properties import META_PROPERTIES_FILE, parse_properties
 from ottla.log.scan import CHUNK_BYTES, check_batches, read_batch
 from ottla.wire import WireError, keyed
 from ottla.wire.batch import AnyBatch, BatchView, Record, read_control_record
 from ottla.wire.index import MESSAGES
+from ottla.wire.properties import META_PROPERTIES_FILE, read_properties
 
 __all__ = ["Line", "Options", "UnknownFileError", "dump"]
 
@@ -312,7 +312,9 @@ def _dump_partition_metadata(source: _Source) -> Iterator[Line]:
 
 
 def _dump_properties(source: _Source) -> Iterator[Line]:
-    yield source.line("properties", properties=parse_properties(read_all(source.disk, source.path)))
+    yield source.line(
+        "properties", properties=read_properties(read_all(source.disk, source.path).decode("utf-8", "replace"))
+    )
 
 
 def _dump_json(source: _Source) -> Iterator[Line]:

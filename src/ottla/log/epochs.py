@@ -58,17 +58,24 @@ class LeaderEpochs:
     def observe(self, epoch: int, base_offset: int) -> None:
         """Take note of a batch that recovery has met.
 
-        Its epoch is assigned if it is newer than all; an entry that says another, later epoch had begun before it is
-        false, left over from a truncation, and goes.
+        Its epoch is assigned if it is newer than all. The batch is right where an entry, left over from a truncation,
+        is not: one that says a later epoch had begun before it goes, one that says its own began after it is mended.
         """
-        entries = self._entries
-        if entries and entries[-1][0] == epoch:
+        if self._entries and self._entries[-1][0] == epoch and self._entries[-1][1] <= base_offset:
             return
-        if entries and self.epoch_for(base_offset) > epoch:
-            self._entries = [one for one in entries if one[0] <= epoch or one[1] > base_offset]
+        known = self.epoch_for(base_offset)
+        if known == epoch:
+            return
+        if known > epoch:
+            self._entries = [one for one in self._entries if one[0] <= epoch or one[1] > base_offset]
             self.is_dirty = True
         if epoch > self.latest_epoch:
             self.assign(epoch, base_offset)
+        elif any(one[0] == epoch and one[1] > base_offset for one in self._entries):
+            earlier = [one for one in self._entries if one[0] < epoch and one[1] < base_offset]
+            later = [one for one in self._entries if one[0] > epoch]
+            self._entries = [*earlier, (epoch, base_offset), *later]
+            self.is_dirty = True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch not above this one, and where it ends; (-1, -1) if that cannot be told."""

@@ -14,6 +14,7 @@ On brokers most settings of topics have another name, and some have several in d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from ottla.metadata.config_defs import (
@@ -123,18 +124,27 @@ class Rules:
     # --- which value is in force
 
     def broker_synonyms(self, name: str, broker: Mapping[str, str], cluster: Mapping[str, str]) -> Iterator[Synonym]:
-        """Where a setting of the broker has a value, the strongest place first."""
-        for each in (name, *_LATER_NAMES.get(name, ())):
-            for values, source in (
-                (broker, DYNAMIC_BROKER),
-                (cluster, DYNAMIC_DEFAULT_BROKER),
-                (self.static, STATIC_BROKER),
-            ):
-                if each in values:
-                    yield Synonym(each, values[each], source)
-            default = broker_defs()[each].default
+        """Where a setting of the broker has a value, the strongest place first.
+
+        Other names for the same are looked at in each place too. Like Apache Kafka, what they have counts only behind
+        a value that the setting has under its own name: 168 hours alone do not show log.retention.ms a value.
+        """
+        found = self._places(_SAME_MEANING.get(name, (name,)), broker, cluster)
+        return dropwhile(lambda synonym: synonym.name != name, found)
+
+    def _places(
+        self, names: tuple[str, ...], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Iterator[Synonym]:
+        for values, source in (
+            (broker, DYNAMIC_BROKER),
+            (cluster, DYNAMIC_DEFAULT_BROKER),
+            (self.static, STATIC_BROKER),
+        ):
+            yield from (Synonym(name, values[name], source) for name in names if name in values)
+        for name in names:
+            default = broker_defs()[name].default
             if default is not None:
-                yield Synonym(each, default, DEFAULT)
+                yield Synonym(name, default, DEFAULT)
 
     def broker_text(self, name: str, broker: Mapping[str, str], cluster: Mapping[str, str]) -> str | None:
         """One setting of the broker."""
@@ -170,9 +180,7 @@ class Rules:
         synonyms = [Synonym(key.name, topic[key.name], DYNAMIC_TOPIC)] if key.name in topic else []
         names = TOPIC_SYNONYMS.get(key.name, ())
         if names:
-            # Apache Kafka lists the places of the first name only, whatever it found under the others.
-            first = names[0][0]
-            synonyms += [each for each in self.broker_synonyms(first, broker, cluster) if each.name == first]
+            synonyms += self.broker_synonyms(names[0][0], broker, cluster)
         source = synonyms[0].source if synonyms else DEFAULT
         return Setting(key, self.topic_value(key.name, topic, broker, cluster), source, False, tuple(synonyms))
 
@@ -188,22 +196,31 @@ class Rules:
         source = synonyms[0].source if synonyms else DEFAULT
         return Setting(key, value, source, not key.is_dynamic, synonyms)
 
-    def group_configs(self, group: Mapping[str, str], broker: Mapping[str, str]) -> list[Setting]:
-        """All settings of a group, by name. The defaults of groups are settings of brokers."""
-        return _plain_configs(group_defs(), group, DYNAMIC_GROUP, self._group_defaults())
+    def group_configs(
+        self, group: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> list[Setting]:
+        """All settings of a group, by name. Most have their defaults among the settings of brokers."""
+        return [self._group_setting(group_defs()[name], group, broker, cluster) for name in group_defs()]
 
-    def _group_defaults(self) -> dict[str, str]:
-        defaults = {}
-        for name in group_defs():
-            synonym = f"group.{name}"
-            if synonym in broker_defs():
-                text = self.broker_text(synonym, {}, {})
-                if text is not None:
-                    defaults[name] = text
-        return defaults
+    def _group_setting(
+        self, key: ConfigKey, group: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Setting:
+        synonyms = [Synonym(key.name, group[key.name], DYNAMIC_GROUP)] if key.name in group else []
+        if f"group.{key.name}" in broker_defs():
+            synonyms += self.broker_synonyms(f"group.{key.name}", broker, cluster)
+        else:
+            synonyms.append(Synonym(key.name, key.default, DEFAULT))
+        return Setting(key, synonyms[0].value, synonyms[0].source, False, tuple(synonyms))
 
     def client_metrics_configs(self, subscription: Mapping[str, str]) -> list[Setting]:
-        return _plain_configs(client_metrics_defs(), subscription, DYNAMIC_CLIENT_METRICS, {})
+        """All settings of a subscription, by name. Apache Kafka lists no synonyms of what was not set."""
+        found = []
+        for key in (client_metrics_defs()[name] for name in client_metrics_defs()):
+            value = subscription.get(key.name)
+            synonyms = () if value is None else (Synonym(key.name, value, DYNAMIC_CLIENT_METRICS),)
+            source = DYNAMIC_CLIENT_METRICS if synonyms else DEFAULT
+            found.append(Setting(key, key.default if value is None else value, source, False, synonyms))
+        return found
 
     # --- what may be set
 
@@ -300,20 +317,6 @@ def _check_client_metrics(values: Mapping[str, object]) -> None:
             raise ConfigError(f"match cannot have {entry!r}: it is a name=expression with one of {', '.join(_MATCHES)}")
 
 
-def _plain_configs(
-    defs: ConfigDefs, values: Mapping[str, str], source: int, defaults: Mapping[str, str]
-) -> list[Setting]:
-    found = []
-    for key in (defs[name] for name in defs):
-        default = defaults.get(key.name, key.default)
-        synonyms = [Synonym(key.name, values[key.name], source)] if key.name in values else []
-        if default is not None:
-            synonyms.append(Synonym(key.name, default, DEFAULT))
-        value, origin = (synonyms[0].value, synonyms[0].source) if synonyms else (None, DEFAULT)
-        found.append(Setting(key, value, origin, False, tuple(synonyms)))
-    return found
-
-
 def _defs(resource_type: int) -> ConfigDefs:
     if resource_type == TOPIC:
         return topic_defs()
@@ -330,13 +333,12 @@ def _in_units(text: str, unit: int) -> str:
     return text if number < 0 else str(number * unit)
 
 
-def _later_names() -> dict[str, tuple[str, ...]]:
-    """Setting of the broker -> weaker ones of the same meaning, as Apache Kafka lists them."""
-    later: dict[str, tuple[str, ...]] = {}
-    for names in TOPIC_SYNONYMS.values():
-        chain = tuple(name for name, _ in names)
-        later.update((name, chain[index + 1 :]) for index, name in enumerate(chain) if chain[index + 1 :])
-    return later
+def _same_meaning() -> dict[str, tuple[str, ...]]:
+    """Setting of the broker -> all of the same meaning, the strongest first, as Apache Kafka lists them."""
+    chains = [tuple(name for name, _ in names) for names in TOPIC_SYNONYMS.values() if len(names) > 1]
+    found = {name: chain for chain in chains for name in chain}
+    del found["log.flush.scheduler.interval.ms"]  # how often to look whether something is to be flushed
+    return found
 
 
-_LATER_NAMES: Final = _later_names()
+_SAME_MEANING: Final = _same_meaning()

@@ -19,11 +19,10 @@ from typing import Final
 
 from ottla.metadata import features
 from ottla.metadata.bootstrap import bootstrap_records, finalized_levels
-from ottla.metadata.meta_properties import FILE_NAME as META_PROPERTIES
-from ottla.metadata.meta_properties import MetaProperties, write_meta_properties
 from ottla.metadata.snapshot import BOOTSTRAP_ID, Snapshot, read_snapshot, write_snapshot
 from ottla.metadata.topic_names import METADATA_TOPIC
 from ottla.wire.keyed import Versioned
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, write_meta_properties
 from ottla.wire.types.control_records import VotersRecord
 
 METADATA_DIR: Final = f"{METADATA_TOPIC}-0"
@@ -42,7 +41,7 @@ def format_files(
     files = {BOOTSTRAP_CHECKPOINT: write_bootstrap(bootstrap_records(levels), now_ms)}
     if voters is not None:
         files[VOTERS_CHECKPOINT] = _voters_checkpoint(voters, levels[features.KRAFT_VERSION], now_ms)
-    files[META_PROPERTIES] = write_meta_properties(meta, now_ms)
+    files[META_PROPERTIES_FILE] = write_meta_properties(meta, now_ms)
     return files
 
 

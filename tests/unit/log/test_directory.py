@@ -24,8 +24,8 @@ from ottla.log.files import LogStorage
 from ottla.log.lock import DirectoryLock, LockedError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
-from ottla.log.properties import MetaProperties
 from ottla.log.recovery import load
+from ottla.wire.properties import MetaProperties, write_meta_properties
 from tests.unit.log.logs import NOW, TOPIC_ID, batch, config
 
 ORDERS = TopicPartition("orders", 0)
@@ -34,7 +34,9 @@ UNIQUE = "0123456789abcdef" * 2
 
 def formatted(path: Path, *, cluster_id: str = "c1", node_id: int = 1, directory_id: bytes = TOPIC_ID) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    (path / "meta.properties").write_bytes(MetaProperties(cluster_id, node_id, directory_id).format())
+    (path / "meta.properties").write_bytes(
+        write_meta_properties(MetaProperties(cluster_id, node_id, directory_id), NOW)
+    )
     return path
 
 

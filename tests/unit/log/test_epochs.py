@@ -92,6 +92,18 @@ def test_what_recovery_meets_of_older_epochs_says_nothing_new(directory: Directo
     assert not epochs.is_dirty
 
 
+def test_recovery_meets_an_epoch_before_its_entry(directory: Directory):
+    epochs = LeaderEpochs(directory, [(0, 0), (1, 9), (4, 50)])
+    epochs.observe(1, 7)
+    assert epochs.entries == ((0, 0), (1, 7), (4, 50))
+    epochs.observe(4, 40)
+    epochs.observe(4, 60)
+    assert epochs.entries == ((0, 0), (1, 7), (4, 40))
+    epochs.observe(1, 0)  # what was in epoch 0 is gone
+    assert epochs.entries == ((1, 0), (4, 40))
+    assert epochs.is_dirty
+
+
 def test_the_file_is_written_when_it_lacks_something(directory: Directory, tmp_path: Path):
     epochs = LeaderEpochs(directory)
     epochs.write()

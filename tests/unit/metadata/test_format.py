@@ -16,10 +16,10 @@ from ottla.metadata.format import (
     standalone_voters,
     write_bootstrap,
 )
-from ottla.metadata.meta_properties import MetaProperties, read_meta_properties
 from ottla.metadata.snapshot import read_snapshot
 from ottla.wire import uuid_bytes
 from ottla.wire.batch import read_header
+from ottla.wire.properties import MetaProperties, read_meta_properties
 from ottla.wire.types.control_records import VotersRecord
 from tests.unit.metadata.cluster import uuid
 from tests.unit.metadata.stamps import restamped, timeless

@@ -14,12 +14,12 @@ from ottla.metadata.configs import DELETE, SET
 from ottla.metadata.context import Context, ControllerSettings
 from ottla.metadata.controller import Controller
 from ottla.metadata.image import BROKER, GROUP, TOPIC, MetadataImage
-from ottla.metadata.meta_properties import read_meta_properties
 from ottla.metadata.records import build_data_batch, read_batch
 from ottla.metadata.snapshot import SnapshotId, load_snapshot, read_snapshot
 from ottla.metadata.topic_image import NO_LEADER
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.keyed import Versioned, encode_framed
+from ottla.wire.properties import read_meta_properties
 from ottla.wire.types import cluster_metadata as log
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest

@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
-from ottla.metadata.uuids import is_reserved
-from ottla.wire import uuid_bytes, uuid_text
+from ottla.wire.values import uuid_bytes, uuid_text
 
-FILE_NAME: Final = "meta.properties"
+META_PROPERTIES_FILE: Final = "meta.properties"
+RESERVED_IDS: Final = 100
+"""Ids below this number stand for something: unassigned, lost, migrating, and what may come."""
 _VERSION: Final = 1
 # The order in which Java's own table happens to write them.
 _KEYS: Final = ("node.id", "directory.id", "version", "cluster.id")
@@ -71,7 +72,7 @@ def _directory_id(values: Mapping[str, str]) -> bytes | None:
         raw = uuid_bytes(text)
     except ValueError as error:
         raise MetaPropertiesError(f"directory.id={text} is not an id: {error}") from None
-    if is_reserved(raw):
+    if int.from_bytes(raw, "big") < RESERVED_IDS:
         raise MetaPropertiesError(f"directory.id={text} is a reserved id")
     return raw
 

@@ -1,6 +1,7 @@
 import pytest
 
-from ottla.metadata.meta_properties import (
+from ottla.wire import uuid_bytes, uuid_text
+from ottla.wire.properties import (
     MetaProperties,
     MetaPropertiesError,
     read_meta_properties,
@@ -8,7 +9,6 @@ from ottla.metadata.meta_properties import (
     write_meta_properties,
     write_properties,
 )
-from ottla.wire import uuid_bytes, uuid_text
 from tests.unit.metadata.cluster import uuid
 
 ID = "dnBCA2kRSpSW6gLn6PBWoA"
