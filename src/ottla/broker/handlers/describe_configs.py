@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.request import Request
 from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.config_defs import READ_ONLY, ConfigError, ConfigKey, ConfigType, broker_defs
-from ottla.metadata.config_rules import DEFAULT, DYNAMIC_DEFAULT_BROKER, THROTTLES, Setting, Synonym
+from ottla.metadata.config_rules import (
+    DEFAULT,
+    DYNAMIC_CLIENT_METRICS,
+    DYNAMIC_DEFAULT_BROKER,
+    DYNAMIC_GROUP,
+    DYNAMIC_TOPIC,
+    THROTTLES,
+    Rules,
+    Setting,
+    Synonym,
+)
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
 from ottla.metadata.topic_names import check_topic_name
@@ -38,6 +48,9 @@ VERSIONS: Final = (1, 4)
 
 BROKER_LOGGER: Final = 8
 UNKNOWN_TYPE: Final = 0
+_OWN_SOURCES: Final = (DYNAMIC_TOPIC, DYNAMIC_GROUP, DYNAMIC_CLIENT_METRICS)
+_OF_AUTHORIZERS: Final = frozenset(("allow.everyone.if.no.acl.found", "super.users"))
+"""Settings that Apache Kafka's broker does not know of itself, so that it shows them only where they are set."""
 _LISTENER_PREFIX: Final = "listener.name."
 
 _Resource = DescribeConfigsRequestDescribeConfigsResource
@@ -120,11 +133,14 @@ def _broker_settings(node: Node, name: str) -> Iterable[Setting]:
         return _cluster_settings(settings.cluster_dynamic)
     if name != str(node.node_id):
         raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}, which cannot speak for {name!r}.")
-    broker, cluster = settings.broker_dynamic, settings.cluster_dynamic
-    unlisted = {**settings.config.static, **cluster, **broker}.keys() - set(broker_defs())
+    # As in Apache Kafka a node's id is its broker's too.
+    static = {"broker.id": str(node.node_id), **settings.config.static}
+    places = settings.broker_dynamic, settings.cluster_dynamic, static
+    unlisted = {name for place in places for name in place if name not in broker_defs()}
+    listed = Rules(static).broker_configs(settings.broker_dynamic, settings.cluster_dynamic)
     return [
-        *settings.rules.broker_configs(broker, cluster),
-        *_unlisted_settings(sorted(unlisted), (broker, cluster, settings.config.static)),
+        *(each for each in listed if each.name not in _OF_AUTHORIZERS or each.source != DEFAULT),
+        *_unlisted_settings(sorted(unlisted), places),
     ]
 
 
@@ -163,7 +179,10 @@ def _broker_key(name: str) -> ConfigKey:
 def _group_settings(node: Node, name: str) -> Iterable[Setting]:
     if not name:
         raise Reject(ErrorCode.INVALID_REQUEST, "A group without a name has no settings.")
-    return node.settings.rules.group_configs(node.image.configs(GROUP, name), node.settings.broker_dynamic)
+    settings = node.settings
+    return settings.rules.group_configs(
+        node.image.configs(GROUP, name), settings.broker_dynamic, settings.cluster_dynamic
+    )
 
 
 def _client_metrics_settings(node: Node, name: str) -> Iterable[Setting]:
@@ -217,5 +236,10 @@ def _shown(setting: Setting) -> str | None:
 
 
 def _synonyms(setting: Setting) -> tuple[_Synonym, ...]:
-    is_hidden = setting.key.is_sensitive
-    return tuple(_Synonym(each.name, None if is_hidden else each.value, each.source) for each in setting.synonyms)
+    """Where a setting has a value. The resource's own is written as its type does, a broker's as it was given."""
+    if setting.key.is_sensitive:
+        return tuple(_Synonym(each.name, None, each.source) for each in setting.synonyms)
+    return tuple(
+        _Synonym(each.name, _shown(setting) if each.source in _OWN_SOURCES else each.value, each.source)
+        for each in setting.synonyms
+    )
