@@ -312,9 +312,8 @@ def _dump_partition_metadata(source: _Source) -> Iterator[Line]:
 
 
 def _dump_properties(source: _Source) -> Iterator[Line]:
-    yield source.line(
-        "properties", properties=read_properties(read_all(source.disk, source.path).decode("utf-8", "replace"))
-    )
+    text = read_all(source.disk, source.path).decode("utf-8", "replace")
+    yield source.line("properties", properties=read_properties(text))
 
 
 def _dump_json(source: _Source) -> Iterator[Line]:

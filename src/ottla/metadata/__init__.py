@@ -24,7 +24,6 @@ snapshot             image <-> snapshot files
 features             features, their levels, what depends on what, record versions by metadata.version
 bootstrap            the first records of a new cluster; what a new active controller writes
 format               the files of a formatted directory
-meta_properties      the identity file, and Java's properties text
 controller           one door for all requests
 topics, partitions   CreateTopics and DeleteTopics; CreatePartitions, ListPartitionReassignments
 configs              AlterConfigs and IncrementalAlterConfigs

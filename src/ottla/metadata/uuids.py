@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ottla.wire import uuid_text
+from ottla.wire.properties import RESERVED_IDS
 
 UNASSIGNED: Final = bytes(16)
 """No id; of a replica's directory: not known yet."""
@@ -15,13 +16,12 @@ MIGRATING: Final = bytes(15) + b"\x02"
 """From a time when directories had no ids."""
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 
-_RESERVED_BELOW: Final = 100
 _DRAWS_MAX: Final = 1000
 
 
 def is_reserved(raw: bytes) -> bool:
     """The first hundred numbers have, or may get, a meaning of their own."""
-    return int.from_bytes(raw, "big") < _RESERVED_BELOW
+    return int.from_bytes(raw, "big") < RESERVED_IDS
 
 
 def is_usable(raw: bytes) -> bool:

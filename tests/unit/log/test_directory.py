@@ -34,9 +34,8 @@ UNIQUE = "0123456789abcdef" * 2
 
 def formatted(path: Path, *, cluster_id: str = "c1", node_id: int = 1, directory_id: bytes = TOPIC_ID) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    (path / "meta.properties").write_bytes(
-        write_meta_properties(MetaProperties(cluster_id, node_id, directory_id), NOW)
-    )
+    identity = MetaProperties(cluster_id, node_id, directory_id)
+    (path / "meta.properties").write_bytes(write_meta_properties(identity, NOW))
     return path
 
 
@@ -169,8 +168,8 @@ def test_a_directory_goes_offline_alone_and_leaves_no_marker(tmp_path: Path) -> 
 
 def test_what_must_not_start_is_said_with_what_to_do(tmp_path: Path) -> None:
     good = formatted(tmp_path / "good")
-    other_node = formatted(tmp_path / "node", node_id=2, directory_id=bytes(15) + b"\x01")
-    other_cluster = formatted(tmp_path / "cluster", cluster_id="c2", directory_id=bytes(15) + b"\x02")
+    other_node = formatted(tmp_path / "node", node_id=2, directory_id=b"1" * 16)
+    other_cluster = formatted(tmp_path / "cluster", cluster_id="c2", directory_id=b"2" * 16)
     copied = formatted(tmp_path / "copy")
     (tmp_path / "empty").mkdir()
     paths = [str(path) for path in (good, other_node, other_cluster, copied, tmp_path / "empty")]
