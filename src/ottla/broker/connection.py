@@ -225,7 +225,11 @@ class Connection:
     def _fill(self, slot: _Slot, message: object) -> None:
         """An answer is there. Answers leave in the order of their requests."""
         slot.later = None
-        slot.parts = [] if message is None else self._dispatch.write(slot.api, slot.request, message)
+        if message is None:
+            slot.parts = []
+            self._dispatch.unanswered(slot.api, slot.request)
+        else:
+            slot.parts = self._dispatch.write(slot.api, slot.request, message)
         while self._slots and self._slots[0].parts is not None:
             self._outgoing.add(self._slots.popleft().parts or ())
 

@@ -8,7 +8,7 @@ answered in any version, in version 0 with the error. Bytes behind a well-formed
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -68,10 +68,10 @@ class Dispatch:
         self,
         node: Any,  # noqa: ANN401
         load: Callable[[int], Api | None] = load_api,
-        observer: Observer | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.node = node
-        self.observer = observer
+        self.observers = list(observers)
         self._load = load
         self._apis: dict[int, Api] = {}
 
@@ -126,6 +126,11 @@ class Dispatch:
             return api.refuse(request, wire.errors.ErrorCode.UNKNOWN_SERVER_ERROR, None)
         return api.refuse(request, int(code), str(error) or None)
 
+    def unanswered(self, api: Api, request: Request) -> None:
+        """Nothing is due for a request."""
+        for observer in self.observers:
+            observer.answered(request, api, None, 0)
+
     def write(self, api: Api, request: Request, message: Any) -> list[Part]:  # noqa: ANN401
         """The frame of an answer, in parts."""
         # An ApiVersions request that is too new is answered in version 0.
@@ -135,6 +140,6 @@ class Dispatch:
         if frames.response_header_version(api.key, version):
             head += b"\x00"
         size = len(head) + sum(map(len, body))
-        if self.observer is not None:
-            self.observer.answered(request, api, message, size)
+        for observer in self.observers:
+            observer.answered(request, api, message, size)
         return [size.to_bytes(4, "big") + head, *body]

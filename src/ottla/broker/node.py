@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
@@ -25,6 +25,7 @@ from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.listener import Listener, ListenerLimits, bind
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
+from ottla.broker.metrics import Metrics
 from ottla.broker.offload import Offload
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
@@ -53,6 +54,9 @@ from ottla.wire.keyed import Versioned
 
 __all__ = ["Node", "StartError"]
 
+if TYPE_CHECKING:
+    from ottla.broker.metrics_page import MetricsPage
+
 log = logging.getLogger(__name__)
 
 DRAIN_MAX_SECONDS: Final = 5.0
@@ -75,22 +79,25 @@ class Node:
         *,
         clock: Clock | None = None,
         disk: Disk | None = None,
-        observer: Observer | None = None,
+        observers: Sequence[Observer] = (),
         on_fatal: Callable[[str], None] | None = None,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
+        self.monotonic_ms = self.clock.monotonic_ms
         self.disk = disk or OsDisk()
         self.waiting = Waiting()
-        self.dispatch = Dispatch(self, observer=observer)
+        self.metrics = Metrics(self)
+        self.dispatch = Dispatch(self, observers=(self.metrics, *observers))
         self.listeners: dict[str, Listener] = {}
         self.advertised: dict[str, ListenerConfig] = {}
         self.is_stopping = False
+        self.metrics_port: int | None = None
+        self._metrics_page: MetricsPage | None = None
         self._on_fatal = on_fatal
         self._deadline: asyncio.TimerHandle | None = None
         self._woken: dict[TopicPartition, None] = {}
         self._drained: asyncio.Future[None] | None = None
-        self.monotonic_ms = self.clock.monotonic_ms
         # Filled by `start`.
         self.loop: asyncio.AbstractEventLoop
         self.offload: Offload
@@ -130,11 +137,25 @@ class Node:
             if hasattr(self, "storage"):
                 self.storage.release(remove=False)
             raise
+        await self._serve_metrics()
         self.replicas.begin_round()
         self.housekeeping = Housekeeping(self)
         self.housekeeping.start()
         for listener in self.listeners.values():
             listener.start()
+
+    async def _serve_metrics(self) -> None:
+        port = self.config["ottla.metrics.port"]
+        if port < 0:
+            return
+        from ottla.broker.metrics_page import MetricsPage
+
+        self._metrics_page = MetricsPage(self.metrics.page)
+        host = self.config.client_listeners[0].host
+        try:
+            self.metrics_port = await self._metrics_page.start(host, port)
+        except OSError as error:
+            raise StartError(f"the metrics page cannot listen on {host or '*'}:{port}: {error.strerror}") from None
 
     def _bind(self) -> None:
         for listener in self.config.listeners:
@@ -333,6 +354,10 @@ class Node:
         """Whether the request's principal may do something. There is no authorizer yet: everybody may."""
         return True
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self.image.topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
     def submit(self, request: Request, body: object | None = None) -> Later:
         """Take a request (or `body` in its place) to the controller; its reply comes when it is committed."""
         later = Later()
@@ -406,8 +431,7 @@ class Node:
         """Stop cleanly."""
         self.is_stopping = True
         await self._drain()
-        self.housekeeping.stop()
-        self.slices.close()
+        self._end_background()
         self.offload.finish_all()
         self.membership.leave()
         self.metadata.sync()
@@ -418,6 +442,12 @@ class Node:
                 directory.end(self.membership.broker_epoch)
         self.storage.release(remove=True)
         self.offload.close()
+
+    def _end_background(self) -> None:
+        self.housekeeping.stop()
+        self.slices.close()
+        if self._metrics_page is not None:
+            self._metrics_page.close()
 
     async def _drain(self) -> None:
         for listener in self.listeners.values():
@@ -446,8 +476,7 @@ class Node:
     async def kill(self) -> None:
         """Stop as a crash would: nothing is written any more. For tests."""
         self.is_stopping = True
-        self.housekeeping.stop()
-        self.slices.close()
+        self._end_background()
         for listener in self.listeners.values():
             listener.close()
         self.offload.close()

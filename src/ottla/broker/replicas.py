@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from operator import add
+from typing import Final
 
 from ottla.broker.clock import Clock
 from ottla.broker.offload import Job, Offload
@@ -37,6 +39,8 @@ __all__ = ["Replica", "Replicas"]
 
 log = logging.getLogger(__name__)
 
+_COUNTED: Final = ("messagesin", "bytesin", "bytesout")
+
 
 class Replica:
     """A partition that this node holds."""
@@ -44,11 +48,14 @@ class Replica:
     __slots__ = (
         "_log",
         "_owner",
+        "bytes_in",
+        "bytes_out",
         "directory",
         "is_staged",
         "isr",
         "leader",
         "leader_epoch",
+        "messages_in",
         "partition_epoch",
         "replicas",
         "topic_id",
@@ -69,6 +76,10 @@ class Replica:
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.is_staged = False
+        # What clients have produced and fetched since the start.
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
 
     def __repr__(self) -> str:
         return f"Replica({self.topic_partition}, leader {self.leader}, epoch {self.leader_epoch})"
@@ -116,6 +127,9 @@ class Replica:
             records, self.leader_epoch, self._owner.clock.wall_ms(), origin=origin, verification=verification
         )
         self._owner.note_staged(self)
+        if origin is Origin.CLIENT and not info.is_duplicate:
+            self.messages_in += info.last_offset - info.base_offset + 1
+            self.bytes_in += info.size_bytes
         return info
 
     def is_acknowledged(self, end_offset: int, acks: int) -> bool:
@@ -165,6 +179,7 @@ class Replicas:
         self._to_flush: dict[Partition, Replica] = {}
         self._flushing: dict[Partition, Replica] = {}
         self._round: Job | None = None
+        self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
 
     def __iter__(self) -> Iterator[Replica]:
@@ -316,6 +331,7 @@ class Replicas:
         replica = self.by_key.pop((topic, partition), None)
         if replica is None:
             return
+        self._gone = tuple(map(add, self._gone, _counts(replica)))
         partition_log = replica.take_log()
         replica.leader = -1
         if replica.is_staged:
@@ -336,6 +352,22 @@ class Replicas:
             for replica in self.by_key.values()
             if replica.has_log and (directory is None or replica.directory is directory)
         ]
+
+    # --- counting -----------------------------------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, int]:
+        """What clients have produced and fetched, by the names of metrics, with topics that are gone."""
+        totals = self._gone
+        for replica in self.by_key.values():
+            totals = tuple(map(add, totals, _counts(replica)))
+        return dict(zip(_COUNTED, totals, strict=True))
+
+    def totals_by_topic(self) -> dict[str, dict[str, int]]:
+        topics: dict[str, tuple[int, ...]] = {}
+        for replica in self.by_key.values():
+            name = replica.topic_partition.topic
+            topics[name] = tuple(map(add, topics.get(name, (0,) * len(_COUNTED)), _counts(replica)))
+        return {name: dict(zip(_COUNTED, totals, strict=True)) for name, totals in topics.items()}
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -412,6 +444,10 @@ class Replicas:
             if replica.directory is directory:
                 self._wake(replica.topic_partition)
         self._went_offline(directory)
+
+
+def _counts(replica: Replica) -> tuple[int, ...]:
+    return replica.messages_in, replica.bytes_in, replica.bytes_out
 
 
 def _run_all(flushes: Iterable[Flush]) -> None:

@@ -50,10 +50,10 @@ def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: f
     _set_up_logging(verbosity)
     for warning in config.warnings():
         log.warning("%s", warning)
-    return asyncio.run(_serve(config, disk, out, began))
+    return asyncio.run(_serve(config, disk, verbosity, out, began))
 
 
-async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) -> int:
+async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 
@@ -62,6 +62,10 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
             ended.set_result(code)
 
     node = Node(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED))
+    if verbosity:
+        from ottla.broker.request_log import RequestLog
+
+        node.dispatch.observers.append(RequestLog(node.clock, node.topic_name))
     try:
         await node.start()
     except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
@@ -81,10 +85,11 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
 
 def _say_ready(node: Node, out: TextIO, began: float) -> None:
     listeners = " ".join(str(each) for each in node.advertised.values())
+    metrics = "" if node.metrics_port is None else f" metrics={node.metrics_port}"
     took_ms = (time.monotonic() - began) * 1000
     out.write(
         f"ottla ready {listeners} node={node.node_id} cluster={node.cluster_id} "
-        f"data={','.join(node.config.log_dirs)} ms={took_ms:.0f}\n"
+        f"data={','.join(node.config.log_dirs)}{metrics} ms={took_ms:.0f}\n"
     )
     out.flush()
 
