@@ -16,7 +16,5 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module")
-def desk(running: RunningNode) -> Iterator[Desk]:
-    desk = running.desk
-    yield desk
-    desk.close()
+def desk(running: RunningNode) -> Desk:
+    return running.desk

@@ -212,12 +212,15 @@ class RunningNode:
         self.node = Node(NodeConfig(local, named), clock=clock, disk=OsDisk(durable=False))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="node")
+        self._desk: Desk | None = None
 
     def start(self) -> None:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
 
     def stop(self) -> None:
+        if self._desk is not None:
+            self._desk.close()
         try:
             asyncio.run_coroutine_threadsafe(self.node.stop(), self._loop).result(TIMEOUT_S)
         finally:
@@ -238,8 +241,10 @@ class RunningNode:
 
     @property
     def desk(self) -> Desk:
-        advertised = self.node.advertised["PLAINTEXT"]
-        return Desk(advertised.host, advertised.port)
+        if self._desk is None:
+            advertised = self.node.advertised["PLAINTEXT"]
+            self._desk = Desk(advertised.host, advertised.port)
+        return self._desk
 
 
 @contextmanager

@@ -50,6 +50,8 @@ _IDS_FROM: Final = 13
 _ADMIN_CLIENT: Final = "__admin_client"
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _CODEC_BITS: Final = 7
+_TRANSACTIONAL_BIT: Final = 16
+_MAGIC: Final = 16
 
 _Partition = ProduceResponsePartitionProduceResponse
 _Topic = ProduceResponseTopicProduceResponse
@@ -79,6 +81,8 @@ class _Produce:
         self.later: Later | None = None
 
     def stage_all(self) -> None:
+        if self.request.body.transactional_id is None and _has_transactional(self.request.body):
+            raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         for topic in self.request.body.topic_data:
             for partition in topic.partition_data:
                 try:
@@ -215,6 +219,18 @@ def refuse(request: Request, code: int, message: str | None) -> ProduceResponse:
             )
             for topic in body.topic_data
         )
+    )
+
+
+def _has_transactional(body: ProduceRequest) -> bool:
+    """Whether any batch belongs to a transaction."""
+    return any(
+        partition.records
+        and len(partition.records) > _ATTRIBUTES_LOW_BYTE
+        and partition.records[_MAGIC] >= 2
+        and partition.records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
+        for topic in body.topic_data
+        for partition in topic.partition_data
     )
 
 
