@@ -1,0 +1,445 @@
+"""A client for any Kafka cluster: every API by its message, with versions, routing and retries taken care of.
+
+    async with Client("localhost:9092") as client:
+        answer = await client.send(DescribeClusterRequest())
+        answer = await client.send(request, partition=("orders", 0))           # to the partition's leader
+        answer = await client.send(request, coordinator=("group", "payments"))  # to the group's coordinator
+
+Theory of operation. `send` looks up the broker, takes its connection from the pool, chooses the highest version that
+both sides have, and gives the answer. It tries again, with growing pauses and until the deadline, when a connection
+fails or when the whole answer is an error that another attempt can cure (see `retry`). An answer that still holds
+errors is given as it is: what they mean depends on the API. The modules beside this one (`topics`, `configs`,
+`producer`, `fetcher`, ...) know their APIs and raise ResponseError.
+
+A request whose answer got lost is sent again and may then be done twice; `retry=False` sends it once.
+
+There are no tasks and no threads: all that happens, happens while somebody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
+
+from ottla.client.address import Address, Peer, parse_bootstrap_servers
+from ottla.client.answers import Coordinated, SendOptions, TypedSend
+from ottla.client.connection import SECOND_MS, Connection
+from ottla.client.errors import (
+    AuthenticationError,
+    BootstrapError,
+    ClientError,
+    ClosedError,
+    ConfigurationError,
+    ResponseError,
+    check,
+)
+from ottla.client.handshake import open_connection
+from ottla.client.metadata import NO_NODE, Metadata, Partition, Topic, TopicPartition
+from ottla.client.pool import USUAL_LANE, Pool
+from ottla.client.retry import Cure, Way, cure_for_all
+from ottla.client.settings import Changes, Settings
+from ottla.client.timing import Backoff, Deadline
+from ottla.client.versions import api_of, choose_version
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.types.metadata import MetadataRequest, MetadataRequestMetadataRequestTopic, MetadataResponse
+
+__all__ = ["Answer", "Client"]
+
+KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
+COORDINATORS_HELD_MAX: Final = 10_000
+BATCHED_COORDINATORS_VERSION: Final = 4
+LANES: Final = {"Fetch": "fetch", "ShareFetch": "share-fetch", "JoinGroup": "join-group", "SyncGroup": "sync-group"}
+"""Requests that brokers hold back until there is something to say."""
+
+NOT_ANSWERED: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+"""What a topic gets that the broker has left out of its answer."""
+
+T = TypeVar("T")
+Build = Callable[[int], object]
+"""Makes a request for the version that was agreed on."""
+
+
+class Answer(NamedTuple):
+    """An answer, with the broker that gave it and the version that it was given in."""
+
+    body: object
+    peer: Peer
+    version: int
+
+    def of(self, kind: type[T]) -> T:
+        """The body as what it is known to be."""
+        assert isinstance(self.body, kind), f"{type(self.body).__name__} instead of {kind.__name__}"
+        return self.body
+
+
+class Closable(Protocol):
+    """What lives on a client's connections, such as a Fetcher."""
+
+    async def close(self) -> None: ...
+
+
+class _Route(NamedTuple):
+    way: Way
+    node_id: int = NO_NODE
+    partition: TopicPartition | None = None
+    coordinator: Coordinated | None = None
+
+
+class Client(TypedSend):
+    """A client of one cluster. Entering it connects; leaving it closes all connections.
+
+    `bootstrap_servers` is `host:port`, several of them with commas between, or a list of them; the settings are those
+    of `ottla.client.settings.Settings`. While the client is entered, each bootstrap server is tried once, and
+    BootstrapError says why none of them can be used.
+    """
+
+    def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Unpack[Changes]) -> None:
+        self.bootstrap_servers = parse_bootstrap_servers(bootstrap_servers)
+        self.settings = Settings.of(**settings)
+        self.metadata = Metadata()
+        self._pool: Pool | None = None
+        self._refreshing = asyncio.Lock()
+        self._coordinators: dict[Coordinated, int] = {}
+        self._dependents: set[Closable] = set()
+
+    async def __aenter__(self) -> Self:
+        if self._pool is not None:
+            raise ClosedError("a client can be entered only once")
+        self._pool = Pool(self._open, max_idle_ms=self.settings.connections_max_idle_ms)
+        try:
+            await self._bootstrap()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; whoever still waits for an answer gets ClosedError."""
+        for dependent in list(self._dependents):
+            await dependent.close()
+        if self._pool is not None:
+            await self._pool.close()
+
+    def attach(self, dependent: Closable) -> None:
+        """Close this one, too, when the client is closed."""
+        self._dependents.add(dependent)
+
+    def detach(self, dependent: Closable) -> None:
+        self._dependents.discard(dependent)
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    async def _send(self, message: object, options: SendOptions) -> object:
+        answer = await self.ask(api_of(type(message)), lambda _: message, **options)
+        return answer.body
+
+    async def ask(self, api: str, build: Build, **options: Unpack[SendOptions]) -> Answer:
+        """Like `send`, for a request that depends on the version: `build` makes it when the version is known."""
+        route = _route(options)
+        deadline = self.deadline(options.get("timeout_ms"))
+        retry = options.get("retry", True)
+        backoff = self.backoff()
+        tried: set[Address] = set()
+        while True:
+            try:
+                answer = await self._attempt(api, build, route, options, deadline, tried)
+            except ClientError as error:
+                if not error.retriable:
+                    raise
+                self._distrust(route)
+                if not (retry and await self._pause(backoff, deadline, tried)):
+                    raise
+                continue
+            cure = cure_for_all(answer.body, route.way) if retry else None
+            if cure is None:
+                return answer
+            self._apply(cure, route)
+            if not await backoff.pause(deadline):
+                return answer
+
+    async def post(self, peer: Peer, message: object) -> None:
+        """Send a request once that gets no answer (Produce with acks=0)."""
+        connection = await self._connections.get(peer)
+        await connection.post(message, choose_version(api_of(type(message)), connection.versions, connection.peer))
+
+    async def close_lane(self, lane: str) -> None:
+        """Close the connections that a lane has."""
+        await self._connections.close_lane(lane)
+
+    def deadline(self, timeout_ms: int | None = None) -> Deadline:
+        """The end of a call that begins now."""
+        return Deadline(self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+
+    def backoff(self) -> Backoff:
+        """Pauses as long as the settings say."""
+        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+
+    async def _attempt(
+        self,
+        api: str,
+        build: Build,
+        route: _Route,
+        options: SendOptions,
+        deadline: Deadline,
+        tried: set[Address],
+    ) -> Answer:
+        peer = await self._find(route, deadline, tried)
+        connection = await self._connections.get(peer, options.get("lane", LANES.get(api, USUAL_LANE)))
+        version = choose_version(api, connection.versions, peer, options.get("version"))
+        message = build(version)
+        # The broker may take its time if the request says so, whatever the deadline; the answer is on its way then.
+        timeout_ms = min(self.settings.request_timeout_ms, deadline.left_ms) + patience_ms(message)
+        return Answer(await connection.request(message, version, timeout_ms=timeout_ms), peer, version)
+
+    async def _pause(self, backoff: Backoff, deadline: Deadline, tried: set[Address]) -> bool:
+        """After a failure: another broker can be asked at once, the same one only after a pause."""
+        if tried and any(peer.address not in tried for peer in self._candidates()):
+            return not deadline.passed
+        tried.clear()
+        return await backoff.pause(deadline)
+
+    # --- the way to a broker ------------------------------------------------------------------------------------------
+
+    async def _find(self, route: _Route, deadline: Deadline, tried: set[Address]) -> Peer:
+        if route.partition is not None:
+            return await self.leader_peer(route.partition, deadline)
+        if route.coordinator is not None:
+            return await self.node_peer(await self._coordinator(route.coordinator, deadline), deadline)
+        if route.way is Way.NODE:
+            return await self.node_peer(route.node_id, deadline)
+        if route.way is Way.CONTROLLER:
+            await self._refresh_brokers(deadline)
+            controller = self.metadata.brokers.get(self.metadata.controller_id)
+            if controller is not None:
+                return controller.peer
+        return self._any(tried)
+
+    def _any(self, tried: set[Address]) -> Peer:
+        candidates = self._candidates()
+        peer = next((peer for peer in candidates if peer.address not in tried), candidates[0])
+        tried.add(peer.address)
+        return peer
+
+    def _candidates(self) -> list[Peer]:
+        """Who can be asked when it does not matter which: connected brokers first, bootstrap servers last."""
+        by_address = {broker.peer.address: broker.peer for broker in self.metadata.brokers.values()}
+        opened = self._connections.open_addresses()
+        others = random.sample(list(by_address), len(by_address))
+        ordered = dict.fromkeys((*opened, *others, *self.bootstrap_servers))
+        return [by_address.get(address, Peer(address)) for address in ordered]
+
+    async def node_peer(self, node_id: int, deadline: Deadline) -> Peer:
+        """The broker with this node id; ConfigurationError if the cluster has none."""
+        await self._refresh_brokers(deadline)
+        broker = self.metadata.brokers.get(node_id)
+        if broker is None:
+            known = ", ".join(map(str, sorted(self.metadata.brokers)))
+            raise ConfigurationError(f"the cluster has no broker {node_id}; its brokers are {known or 'not known'}")
+        return broker.peer
+
+    async def _coordinator(self, wanted: Coordinated, deadline: Deadline) -> int:
+        if wanted not in self._coordinators:
+            node_id = await self._find_coordinator(wanted, deadline)
+            if len(self._coordinators) >= COORDINATORS_HELD_MAX:
+                self._coordinators.pop(next(iter(self._coordinators)))
+            self._coordinators[wanted] = node_id
+        return self._coordinators[wanted]
+
+    async def _find_coordinator(self, wanted: Coordinated, deadline: Deadline) -> int:
+        kind, key = wanted
+
+        def build(version: int) -> FindCoordinatorRequest:
+            if version < BATCHED_COORDINATORS_VERSION:
+                return FindCoordinatorRequest(key=key, key_type=KEY_TYPES[kind])
+            return FindCoordinatorRequest(key_type=KEY_TYPES[kind], coordinator_keys=(key,))
+
+        backoff = self.backoff()
+        while True:
+            answer = await self.ask("FindCoordinator", build, timeout_ms=max(1, deadline.left_ms))
+            body = answer.of(FindCoordinatorResponse)
+            found = body.coordinators[0] if body.coordinators else body
+            if not found.error_code:
+                return found.node_id
+            error = ResponseError(
+                answer.peer, "FindCoordinator", found.error_code, f"{kind} {key}", found.error_message
+            )
+            if not error.retriable or not await backoff.pause(deadline):
+                raise error
+
+    def _distrust(self, route: _Route) -> None:
+        """A connection failed: what led us there may be old."""
+        self.metadata.expire_brokers()
+        if route.partition is not None:
+            self.metadata.expire(route.partition.topic)
+        if route.coordinator is not None:
+            self._coordinators.pop(route.coordinator, None)
+
+    def _apply(self, cure: Cure, route: _Route) -> None:
+        if cure is not Cure.WAIT:
+            self._distrust(route)
+
+    # --- what is known about the cluster ------------------------------------------------------------------------------
+
+    async def topics(self, names: Iterable[str], deadline: Deadline | None = None) -> dict[str, Topic]:
+        """What the cluster says about these topics, not older than the settings allow.
+
+        ResponseError for one that does not exist, after asking again for a short while.
+        """
+        wanted = list(dict.fromkeys(names))
+        deadline = deadline or self.deadline()
+        unknown_until = self._unknown_until(deadline)
+        backoff = self.backoff()
+        missing = [name for name in wanted if not self._is_fresh(self.metadata.since_s(name))]
+        while missing:
+            errors = await self._ask_metadata(missing, deadline)
+            for error in errors:
+                until = unknown_until if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else deadline
+                if not error.retriable or until.passed:
+                    raise error
+            if errors and not await backoff.pause(deadline):
+                raise errors[0]
+            missing = [name for name in wanted if name not in self.metadata.topics]
+        return {name: self.metadata.topics[name] for name in wanted}
+
+    async def all_topics(self) -> dict[str, Topic]:
+        """Every topic that this client may see."""
+        await self._ask_metadata(None, self.deadline())
+        return dict(self.metadata.topics)
+
+    async def leader(self, at: TopicPartition, deadline: Deadline | None = None) -> Partition:
+        """A partition that has a leader, waiting for one until the deadline."""
+        deadline = deadline or self.deadline()
+        unknown_until = self._unknown_until(deadline)
+        backoff = self.backoff()
+        while True:
+            topic = (await self.topics([at.topic], deadline))[at.topic]
+            partition = topic.partitions.get(at.partition)
+            if partition is not None and partition.leader in self.metadata.brokers:
+                return partition
+            self.metadata.expire(at.topic)
+            if not await backoff.pause(unknown_until if partition is None else deadline):
+                raise _without_leader(at, topic)
+
+    async def leader_peer(self, at: TopicPartition, deadline: Deadline | None = None) -> Peer:
+        """The broker that leads a partition."""
+        partition = await self.leader(at, deadline)
+        return self.metadata.brokers[partition.leader].peer
+
+    async def refresh(self) -> Metadata:
+        """Ask for the brokers anew."""
+        self.metadata.expire_brokers()
+        await self._refresh_brokers(self.deadline())
+        return self.metadata
+
+    def _unknown_until(self, deadline: Deadline) -> Deadline:
+        return Deadline(min(self.settings.unknown_topic_wait_ms, deadline.left_ms))
+
+    def _is_fresh(self, since_s: float) -> bool:
+        return time.monotonic() - since_s < self.settings.metadata_max_age_ms / SECOND_MS
+
+    async def _refresh_brokers(self, deadline: Deadline) -> None:
+        if not self._is_fresh(self.metadata.refreshed_at_s):
+            await self._ask_metadata([], deadline)
+
+    async def _ask_metadata(self, names: list[str] | None, deadline: Deadline) -> list[ResponseError]:
+        """Ask for the brokers and these topics (all of them if None) and remember the answer.
+
+        The errors are those of single topics.
+        """
+        asked_at_s = time.monotonic()
+        async with self._refreshing:
+            if names is not None and self._known_since(names) >= asked_at_s:
+                return []  # somebody else has asked for the same while we waited
+            answer = await self.ask("Metadata", self._metadata_request(names), timeout_ms=max(1, deadline.left_ms))
+            body = answer.of(MetadataResponse)
+            check(answer.peer, "Metadata", body.error_code)
+            errors = self.metadata.take(body, time.monotonic(), is_complete=names is None)
+            errors |= dict.fromkeys(set(names or ()) - {topic.name for topic in body.topics}, NOT_ANSWERED)
+        return [ResponseError(answer.peer, "Metadata", code, f"topic {name}") for name, code in errors.items()]
+
+    def _known_since(self, names: list[str]) -> float:
+        """When the oldest of these was learned; of the brokers, if there are no names."""
+        return min((self.metadata.since_s(name) for name in names), default=self.metadata.refreshed_at_s)
+
+    def _metadata_request(self, names: list[str] | None) -> Build:
+        topics = None if names is None else tuple(MetadataRequestMetadataRequestTopic(name=name) for name in names)
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=self.settings.allow_auto_create_topics)
+        return lambda _: request
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    @property
+    def _connections(self) -> Pool:
+        if self._pool is None:
+            raise ClosedError("the client is not open; use it in `async with`")
+        return self._pool
+
+    async def _open(self, peer: Peer) -> Connection:
+        return await open_connection(peer, self.settings)
+
+    async def _bootstrap(self) -> None:
+        failures: list[tuple[Address, ClientError]] = []
+        for address in self.bootstrap_servers:
+            try:
+                await self._learn_from(Peer(address))
+            except AuthenticationError:
+                raise  # the others have the same users, and some clusters lock out who fails too often
+            except ClientError as error:
+                failures.append((address, error))
+            else:
+                return
+        raise BootstrapError(failures)
+
+    async def _learn_from(self, peer: Peer) -> None:
+        connection = await self._connections.get(peer)
+        version = choose_version("Metadata", connection.versions, peer)
+        request = self._metadata_request([])(version)
+        answer = await connection.request(request, version, timeout_ms=self.settings.request_timeout_ms)
+        assert isinstance(answer, MetadataResponse)
+        check(peer, "Metadata", answer.error_code)
+        self.metadata.take(answer, time.monotonic())
+
+
+def patience_ms(message: object) -> int:
+    """How long the request itself lets the broker wait before it answers."""
+    for field in ("max_wait_ms", "rebalance_timeout_ms"):
+        value = getattr(message, field, None)
+        if isinstance(value, int):
+            return max(0, value)
+    return 0
+
+
+def _without_leader(at: TopicPartition, topic: Topic) -> ResponseError:
+    if at.partition in topic.partitions:
+        return ResponseError(None, "Metadata", ErrorCode.LEADER_NOT_AVAILABLE, str(at))
+    message = f"the topic has {len(topic.partitions)} partitions"
+    return ResponseError(None, "Metadata", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(at), message)
+
+
+def _route(options: SendOptions) -> _Route:
+    broker = options.get("broker")
+    partition = options.get("partition")
+    coordinator = options.get("coordinator")
+    if sum(each is not None for each in (broker, partition, coordinator)) > 1:
+        raise ConfigurationError(
+            "a request goes to a broker, a partition's leader or a coordinator, not to two of them"
+        )
+    if partition is not None:
+        return _Route(Way.LEADER, partition=TopicPartition(*partition))
+    if coordinator is not None:
+        if coordinator[0] not in KEY_TYPES:
+            raise ConfigurationError(f"{coordinator[0]!r} has no coordinator; {', '.join(KEY_TYPES)} have one")
+        return _Route(Way.COORDINATOR, coordinator=coordinator)
+    if broker == "controller":
+        return _Route(Way.CONTROLLER)
+    return _Route(Way.ANY) if broker is None else _Route(Way.NODE, node_id=int(broker))

@@ -1,0 +1,291 @@
+"""One connection to a broker: requests go out, answers come back in the same order.
+
+Theory of operation. Requests are pipelined: a request is written as soon as there is room, and its place in the queue
+is what its answer is matched with. Brokers answer in order; the correlation id must agree, else the stream is no longer
+understood and the connection is closed. Bounds: at most `max_in_flight` requests wait for answers, nothing is written
+while the socket's buffer is full, and no answer may be larger than `max_response_bytes`.
+
+No task runs here. Bytes arrive through the loop's callbacks, and whoever waits for an answer also watches the clock. A
+request that gets no answer in time ends the connection, for whatever follows it would wait behind it. A caller that
+goes away leaves its place in the queue; the answer is read and dropped.
+
+Throttling (KIP-219): an answer with a throttle time asks us to keep quiet for so long; the next request waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from contextlib import suppress
+from struct import Struct
+from typing import Any, Final, NamedTuple, cast
+
+from ottla.client.address import Peer
+from ottla.client.errors import (
+    ClientError,
+    ClosedError,
+    ConnectionLostError,
+    ProtocolError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
+from ottla.client.versions import ApiRanges, api_of
+from ottla.wire import WireError, frames
+from ottla.wire.errors import ErrorCode
+from ottla.wire.index import MESSAGES
+
+__all__ = ["Connection"]
+
+CLOSE_TIMEOUT_S: Final = 5.0
+TLS_ALERT: Final = b"\x15\x03"
+"""How a TLS listener answers somebody who does not speak TLS."""
+SECOND_MS: Final = 1000
+_SIZE: Final = Struct(">i")
+_CORRELATION_AND_ERROR: Final = Struct(">ih")
+_CORRELATION_ID_MAX: Final = (1 << 31) - 1
+
+
+class _Waiting(NamedTuple):
+    """A request that has been written, and where its answer goes."""
+
+    correlation_id: int
+    api: str
+    api_key: int
+    version: int
+    answer: asyncio.Future[Any]
+
+
+class Connection(asyncio.Protocol):
+    """What `handshake.open_connection` gives. `versions` is what the broker offers."""
+
+    def __init__(self, peer: Peer, *, client_id: str, max_in_flight: int, max_response_bytes: int) -> None:
+        self.peer = peer
+        self.versions: ApiRanges = {}
+        self.session_ends_at_s: float | None = None
+        """When the broker will want us to log in anew; the pool then opens another connection."""
+        self.last_used_at_s = time.monotonic()
+        self._client_id = client_id
+        self._max_response_bytes = max_response_bytes
+        self._transport: asyncio.Transport | None = None
+        self._room = asyncio.Semaphore(max_in_flight)
+        self._writable = asyncio.Event()
+        self._waiting: deque[_Waiting] = deque()
+        self._received = bytearray()
+        self._next_correlation_id = 0
+        self._answered = 0
+        self._quiet_until_s = 0.0
+        self._failure: ClientError | None = None
+        self._ended = asyncio.get_running_loop().create_future()
+
+    # --- what the client uses -----------------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return self._failure is None and self._transport is not None
+
+    async def request(self, message: object, version: int, *, timeout_ms: float) -> object:
+        """Send a request and wait for its answer."""
+        answer: asyncio.Future[Any] | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / SECOND_MS):
+                answer = await self.submit(message, version)
+                return await answer
+        except TimeoutError:
+            error = RequestTimeoutError(self.peer, f"{api_of(type(message))} v{version}", round(timeout_ms))
+            if answer is not None:
+                self.abort(error)
+            raise error from None
+
+    async def submit(self, message: object, version: int) -> asyncio.Future[Any]:
+        """Send a request as soon as there is room; its answer arrives in the future."""
+        api = api_of(type(message))
+        await self._room.acquire()
+        try:
+            await self._may_write()
+            correlation_id = self._write(message, version, api)
+        except BaseException:
+            self._room.release()
+            raise
+        key = MESSAGES[f"{api}Request"].key
+        assert key is not None, f"{api} has no API key"
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(correlation_id, api, key, version, answer))
+        return answer
+
+    async def post(self, message: object, version: int) -> None:
+        """Send a request that gets no answer: Produce with acks=0. Returns when the socket has taken it."""
+        await self._may_write()
+        self._write(message, version, api_of(type(message)))
+        await self._writable.wait()
+        self._check_open()
+
+    def abort(self, error: ClientError) -> None:
+        """End the connection at once; what waits for an answer gets the error."""
+        self._fail(error)
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """End the connection; what was written still leaves."""
+        self._fail(ClosedError(f"the connection to {self.peer} was closed"))
+        if self._transport is None:
+            return
+        self._transport.close()
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await asyncio.shield(self._ended)
+        except TimeoutError:  # a peer that does not end its TLS session, or does not read
+            self._transport.abort()
+            await self._ended
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def _may_write(self) -> None:
+        quiet_s = self._quiet_until_s - time.monotonic()
+        if quiet_s > 0:
+            await asyncio.sleep(quiet_s)
+        await self._writable.wait()
+        self._check_open()
+
+    def _write(self, message: object, version: int, api: str) -> int:
+        assert self._transport is not None, "written before the connection was made"
+        correlation_id = self._next_correlation_id
+        try:
+            frame = frames.write_request(message, version, correlation_id=correlation_id, client_id=self._client_id)
+        except WireError as error:
+            raise UnsupportedVersionError(
+                self.peer, f"{api} v{version}", f"the request does not fit: {error}"
+            ) from None
+        self._next_correlation_id = 0 if correlation_id == _CORRELATION_ID_MAX else correlation_id + 1
+        self.last_used_at_s = time.monotonic()
+        self._transport.write(frame)
+        return correlation_id
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # --- what the loop calls ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        try:
+            self._take_frames()
+        except ProtocolError as error:
+            self.abort(error)
+
+    def eof_received(self) -> None:
+        return None  # close our side, too; connection_lost follows
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(ConnectionLostError(self.peer, self._loss(error)))
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _take_frames(self) -> None:
+        position = 0
+        while self._failure is None and len(self._received) - position >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(self._received, position)
+            if not _SIZE.size <= size <= self._max_response_bytes:
+                raise self._bad_size(size)
+            start = position + _SIZE.size
+            if len(self._received) < start + size:
+                break
+            with memoryview(self._received) as view:
+                frame = bytes(view[start : start + size])
+            position = start + size
+            self._take(frame)
+        del self._received[:position]
+
+    def _take(self, frame: bytes) -> None:
+        if not self._waiting:
+            raise ProtocolError(self.peer, f"{len(frame)} bytes that answer nothing")
+        waiting = self._waiting.popleft()
+        self._room.release()
+        (correlation_id,) = _SIZE.unpack_from(frame)
+        if correlation_id != waiting.correlation_id:
+            error = ProtocolError(
+                self.peer, f"correlation id {correlation_id} where {waiting.api} waits for {waiting.correlation_id}"
+            )
+            _reject(waiting.answer, error)
+            raise error
+        self._answered += 1
+        self.last_used_at_s = time.monotonic()
+        self._deliver(waiting, frame)
+
+    def _deliver(self, waiting: _Waiting, frame: bytes) -> None:
+        version = waiting.version
+        if waiting.api_key == frames.API_VERSIONS_KEY and _is_stepping_down(frame):
+            version = 0  # the broker does not have this version, and says so in a form that everyone can read
+        try:
+            body = frames.read_response(frame, waiting.api_key, version).body
+        except WireError as error:
+            _reject(waiting.answer, ProtocolError(self.peer, f"{waiting.api}Response v{version}: {error}"))
+            return
+        throttle_ms = getattr(body, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self._quiet_until_s = time.monotonic() + throttle_ms / SECOND_MS
+        if not waiting.answer.done():
+            waiting.answer.set_result(body)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _fail(self, error: ClientError) -> None:
+        """The first failure is the one that everybody is told."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._writable.set()
+        while self._waiting:
+            _reject(self._waiting.popleft().answer, error)
+            self._room.release()
+
+    def _loss(self, error: Exception | None) -> str:
+        reason = "the broker closed it" if error is None else str(error) or type(error).__name__
+        if not self._waiting:
+            return reason
+        first = self._waiting[0]
+        reason += f" before it answered {first.api} v{first.version}"
+        if self._answered == 0:
+            return f"{reason}; does it speak TLS?"
+        if all(self._answered <= 1 and each.api != "SaslAuthenticate" for each in self._waiting):
+            return f"{reason}; a listener that wants SASL does so to clients that do not log in"
+        return reason
+
+    def _bad_size(self, size: int) -> ProtocolError:
+        if bytes(self._received[:2]) == TLS_ALERT:
+            return ProtocolError(self.peer, "this is TLS, and we were told to speak without")
+        return ProtocolError(self.peer, f"an answer of {size} bytes; at most {self._max_response_bytes} are taken")
+
+
+def _reject(answer: asyncio.Future[Any], error: ClientError) -> None:
+    if answer.done():
+        return
+    answer.set_exception(error)
+    # Who waits for the answer is told. If nobody does any more, asyncio need not complain about it.
+    with suppress(asyncio.CancelledError):
+        answer.exception()
+
+
+def _is_stepping_down(frame: bytes) -> bool:
+    if len(frame) < _CORRELATION_AND_ERROR.size:
+        return False
+    (_, error_code) = _CORRELATION_AND_ERROR.unpack_from(frame)
+    return bool(error_code == ErrorCode.UNSUPPORTED_VERSION)

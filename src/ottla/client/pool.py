@@ -1,0 +1,90 @@
+"""The open connections of a client: one for each address and lane.
+
+A lane is a connection of its own beside the usual one. A broker answers a connection's requests one after the other, so
+what waits at the broker (a long poll, a group's join) would hold up everything behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
+
+from ottla.client.address import Address, Peer
+from ottla.client.connection import SECOND_MS, Connection
+from ottla.client.errors import ClosedError
+
+__all__ = ["USUAL_LANE", "Pool"]
+
+USUAL_LANE = ""
+
+
+class _Key(NamedTuple):
+    address: Address
+    lane: str
+
+
+class Pool:
+    def __init__(self, open_connection: Callable[[Peer], Awaitable[Connection]], *, max_idle_ms: float) -> None:
+        self._open_connection = open_connection
+        self._max_idle_s = max_idle_ms / SECOND_MS
+        self._connections: dict[_Key, Connection] = {}
+        self._opening: dict[_Key, asyncio.Lock] = {}
+        self._is_closed = False
+
+    async def get(self, peer: Peer, lane: str = USUAL_LANE) -> Connection:
+        """The connection to a broker, opened if there is none that can be used. Those who ask together share it."""
+        key = _Key(peer.address, lane)
+        if (usable := self._usable(key)) is not None:
+            return usable
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            if (usable := self._usable(key)) is not None:
+                return usable
+            if (stale := self._connections.pop(key, None)) is not None:
+                await stale.close()
+            connection = await self._open_connection(peer)
+            if self._is_closed:
+                await connection.close()
+                raise ClosedError("the client was closed")
+            self._connections[key] = connection
+            return connection
+
+    def open_addresses(self) -> list[Address]:
+        """Where a usual connection is open, the least busy one first."""
+        usable = [
+            (connection.in_flight, key.address)
+            for key, connection in self._connections.items()
+            if key.lane == USUAL_LANE and self._usable(key) is not None
+        ]
+        return [address for _, address in sorted(usable)]
+
+    async def close_lane(self, lane: str) -> None:
+        """Close the connections of one lane, at all brokers."""
+        await self._close([key for key in self._connections if key.lane == lane])
+        for key in [key for key in self._opening if key.lane == lane]:
+            del self._opening[key]
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._close(list(self._connections))
+
+    async def _close(self, keys: Iterable[_Key]) -> None:
+        closing = [connection.close() for key in keys if (connection := self._connections.pop(key, None)) is not None]
+        await asyncio.gather(*closing)
+
+    def _usable(self, key: _Key) -> Connection | None:
+        connection = self._connections.get(key)
+        if connection is None or not connection.is_open or self._has_ended(connection):
+            return None
+        return connection
+
+    def _has_ended(self, connection: Connection) -> bool:
+        """Whether it was idle for too long, or its session is about to end; while answers are due, it lives on."""
+        if connection.in_flight:
+            return False
+        now_s = time.monotonic()
+        session_ends_at_s = connection.session_ends_at_s
+        if session_ends_at_s is not None and now_s >= session_ends_at_s:
+            return True
+        return now_s - connection.last_used_at_s >= self._max_idle_s

@@ -1,0 +1,358 @@
+"""Writing records.
+
+    producer = Producer(client, compression="zstd", idempotent=True)
+    placed = await producer.send("orders", b"tea", key=b"alice")
+    await producer.send_all([ProducerRecord("orders", value) for value in values])
+
+Theory of operation. `send_all` sorts the records into batches, one queue for each partition, and sends rounds: each
+leader gets one request with the first batch of each of its partitions. So there is one batch of a partition on its way
+at a time, records keep their order, and nothing waits in the background: when the call returns, every record has been
+acknowledged. What makes it quick is giving it many records at once.
+
+An idempotent producer has an id from the cluster and numbers its batches, so that one that is sent again after a lost
+answer is not written twice. After a failure whose outcome is not known the numbers are no longer certain: the producer
+then takes a new id. Its calls run one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from ottla.client.client import Answer, Client
+from ottla.client.errors import ClientError, ConfigurationError, ProduceError, ResponseError, check
+from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_leader, by_topic
+from ottla.client.metadata import Topic, TopicPartition
+from ottla.client.partitioner import Sticky, partition_of_key
+from ottla.client.timing import Deadline
+from ottla.wire.batch import BatchBuilder, Compression, Header, increment_sequence
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.init_producer_id import InitProducerIdRequest
+from ottla.wire.types.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+    ProduceResponsePartitionProduceResponse,
+)
+
+__all__ = ["Delivered", "Producer", "ProducerRecord"]
+
+ALL: Final = -1
+BATCH_BYTES: Final = 256 * 1024
+REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
+"""What all batches of one round may take together; brokers refuse requests beyond 100 MiB."""
+DELIVERY_TIMEOUT_MS: Final = 120_000
+RETRIABLE: Final = frozenset(
+    {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.CORRUPT_MESSAGE}
+)
+_NO_APPEND_TIME: Final = -1
+
+
+class ProducerRecord(NamedTuple):
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[Header] = ()
+    partition: int | None = None
+    """Where it has to go; else the key decides, or the producer."""
+    timestamp_ms: int | None = None
+    """When it happened; else now."""
+
+
+class Delivered(NamedTuple):
+    """Where a record lies now."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    """None with acks=0, where nobody says."""
+    timestamp_ms: int
+    """The record's own, or the broker's where the topic says so."""
+
+
+class _Identity(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+
+
+class _Batch:
+    """Records for one partition, and their places in what the caller gave."""
+
+    def __init__(self, at: TopicPartition) -> None:
+        self.at = at
+        self.builder = BatchBuilder()
+        self.places: list[int] = []
+        self.timestamps_ms: list[int] = []
+        self.encoded: bytes | None = None
+
+    def append(self, place: int, record: ProducerRecord, timestamp_ms: int) -> None:
+        self.builder.append(timestamp_ms, record.key, record.value, record.headers)
+        self.places.append(place)
+        self.timestamps_ms.append(timestamp_ms)
+
+
+Queues = dict[TopicPartition, deque[_Batch]]
+
+
+class Producer:
+    """Writes records through a client. `acks` is "all" (or -1), 1 or 0; with 0 nobody says whether it went well."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int | Literal["all"] = "all",
+        compression: str | Compression = Compression.NONE,
+        compression_level: int | None = None,
+        idempotent: bool = False,
+        batch_bytes: int = BATCH_BYTES,
+        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+    ) -> None:
+        self._client = client
+        self._acks = _acks(acks, idempotent)
+        self._compression = _compression(compression)
+        self._level = compression_level
+        self._is_idempotent = idempotent
+        self._batch_bytes = batch_bytes
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._sticky = Sticky()
+        self._one_at_a_time = asyncio.Lock()
+        self._identity: _Identity | None = None
+        self._sequences: dict[TopicPartition, int] = {}
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[Header] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivered:
+        """Write one record and give its place. ProduceError if the broker refuses it."""
+        (delivered,) = await self.send_all([ProducerRecord(topic, value, key, headers, partition, timestamp_ms)])
+        return delivered
+
+    async def send_all(self, records: Iterable[ProducerRecord]) -> list[Delivered]:
+        """Write records and give their places, in the same order.
+
+        If some cannot be written, the others are, except those behind them in the same partition; then ProduceError
+        says why, and which were written.
+        """
+        given = list(records)
+        deadline = Deadline(self._delivery_timeout_ms)
+        topics = await self._client.topics({record.topic for record in given}, deadline)
+        queues = self._sorted(given, topics)
+        if not self._is_idempotent:
+            return await self._send_queues(len(given), queues, deadline)
+        async with self._one_at_a_time:
+            return await self._send_queues(len(given), queues, deadline)
+
+    # --- sorting into batches -----------------------------------------------------------------------------------------
+
+    def _sorted(self, records: Sequence[ProducerRecord], topics: dict[str, Topic]) -> Queues:
+        queues: Queues = {}
+        now_ms = time.time_ns() // 1_000_000
+        available = {name: _available(topic) for name, topic in topics.items()}
+        for place, record in enumerate(records):
+            at = TopicPartition(record.topic, self._partition(record, topics[record.topic], available[record.topic]))
+            batch = self._open_batch(queues, at)
+            batch.append(place, record, now_ms if record.timestamp_ms is None else record.timestamp_ms)
+            if batch.builder.size_bytes >= self._batch_bytes and record.key is None:
+                self._sticky.move_on(record.topic, available[record.topic])
+        for name in topics:
+            self._sticky.move_on(name, available[name])  # what is begun now leaves now: the next call has other batches
+        return queues
+
+    def _open_batch(self, queues: Queues, at: TopicPartition) -> _Batch:
+        queue = queues.setdefault(at, deque())
+        if not queue or queue[-1].builder.size_bytes >= self._batch_bytes:
+            queue.append(_Batch(at))
+        return queue[-1]
+
+    def _partition(self, record: ProducerRecord, topic: Topic, available: Sequence[int]) -> int:
+        if record.partition is not None:
+            return record.partition
+        if record.key is not None:
+            return partition_of_key(record.key, len(topic.partitions))
+        return self._sticky.current(topic.name, available)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    async def _send_queues(self, count: int, queues: Queues, deadline: Deadline) -> list[Delivered]:
+        delivered: list[Delivered | None] = [None] * count
+        failure: ClientError | None = None
+        while queues:
+            front = _front(queues)
+            outcomes = await self._send_batches(front, deadline)
+            for at, outcome in outcomes.items():
+                if isinstance(outcome, ClientError):
+                    failure = failure or outcome
+                    del queues[at]
+                    continue
+                self._settle(front[at], outcome, delivered)
+                queues[at].popleft()
+                if not queues[at]:
+                    del queues[at]
+            if any(isinstance(outcome, ClientError) for outcome in outcomes.values()):
+                self._doubt()
+        if failure is not None:
+            raise _produce_error(failure, delivered)
+        return [each for each in delivered if each is not None]
+
+    async def _send_batches(
+        self, batches: dict[TopicPartition, _Batch], deadline: Deadline
+    ) -> Outcomes[ProduceResponsePartitionProduceResponse]:
+        if self._is_idempotent and self._identity is None:
+            self._identity = await self._introduce(deadline)
+        for batch in batches.values():
+            batch.encoded = self._encoded(batch)
+        if self._acks == 0:
+            return await self._post(batches, deadline)
+
+        def build(partitions: list[TopicPartition], _: int) -> ProduceRequest:
+            return self._request([batches[at] for at in partitions])
+
+        call = LeaderCall("Produce", build, self._read, RETRIABLE)
+        return await call.ask(self._client, batches, deadline)
+
+    async def _post(
+        self, batches: dict[TopicPartition, _Batch], deadline: Deadline
+    ) -> Outcomes[ProduceResponsePartitionProduceResponse]:
+        leaders, errors = await by_leader(self._client, batches, deadline)
+        outcomes: Outcomes[ProduceResponsePartitionProduceResponse] = dict(errors)
+        for node_id, partitions in leaders.items():
+            try:
+                peer = await self._client.node_peer(node_id, deadline)
+                await self._client.post(peer, self._request([batches[at] for at in partitions]))
+            except ClientError as error:
+                outcomes.update(dict.fromkeys(partitions, error))
+            else:
+                outcomes.update(dict.fromkeys(partitions, ProduceResponsePartitionProduceResponse(base_offset=-1)))
+        return outcomes
+
+    def _request(self, batches: Iterable[_Batch]) -> ProduceRequest:
+        by_partition = {batch.at: batch for batch in batches}
+        topics = self._client.metadata.topics
+        return ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._client.settings.request_timeout_ms,
+            topic_data=tuple(
+                ProduceRequestTopicProduceData(
+                    name=name,
+                    topic_id=topics[name].topic_id if name in topics else bytes(16),
+                    partition_data=tuple(
+                        ProduceRequestPartitionProduceData(at.partition, by_partition[at].encoded) for at in partitions
+                    ),
+                )
+                for name, partitions in by_topic(by_partition).items()
+            ),
+        )
+
+    def _read(self, answer: Answer) -> Iterable[Reply[ProduceResponsePartitionProduceResponse]]:
+        body = answer.of(ProduceResponse)
+        metadata = self._client.metadata
+        for topic in body.responses:
+            name = topic.name or metadata.name_of(topic.topic_id) or ""
+            for each in topic.partition_responses:
+                at = TopicPartition(name, each.index)
+                if each.error_code:
+                    metadata.learn_leader(
+                        at, each.current_leader.leader_id, each.current_leader.leader_epoch, body.node_endpoints
+                    )
+                yield Reply(at, each.error_code, _explained(each), each)
+
+    def _settle(
+        self, batch: _Batch, reply: ProduceResponsePartitionProduceResponse, delivered: list[Delivered | None]
+    ) -> None:
+        """Note where the records of a batch lie, and which number the next one of the partition has."""
+        append_time_ms = reply.log_append_time_ms
+        for delta, (place, timestamp_ms) in enumerate(zip(batch.places, batch.timestamps_ms, strict=True)):
+            offset = None if reply.base_offset < 0 else reply.base_offset + delta
+            when_ms = timestamp_ms if append_time_ms == _NO_APPEND_TIME else append_time_ms
+            delivered[place] = Delivered(batch.at.topic, batch.at.partition, offset, when_ms)
+        if self._is_idempotent:
+            self._sequences[batch.at] = increment_sequence(self._sequences.get(batch.at, 0), len(batch.places))
+
+    # --- who we are ---------------------------------------------------------------------------------------------------
+
+    def _encoded(self, batch: _Batch) -> bytes:
+        if batch.encoded is not None:
+            return batch.encoded
+        compression, level = self._compression, self._level
+        if self._identity is None:
+            return batch.builder.build(compression=compression, level=level)
+        return batch.builder.build(
+            compression=compression,
+            level=level,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.producer_epoch,
+            base_sequence=self._sequences.get(batch.at, 0),
+        )
+
+    async def _introduce(self, deadline: Deadline) -> _Identity:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=(1 << 31) - 1)
+        answer = await self._client.send(request, timeout_ms=max(1, deadline.left_ms))
+        check(None, "InitProducerId", answer.error_code)
+        return _Identity(answer.producer_id, answer.producer_epoch)
+
+    def _doubt(self) -> None:
+        """A batch failed: the broker may have it or not, so its number must not be given to another one."""
+        self._identity = None
+        self._sequences.clear()
+
+
+def _front(queues: Queues) -> dict[TopicPartition, _Batch]:
+    """The first batch of each partition, as many as one round may take."""
+    front: dict[TopicPartition, _Batch] = {}
+    size = 0
+    for at, queue in queues.items():
+        size += queue[0].builder.size_bytes
+        if front and size > REQUEST_BYTES_MAX:
+            break
+        front[at] = queue[0]
+    return front
+
+
+def _available(topic: Topic) -> list[int]:
+    """The partitions that have a leader; all of them while none has, for then all have to be waited for."""
+    led = [each.partition for each in topic.partitions.values() if each.leader >= 0]
+    return sorted(led or topic.partitions)
+
+
+def _explained(reply: ProduceResponsePartitionProduceResponse) -> str | None:
+    """The broker's message, with what it says of single records."""
+    singles = [
+        f"record {each.batch_index}: {each.batch_index_error_message}"
+        for each in reply.record_errors
+        if each.batch_index_error_message
+    ]
+    return "; ".join(filter(None, [reply.error_message, *singles])) or None
+
+
+def _produce_error(failure: ClientError, delivered: list[Delivered | None]) -> ClientError:
+    if isinstance(failure, ResponseError) and failure.api == "Produce":
+        return ProduceError(failure.peer, failure.code, failure.about, failure.message, delivered)
+    return failure
+
+
+def _acks(acks: int | Literal["all"], idempotent: bool) -> int:
+    number = ALL if acks == "all" else acks
+    if number not in (ALL, 0, 1):
+        raise ConfigurationError(f"acks is {acks!r}; it can be all, 1 or 0")
+    if idempotent and number != ALL:
+        raise ConfigurationError("an idempotent producer needs acks=all")
+    return number
+
+
+def _compression(codec: str | Compression) -> Compression:
+    try:
+        return codec if isinstance(codec, Compression) else Compression[codec.upper()]
+    except KeyError:
+        names = ", ".join(each.name.lower() for each in Compression)
+        raise ConfigurationError(f"there is no compression {codec!r}; there are {names}") from None
