@@ -13,14 +13,18 @@ On brokers most settings of topics have another name, and some have several in d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from ottla.metadata.config_defs import (
+    CLUSTER_WIDE,
+    PER_BROKER,
     ConfigDefs,
     ConfigError,
     ConfigKey,
+    ConfigType,
     broker_defs,
     client_metrics_defs,
     group_defs,
@@ -85,6 +89,26 @@ THROTTLES: Final = frozenset(
     )
 )
 """Settings of brokers that can be made dynamically only, and stand in no table."""
+
+
+LISTENER_PREFIX: Final = "listener.name."
+"""Begins settings of single listeners."""
+
+_OF_LISTENERS: Final = frozenset(
+    (
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    )
+)
+"""Settings that can be changed for a listener only, under its prefix."""
 
 
 class Synonym(NamedTuple):
@@ -242,7 +266,11 @@ class Rules:
         if resource_type == BROKER:
             _check_broker(resource_name, changed)
             return
-        code = ErrorCode.INVALID_REQUEST if resource_type == CLIENT_METRICS else ErrorCode.INVALID_CONFIG
+        code = ErrorCode.INVALID_CONFIG
+        if resource_type == CLIENT_METRICS:
+            code = ErrorCode.INVALID_REQUEST
+            if not resource_name:
+                raise Reject(code, "A subscription to client metrics without a name has no settings.")
         try:
             values = {name: _defs(resource_type)[name].parse(value) for name, value in configs.items()}
             if resource_type == TOPIC:
@@ -273,25 +301,37 @@ class Rules:
 
     def _group_bound(self, bound: str, name: str) -> int | None:
         family, _, rest = name.partition(".")
-        key = broker_defs().get(f"group.{family}.{bound}.{rest}")
+        key = broker_defs().get(f"group.{family}.{bound}.{rest.removeprefix('num.')}")
         return None if key is None else int(self.broker_text(key.name, {}, {}) or 0)
 
 
 def _check_broker(resource_name: str, changed: Mapping[str, str | None]) -> None:
     for name, value in changed.items():
-        if name in THROTTLES or name.startswith("listener.name."):
-            continue
-        key = broker_defs().get(name)
-        if key is None:
+        key = broker_key(name)
+        if key is None or name.startswith(LISTENER_PREFIX):
             continue  # as Apache Kafka does: plugins may know it
         if not key.is_dynamic:
             raise Reject(ErrorCode.INVALID_REQUEST, f"{name} cannot be changed while brokers run.")
-        if resource_name == CLUSTER_DEFAULT and key.update_mode == "per-broker":
+        if resource_name == CLUSTER_DEFAULT and key.update_mode == PER_BROKER:
             raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each broker by itself, not for all of them.")
+        if name in _OF_LISTENERS and value is not None:
+            raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each listener by itself: {LISTENER_PREFIX}…")
         try:
             key.parse(value)
         except ConfigError as error:
-            raise Reject(ErrorCode.INVALID_CONFIG, str(error)) from None
+            # Not INVALID_CONFIG, as of other resources: Apache Kafka's brokers have their own check.
+            raise Reject(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def broker_key(name: str) -> ConfigKey | None:
+    """A setting of brokers that can be made while they run or in their files; None if nothing is known of it."""
+    if name in THROTTLES:
+        return ConfigKey(name, ConfigType.LONG, None, rule=">=0", update_mode=CLUSTER_WIDE)
+    if not name.startswith(LISTENER_PREFIX):
+        return broker_defs().get(name)
+    _, _, base = name.removeprefix(LISTENER_PREFIX).partition(".")
+    key = broker_defs().get(base)
+    return None if key is None else ConfigKey(name, key.type, None)
 
 
 _INTERVAL_MS: Final = (100, 3_600_000)
@@ -312,9 +352,18 @@ def _check_client_metrics(values: Mapping[str, object]) -> None:
         raise ConfigError(f"interval.ms cannot be {interval}: it is between {low} and {high}")
     patterns = values.get("match")
     for entry in patterns if isinstance(patterns, tuple) else ():
-        name, equals, _ = entry.partition("=")
-        if not equals or name.strip() not in _MATCHES:
-            raise ConfigError(f"match cannot have {entry!r}: it is a name=expression with one of {', '.join(_MATCHES)}")
+        name, equals, expression = entry.partition("=")
+        if not equals or name.strip() not in _MATCHES or not _is_expression(expression.strip()):
+            names = ", ".join(_MATCHES)
+            raise Reject(ErrorCode.INVALID_CONFIG, f"match cannot have {entry!r}: it is a name=expression of {names}.")
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 def _defs(resource_type: int) -> ConfigDefs:

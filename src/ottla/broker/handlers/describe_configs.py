@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
 from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
-from ottla.metadata.config_defs import READ_ONLY, ConfigError, ConfigKey, ConfigType, broker_defs
+from ottla.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
 from ottla.metadata.config_rules import (
     DEFAULT,
     DYNAMIC_CLIENT_METRICS,
     DYNAMIC_DEFAULT_BROKER,
     DYNAMIC_GROUP,
     DYNAMIC_TOPIC,
-    THROTTLES,
     Rules,
     Setting,
     Synonym,
+    broker_key,
 )
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
@@ -51,7 +51,6 @@ UNKNOWN_TYPE: Final = 0
 _OWN_SOURCES: Final = (DYNAMIC_TOPIC, DYNAMIC_GROUP, DYNAMIC_CLIENT_METRICS)
 _OF_AUTHORIZERS: Final = frozenset(("allow.everyone.if.no.acl.found", "super.users"))
 """Settings that Apache Kafka's broker does not know of itself, so that it shows them only where they are set."""
-_LISTENER_PREFIX: Final = "listener.name."
 
 _Resource = DescribeConfigsRequestDescribeConfigsResource
 _Result = DescribeConfigsResponseDescribeConfigsResult
@@ -161,19 +160,8 @@ def _unlisted_settings(names: Iterable[str], places: tuple[Mapping[str, str], ..
 
 
 def _broker_key(name: str) -> ConfigKey:
-    """What is known of a setting of the broker, in a table or not."""
-    key = broker_defs().get(name)
-    if key is not None:
-        return key
-    if name in THROTTLES:
-        return ConfigKey(name, ConfigType.LONG, None, update_mode="cluster-wide")
-    if name.startswith(_LISTENER_PREFIX):
-        _, _, base = name.removeprefix(_LISTENER_PREFIX).partition(".")
-        listed = broker_defs().get(base)
-        if listed is not None:
-            return ConfigKey(name, listed.type, None, update_mode=READ_ONLY)
-    # It could be anything, so it is kept as a password is.
-    return ConfigKey(name, ConfigType.PASSWORD, None)
+    """What is known of a setting of the broker. An unknown one could be anything, so it is kept as a password is."""
+    return broker_key(name) or ConfigKey(name, ConfigType.PASSWORD, None)
 
 
 def _group_settings(node: Node, name: str) -> Iterable[Setting]:
@@ -209,7 +197,7 @@ _SETTINGS: Final[dict[int, Callable[[Node, str], Iterable[Setting]]]] = {
 
 def _entry(setting: Setting, body: DescribeConfigsRequest) -> _Entry:
     key = setting.key
-    is_known = key.type is not ConfigType.PASSWORD or key.name in broker_defs()
+    is_known = not key.is_sensitive or broker_key(key.name) is not None
     return _Entry(
         name=key.name,
         value=None if key.is_sensitive else _shown(setting),
