@@ -1,11 +1,11 @@
 """Faults on demand, as a caller sees them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import ottla.testing
-from ottla.testing import Broker
+from ottla.testing import Broker, Faults
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.metadata import MetadataRequest
 from ottla.wire.types.produce import ProduceRequest
@@ -134,6 +134,6 @@ def test_faults_and_waiting_answers_end_with_the_broker(running: Broker):
         (lambda faults: faults.delay("Produce", ms=-1), "ms=-1"),
     ],
 )
-def test_what_makes_no_sense_is_refused(running: Broker, wrong, told: str):
+def test_what_makes_no_sense_is_refused(running: Broker, wrong: Callable[[Faults], object], told: str):
     with pytest.raises(ValueError, match=told):
         wrong(running.faults)
