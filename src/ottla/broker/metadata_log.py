@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ottla.broker.clock import Clock
+from ottla.broker.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.metadata_snapshots import SnapshotFiles
 from ottla.broker.offload import Offload
 from ottla.log.config import LogConfig
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
-from ottla.log.disk import read_all, replace_file
+from ottla.log.disk import Disk, read_all, replace_file
 from ottla.log.errors import StorageError
 from ottla.log.flush import Flush
 from ottla.log.names import PARTITION_METADATA_FILE
@@ -31,10 +32,9 @@ from ottla.log.recovery import RecoveryReport, load
 from ottla.log.retention import apply_retention
 from ottla.metadata.context import Context, Result
 from ottla.metadata.controller import Controller
-from ottla.metadata.fault import MetadataFault, Reject, UnsupportedMetadataError
+from ottla.metadata.fault import MetadataFault, Reject
 from ottla.metadata.image import Changes, MetadataImage
-from ottla.metadata.records import build_batches, read_batch
-from ottla.metadata.snapshot import load_snapshot
+from ottla.metadata.records import build_batches
 from ottla.metadata.uuids import METADATA_TOPIC_ID
 from ottla.quorum.quorum import (
     AppendControl,
@@ -49,20 +49,16 @@ from ottla.quorum.quorum import (
 )
 from ottla.quorum.stored import FILE_NAME as QUORUM_STATE
 from ottla.quorum.stored import StoredState, read_stored
-from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Voter, VoterSet
-from ottla.wire.batch import BatchView, read_control_batch, split_batches
+from ottla.quorum.voters import Voter, VoterSet
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.fault import WireError
 from ottla.wire.keyed import Versioned
-from ottla.wire.types.control_records import KRaftVersionRecord
 
-__all__ = ["LoadedMetadata", "MetadataLog", "MetadataLogError", "load_metadata"]
+__all__ = ["LoadedMetadata", "MetadataLog", "MetadataLogError", "load_metadata", "read_quorum_state"]
 
 log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 1 << 20
-
-
-class MetadataLogError(Exception):
-    """The metadata log cannot be used; the text says why and what can be done."""
 
 
 class LoadedMetadata:
@@ -70,16 +66,19 @@ class LoadedMetadata:
 
     def __init__(self, directory: LogDirectory, config: LogConfig, configured: VoterSet | None, now_ms: int) -> None:
         self.directory = directory
-        self.image = MetadataImage()
-        self.control = ControlHistory(configured)
-        self.faults: list[str] = []
-        self.last_timestamp_ms = 0
         self._make_directory()
         self.snapshots = SnapshotFiles(directory.disk, self._path)
+        self.snapshots.remove_unfinished()
         self.partition, self.report = self._load_log(config, now_ms)
-        self._read_snapshot(now_ms)
-        self._replay_log()
+        self.replay = MetadataReplay(configured)
+        self._read_snapshot()
+        start = max(self.replay.image.last_offset + 1, self.partition.segments[0].base_offset)
+        self.replay.take_batches(self._batches(start))
         self.image.take_changes()
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.replay.image
 
     @property
     def _path(self) -> str:
@@ -87,15 +86,12 @@ class LoadedMetadata:
 
     @property
     def stored(self) -> StoredState | None:
-        path = f"{self._path}/{QUORUM_STATE}"
-        disk = self.directory.disk
-        content = read_all(disk, path) if disk.exists(path) else b""
-        return read_stored(content) if content else None
+        return read_quorum_state(self.directory.disk, self._path)
 
     @property
     def log_epoch(self) -> int:
         """The epoch of the last record, in the log or in the snapshot."""
-        return max(self.partition.epochs.latest_epoch or 0, self.image.last_epoch, 0)
+        return max(self.partition.epochs.latest_epoch, self.image.last_epoch, 0)
 
     def _make_directory(self) -> None:
         if not self.directory.disk.exists(f"{self._path}/{PARTITION_METADATA_FILE}"):
@@ -103,54 +99,28 @@ class LoadedMetadata:
             self.directory.found[METADATA_PARTITION] = str(METADATA_PARTITION)
 
     def _load_log(self, config: LogConfig, now_ms: int) -> tuple[Partition, RecoveryReport]:
+        disk = self.directory.disk
         request = self.directory.request_for(METADATA_PARTITION, config)
+        request = request._replace(before_cut=lambda *damage: refuse_loss(disk, *damage))
         newest = self.snapshots.newest
         partition, report = load(self.directory.storage, request, now_ms)
         if newest is not None and newest.end_offset > partition.log_end_offset:
             partition.truncate_fully(newest.end_offset, now_ms)
         return partition, report
 
-    def _read_snapshot(self, now_ms: int) -> None:
+    def _read_snapshot(self) -> None:
         start = self.partition.segments[0].base_offset
         newest = self.snapshots.newest
         if start > 0 and (newest is None or newest.end_offset < start):
             raise MetadataLogError(
                 f"{self._path} begins at offset {start}, and no snapshot holds what came before; restore the snapshot"
             )
-        if newest is None:
-            first = self.snapshots.bootstrap()
-            if first is not None:
-                self._take_control(first.kraft_version, first.voters, BOOTSTRAP_OFFSET)
+        if newest is not None:
+            self.replay.take_snapshot(self.snapshots.read(newest), newest)
             return
-        snapshot = self.snapshots.read(newest)
-        self.image = load_snapshot(snapshot, newest)
-        self.last_timestamp_ms = snapshot.last_contained_log_timestamp
-        self._take_control(snapshot.kraft_version, snapshot.voters, newest.end_offset - 1)
-
-    def _take_control(self, kraft_version: int, voters: object, offset: int) -> None:
-        self.control.replay(KRaftVersionRecord(k_raft_version=kraft_version), offset)
-        self.control.replay(voters, offset)
-
-    def _replay_log(self) -> None:
-        for batch in self._batches(max(self.image.last_offset + 1, self.partition.segments[0].base_offset)):
-            self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp)
-            if batch.is_control:
-                for offset, control in enumerate(read_control_batch(batch), batch.base_offset):
-                    self.control.replay(control.message, offset)
-                self.image.last_offset = batch.last_offset
-                self.image.last_epoch = batch.partition_leader_epoch
-                continue
-            for offset, record in enumerate(read_batch(batch), batch.base_offset):
-                self._replay(record, offset, batch.partition_leader_epoch)
-
-    def _replay(self, record: Versioned, offset: int, epoch: int) -> None:
-        try:
-            self.image.replay(record.message, offset, epoch)
-        except UnsupportedMetadataError as error:
-            raise MetadataLogError(f"the metadata log was written by later software: {error}") from None
-        except MetadataFault as fault:
-            # A log that others wrote is input, not our mistake: note it and go on.
-            self.faults.append(str(fault))
+        first = self.snapshots.bootstrap()
+        if first is not None:
+            self.replay.take_bootstrap(first)
 
     def _batches(self, offset: int) -> Iterator[BatchView]:
         """All batches from an offset on."""
@@ -173,8 +143,15 @@ def load_metadata(
     """Read the metadata of a formatted directory. Raises MetadataLogError if it cannot be used."""
     try:
         return LoadedMetadata(directory, config, configured, now_ms)
-    except MetadataFault as error:
+    except (MetadataFault, WireError) as error:
         raise MetadataLogError(f"{directory.path}/{METADATA_PARTITION}: {error}") from error
+
+
+def read_quorum_state(disk: Disk, path: str) -> StoredState | None:
+    """quorum-state in a metadata partition's directory; None if there is none yet."""
+    path = f"{path}/{QUORUM_STATE}"
+    content = read_all(disk, path) if disk.exists(path) else b""
+    return read_stored(content) if content else None
 
 
 class _Pending:
@@ -207,11 +184,11 @@ class MetadataLog:
         self.partition = loaded.partition
         self.image = loaded.image
         self.snapshots = loaded.snapshots
-        self.last_timestamp_ms = loaded.last_timestamp_ms
+        self.last_timestamp_ms = loaded.replay.last_timestamp_ms
         self.controller = controller
         self.quorum = Quorum(
             voter,
-            loaded.control,
+            loaded.replay.control,
             stored=loaded.stored,
             log_end_offset=loaded.partition.log_end_offset,
             log_epoch=loaded.log_epoch,

@@ -43,12 +43,15 @@ class SnapshotFiles:
 
     def _find(self) -> None:
         for entry in self._disk.list_directory(self._path):
-            if entry.name.endswith((_DRAFT_SUFFIX, _DELETED_SUFFIX)):
-                self._disk.unlink(f"{self._path}/{entry.name}")
-                continue
             identity = SnapshotId.of_file(entry.name)
             if identity is not None:
                 self._sizes[identity] = entry.size_bytes
+
+    def remove_unfinished(self) -> None:
+        """Remove snapshots that were being written or deleted when the node last ended."""
+        for entry in self._disk.list_directory(self._path):
+            if entry.name.endswith((_DRAFT_SUFFIX, _DELETED_SUFFIX)):
+                self._disk.unlink(f"{self._path}/{entry.name}")
 
     @property
     def ids(self) -> list[SnapshotId]:

@@ -268,7 +268,7 @@ class Node:
         )
         loaded = load_metadata(self.storage.metadata, config, configured or None, self.clock.wall_ms())
         _tell(loaded.report)
-        for fault in loaded.faults:
+        for fault in loaded.replay.faults:
             log.warning("metadata log: %s", fault)
         return loaded
 

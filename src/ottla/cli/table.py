@@ -11,5 +11,6 @@ COMMANDS = {
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
     "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),
+    "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

@@ -66,6 +66,8 @@ class LoadRequest(NamedTuple):
     is_clean: bool
     log_start_offset: int = 0
     recovery_point: int = 0
+    before_cut: Callable[[str, int, str], None] | None = None
+    """Asked before a file is cut: its path, the position, the reason. What it raises stops the load, the file whole."""
 
 
 class Progress(NamedTuple):
@@ -294,6 +296,8 @@ class _Loader:
         try:
             end = yield from self._check(segment, size_bytes)
             if end.position < size_bytes:
+                if self.request.before_cut is not None:
+                    self.request.before_cut(segment.file.path, end.position, end.reason)
                 handle.truncate(end.position)
                 handle.sync()  # or the next power cut brings back what new batches have taken the offsets of
                 cut = Cut(base_offset, end.position, size_bytes - end.position, end.reason)

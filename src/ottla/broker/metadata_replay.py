@@ -1,0 +1,120 @@
+"""From the files of a metadata partition to the state they hold; and what to think of damage in them.
+
+Apache Kafka cuts a damaged metadata log at the first bad batch, and all later changes to the cluster are gone without a
+word. A torn tail is harmless: it was never acknowledged. Damage with sound batches behind it is not, so a node refuses
+to start on it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.log.disk import Disk, read_all
+from ottla.log.names import LOG_SUFFIX, parse_file_name
+from ottla.metadata.fault import MetadataFault, UnsupportedMetadataError
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.records import read_batch
+from ottla.metadata.snapshot import Snapshot, SnapshotId, load_snapshot
+from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, VoterSet
+from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchView, read_control_batch, split_batches
+from ottla.wire.fault import WireError
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.control_records import KRaftVersionRecord
+
+__all__ = ["MetadataLogError", "MetadataReplay", "has_sound_batch", "refuse_loss"]
+
+_PREFIX: Final = struct.Struct(">qi4xb")
+
+
+class MetadataLogError(Exception):
+    """The metadata log cannot be used; the text says why and what can be done."""
+
+
+class MetadataReplay:
+    """The state that snapshot and log add up to."""
+
+    def __init__(self, configured: VoterSet | None = None) -> None:
+        self.image = MetadataImage()
+        self.control = ControlHistory(configured)
+        self.faults: list[str] = []
+        """Records that do not fit, which a log of others may have."""
+        self.last_timestamp_ms = 0
+
+    def take_snapshot(self, snapshot: Snapshot, identity: SnapshotId) -> None:
+        self.image = load_snapshot(snapshot, identity)
+        self.last_timestamp_ms = snapshot.last_contained_log_timestamp
+        self._take_control(snapshot, identity.end_offset - 1)
+
+    def take_bootstrap(self, snapshot: Snapshot) -> None:
+        """The snapshot of formatting: the first voters."""
+        self._take_control(snapshot, BOOTSTRAP_OFFSET)
+
+    def _take_control(self, snapshot: Snapshot, offset: int) -> None:
+        self.control.replay(KRaftVersionRecord(k_raft_version=snapshot.kraft_version), offset)
+        self.control.replay(snapshot.voters, offset)
+
+    def take_batches(self, batches: Iterable[BatchView]) -> None:
+        for batch in batches:
+            self._take_batch(batch)
+
+    def _take_batch(self, batch: BatchView) -> None:
+        self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp)
+        if batch.is_control:
+            for offset, control in enumerate(read_control_batch(batch), batch.base_offset):
+                self.control.replay(control.message, offset)
+            self.image.last_offset = batch.last_offset
+            self.image.last_epoch = batch.partition_leader_epoch
+            return
+        for offset, record in enumerate(read_batch(batch), batch.base_offset):
+            self._take_record(record, offset, batch.partition_leader_epoch)
+
+    def _take_record(self, record: Versioned, offset: int, epoch: int) -> None:
+        try:
+            self.image.replay(record.message, offset, epoch)
+        except UnsupportedMetadataError as error:
+            raise MetadataLogError(f"the metadata log was written by later software: {error}") from None
+        except MetadataFault as fault:
+            self.faults.append(str(fault))
+
+
+def refuse_loss(disk: Disk, path: str, position: int, reason: str) -> None:
+    """Raise MetadataLogError if to cut a segment at a position would drop sound batches behind the damage."""
+    folder, _, name = path.rpartition("/")
+    base_offset = int(name.partition(".")[0])
+    later = [
+        entry.name
+        for entry in disk.list_directory(folder)
+        if (parsed := parse_file_name(entry.name)) is not None
+        and parsed.kind == LOG_SUFFIX
+        and not parsed.state
+        and parsed.offset > base_offset
+        and entry.size_bytes
+    ]
+    if later or has_sound_batch(read_all(disk, path), position + 1):
+        raise MetadataLogError(
+            f"{path} is damaged at byte {position} ({reason}), and changes to the cluster follow behind; to start "
+            f"would drop them. Restore the file, or cut it at that byte by hand to go on without what follows"
+        )
+
+
+def has_sound_batch(data: bytes, start: int) -> bool:
+    """Whether a whole batch with the right checksum begins anywhere from `start` on."""
+    last = len(data) - HEADER_BYTES
+    at = data.find(b"\x02", start + 16) - 16
+    while start <= at <= last:
+        _, length, magic = _PREFIX.unpack_from(data, at)
+        if magic == 2 and HEADER_BYTES <= length + LOG_OVERHEAD_BYTES <= len(data) - at and _is_sound(data, at):
+            return True
+        at = data.find(b"\x02", at + 17) - 16
+    return False
+
+
+def _is_sound(data: bytes, at: int) -> bool:
+    try:
+        batch = next(split_batches(data, position=at))
+        batch.check_crc()
+    except (WireError, StopIteration):
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""`ottla storage`: make log directories, look at them, and say whether a node can start on them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.broker.inspection import Inspection
+
+_EXIT_PROBLEMS = 1
+_LARGE_BYTES = 256 << 20
+
+
+@click.group()
+def storage() -> None:
+    """Make log directories, look at them, and check them before a start."""
+
+
+@storage.command("format")
+@click.option("--data", type=click.Path(file_okay=False), help="The directory to format.")
+@click.option("--config", type=click.Path(dir_okay=False), help="A server.properties file that names the directories.")
+@click.option("--cluster-id", help="The cluster's id, 22 characters as Kafka writes ids. [a random one]")
+@click.option(
+    "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature that is not at its default."
+)
+@click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
+@click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
+def format_(
+    data: str | None,
+    config: str | None,
+    cluster_id: str | None,
+    features: Sequence[str],
+    node_id: int | None,
+    ignore_formatted: bool,
+) -> None:
+    """Format the directories of a node that is a cluster of its own.
+
+    It writes what Apache Kafka's own tool writes with --standalone.
+    """
+    from ottla.broker.config import ConfigError, NodeConfig, file_settings
+
+    if (data is None) == (config is None):
+        raise Failure("say what to format", "give --data DIR or --config FILE")
+    places = [file_settings(config)] if config else [{"log.dirs": os.path.abspath(data or "")}]
+    if node_id is not None:
+        places.append({"node.id": str(node_id)})
+    try:
+        node_config = NodeConfig(*places)
+        _check_cluster_id(cluster_id)
+        levels = _levels(features, is_dynamic=not node_config.voters)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    from ottla.broker.formatting import format_directories, is_formatted
+    from ottla.broker.storage import StorageProblem, lock_directories, release
+    from ottla.log.disk import OsDisk
+
+    disk = OsDisk()
+    formatted = [path for path in node_config.all_dirs if is_formatted(disk, path)]
+    if formatted and not ignore_formatted:
+        raise Failure(f"{formatted[0]} is formatted already", "--ignore-formatted leaves such directories alone")
+    try:
+        locks = lock_directories(disk, node_config.all_dirs)
+    except StorageProblem as error:
+        raise Failure(str(error)) from None
+    try:
+        now_ms = time.time_ns() // 1_000_000
+        made = format_directories(disk, node_config, now_ms, cluster_id=cluster_id, levels=levels)
+    except OSError as error:
+        raise Failure(f"the directory cannot be written: {error}") from None
+    finally:
+        release(locks, remove=True)
+    for path in node_config.all_dirs:
+        word = "left alone" if path in formatted else f"formatted for node {node_config.node_id} of cluster {made}"
+        click.echo(f"{path}: {word}")
+
+
+def _check_cluster_id(cluster_id: str | None) -> None:
+    from ottla.wire import uuid_bytes
+
+    if cluster_id is None:
+        return
+    try:
+        uuid_bytes(cluster_id)
+    except ValueError as error:
+        raise Failure(f"{cluster_id} is no cluster id: {error}") from None
+
+
+def _levels(features: Sequence[str], *, is_dynamic: bool) -> dict[str, int]:
+    from ottla.metadata.features import METADATA_VERSION, FeatureError, levels_for_format, metadata_version_of
+
+    wanted: dict[str, int] = {}
+    try:
+        for feature in features:
+            name, equals, level = feature.partition("=")
+            if not equals:
+                raise Failure(f"--feature {feature} has no level", "write --feature NAME=LEVEL")
+            if name == METADATA_VERSION:
+                wanted[name] = metadata_version_of(level)
+            elif level.isascii() and level.isdecimal():
+                wanted[name] = int(level)
+            else:
+                raise Failure(f"--feature {feature}: a level is a number")
+        return levels_for_format(wanted, is_dynamic_quorum=is_dynamic)
+    except FeatureError as error:
+        raise Failure(str(error)) from None
+
+
+@storage.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+def info(directory: str) -> None:
+    """Show whose a directory is and what is in it."""
+    found = _inspect(directory, is_deep=False)
+    if found.directory is None:
+        raise Failure(found.findings[0].text)
+    from ottla.wire import uuid_text
+
+    properties = found.directory.properties
+    directory_id = properties.directory_id
+    lines = {
+        "cluster": properties.cluster_id,
+        "node": properties.node_id,
+        "directory": uuid_text(directory_id) if directory_id is not None else "no id",
+        "last stop": "clean" if found.directory.is_clean else "not clean",
+    }
+    if found.metadata is not None:
+        image, control = found.metadata.image, found.metadata.control
+        levels = {**image.features, "kraft.version": control.kraft_version}
+        lines["features"] = " ".join(f"{name}={level}" for name, level in sorted(levels.items()))
+        lines["voters"] = " ".join(map(str, control.voters.ids)) or "none"
+        lines["metadata"] = f"offset {image.last_offset} epoch {image.last_epoch}"
+        lines["topics"] = f"{len(image.topics_by_id)} with {sum(1 for _ in image.partitions())} partitions"
+    lines["partitions here"] = f"{len(found.directory.found)} with {found.log_bytes} bytes"
+    for name, value in lines.items():
+        click.echo(f"{name}: {value}")
+
+
+@storage.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.option("--deep", is_flag=True, help="Read all data, not only the ends of logs.")
+def check(directory: str, deep: bool) -> int:
+    """Say whether Apache Kafka and ottla can start on a directory without losing anything.
+
+    Nothing is changed. The node must be stopped. The exit code is 1 if there are problems.
+    """
+    from ottla.broker.storage import StorageProblem, lock_directories, release
+    from ottla.log.disk import OsDisk
+
+    had_lock = os.path.exists(os.path.join(directory, ".lock"))
+    try:
+        locks = lock_directories(OsDisk(), [directory])
+    except StorageProblem as error:
+        raise Failure(str(error)) from None
+    try:
+        found = _inspect(directory, is_deep=deep)
+    finally:
+        release(locks, remove=not had_lock)
+    for finding in found.findings:
+        click.echo(f"{finding.level}: {finding.text}")
+    if found.has_problems:
+        click.echo(f"{directory}: not fit for a start; see the problems above")
+        return _EXIT_PROBLEMS
+    click.echo(f"{directory}: Apache Kafka 4.3 and ottla can start on it")
+    return 0
+
+
+def _inspect(directory: str, *, is_deep: bool) -> Inspection:
+    from ottla.broker.inspection import inspect
+    from ottla.log.disk import OsDisk
+
+    path = os.path.abspath(directory)
+    if not _is_large(path):
+        return inspect(OsDisk(), path, is_deep=is_deep)
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("looking") as status:
+        return inspect(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"looking at {what}"))
+
+
+def _is_large(path: str) -> bool:
+    """Whether looking takes long enough to show what is being looked at."""
+    size = 0
+    for folder, _, files in os.walk(path):
+        size += sum(os.path.getsize(os.path.join(folder, name)) for name in files)
+        if size > _LARGE_BYTES:
+            return True
+    return False
