@@ -75,7 +75,7 @@ produced = st.tuples(
 ended = st.tuples(st.just("end"), st.integers(0, 2), st.booleans(), st.integers(0, 1))
 replicated = st.tuples(st.just("replicate"), st.integers(0, 3))
 restarted = st.tuples(st.just("restart"))
-steps = st.lists(st.one_of(*[produced] * 8, ended, replicated, restarted), max_size=60)
+steps = st.lists(st.one_of(*[produced] * 8, ended, ended, replicated, replicated, restarted), min_size=20, max_size=60)
 
 
 class World:
