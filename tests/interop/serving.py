@@ -1,0 +1,94 @@
+"""`ottla serve` as a process, with the same handles as `apache.ApacheKafka`: start, stop, kill, on the same port."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop import process
+from tests.interop.apache import POLL_S, _property, free_ports
+from tests.interop.process import ProgramFailed
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 30
+READY = "ottla ready"
+
+
+class OttlaServe:
+    """One node on a directory. `start` and the `with` statement wait until it serves."""
+
+    def __init__(self, directory: Path, *, data_dir: Path | None = None, **settings: object) -> None:
+        self.directory = directory
+        self.data_dir = data_dir or directory / "data"
+        self.log_path = directory / "ottla.log"
+        self.settings = {_property(key): str(value) for key, value in settings.items()}
+        self._ports = free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def controller_servers(self) -> str:
+        return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    @property
+    def log(self) -> str:
+        """What the node printed since its last start."""
+        return self.log_path.read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.running:
+            self.kill()
+
+    def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Boot; ProgramFailed with what the node printed if it does not work."""
+        assert not self.running, "the node runs already"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("wb") as output:
+            self._process = process.start(self._command(), output)
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if READY in self.log:
+                return
+            if not self.running:
+                raise ProgramFailed("ottla serve", "ended while starting", process.tail(self.log_path))
+            time.sleep(POLL_S)
+        self.kill()
+        raise ProgramFailed("ottla serve", f"did not start within {timeout_s:g} s", process.tail(self.log_path))
+
+    def _command(self) -> list[str]:
+        client, controller = self._ports
+        listeners = f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}"
+        settings = {"listeners": listeners, "auto.create.topics.enable": "false"} | self.settings
+        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        return [sys.executable, "-m", "ottla", "serve", "--data", str(self.data_dir), *options]
+
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """A clean stop, as SIGTERM gives it."""
+        assert self._process is not None, "the node was never started"
+        is_clean = process.stop(self._process, timeout_s=timeout_s)
+        if not is_clean or self._process.returncode:
+            raise ProgramFailed("ottla serve", f"did not stop: {self._process.returncode}", process.tail(self.log_path))
+
+    def kill(self) -> None:
+        """A crash: SIGKILL."""
+        assert self._process is not None, "the node was never started"
+        process.kill(self._process)
