@@ -278,8 +278,16 @@ class Replicas:
     # --- logs ---------------------------------------------------------------------------------------------------------
 
     def adopt(self, directory: LogDirectory, partition: Partition) -> None:
-        """Keep a log that was loaded at the start for the replica that the image will make."""
-        self._loaded[partition.topic_partition] = (directory, partition)
+        """Take over a log that was loaded at the start: for its replica, or for the one that the image will make."""
+        replica = self.by_key.get(partition.topic_partition)
+        if replica is None:
+            self._loaded[partition.topic_partition] = (directory, partition)
+            return
+        # The controller has changed the partition already, as it does after a crash.
+        replica.directory = directory
+        replica.adopt(partition)
+        if replica.is_leader:
+            self._lead(replica)
 
     def make_log(self, replica: Replica) -> Partition:
         """The log of a partition that nothing was written to yet."""
