@@ -1,0 +1,1 @@
+"""ottla beside Apache Kafka, as brokers: start, throughput, latency, processor time and memory."""

@@ -1,0 +1,245 @@
+"""ottla and Apache Kafka 4.3.1 as brokers, one after the other in each round, with the same clients.
+
+    python -m benchmarks.broker [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
+
+Each round starts every broker anew in an empty directory; the order turns from round to round. Figures are seconds
+(for a record, a request or the start) and bytes of memory; a ratio says how many times ottla's figure Apache Kafka's
+is, so above 1 ottla does better. Java and Maven are needed. Processor time and memory come from /proc: Linux only.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import runner
+from benchmarks.broker import loads, raw
+from benchmarks.broker.brokers import Apache, Broker, Ottla, cpu_seconds, resident_bytes
+from benchmarks.runner import Case, Measurement
+from tests.interop.apache import free_ports
+
+PACKAGES = ("confluent-kafka", "msgspec")
+SUBJECTS = ("ottla", "Apache Kafka")
+MEGABYTE = 1 << 20
+PING_EVERY_S = 0.005
+SETTLE_S = 1.0
+
+
+class Scale(NamedTuple):
+    """How much is done. Records are counted so that each load moves about the same bytes."""
+
+    load_bytes: int
+    java_bytes: int
+    requests: int
+    end_to_end: int
+
+
+FULL = Scale(100 * MEGABYTE, 100 * MEGABYTE, 20_000, 500)
+QUICK = Scale(20 * MEGABYTE, 20 * MEGABYTE, 3_000, 100)
+
+Figures = dict[str, float]
+"""Case -> one figure of one broker in one round."""
+
+
+# --- one broker, one round
+
+
+def measure_start(broker: Broker) -> Figures:
+    broker.prepare()
+    begin = time.perf_counter()
+    broker.exec()
+    raw.first_produce(broker.port, "first")
+    seconds = time.perf_counter() - begin
+    time.sleep(SETTLE_S)
+    return {
+        "start: exec to first acknowledged produce": seconds,
+        "start: processor time": cpu_seconds(broker.pid),
+        "start: memory": resident_bytes(broker.pid),
+    }
+
+
+def measure_latency(broker: Broker, scale: Scale) -> Figures:
+    with_topic(broker, "latency")
+    raw.synchronous_produces(broker.port, "latency", scale.requests // 4)  # compilers and caches get their due
+    single = raw.synchronous_produces(broker.port, "latency", scale.requests)
+    through = raw.end_to_end(broker.port, "latency", scale.end_to_end)
+    return {
+        "one produce at a time: mean": statistics.fmean(single),
+        "one produce at a time: p50": statistics.median(single),
+        "one produce at a time: p99": percentile(single, 99),
+        "end to end: p50": statistics.median(through),
+        "end to end: p99": percentile(through, 99),
+    }
+
+
+def measure_load(broker: Broker, scale: Scale, value_bytes: int, batch_kib: int) -> Iterator[tuple[str, float]]:
+    """Produce and fetch of one size of records and of batches, by librdkafka and by the Java producer."""
+    name = f"{value_bytes} B records, {batch_kib} KiB batches"
+    topic = f"load-{value_bytes}-{batch_kib}"
+    count = scale.load_bytes // value_bytes
+    with_topic(broker, topic)
+    pinger = Pinger(broker.port)
+    seconds, cpu = on(broker, lambda: loads.produce(broker.port, topic, count, value_bytes, batch_kib * 1024))
+    yield f"librdkafka produce, {name}", seconds / count
+    yield f"librdkafka produce, {name}: broker's processor time", cpu / count
+    yield f"librdkafka produce, {name}: longest stall", max(pinger.end())
+    pinger = Pinger(broker.port)
+    seconds, cpu = on(broker, lambda: loads.fetch(broker.port, topic, count))
+    yield f"librdkafka fetch, {name}", seconds / count
+    yield f"librdkafka fetch, {name}: broker's processor time", cpu / count
+    yield f"librdkafka fetch, {name}: longest stall", max(pinger.end())
+    count = scale.java_bytes // value_bytes
+    with_topic(broker, f"java-{topic}")
+    java = loads.java_produce
+    seconds, cpu = on(broker, lambda: java(broker.port, f"java-{topic}", count, value_bytes, batch_kib * 1024))
+    yield f"Java produce, {name}", seconds / count
+    yield f"Java produce, {name}: broker's processor time", cpu / count
+
+
+def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
+    figures = measure_start(broker)
+    if only in "latency":
+        figures |= measure_latency(broker, scale)
+    for value_bytes in (100, 1024):
+        for batch_kib in (16, 128):
+            if only in f"load {value_bytes} B, {batch_kib} KiB":
+                figures |= dict(measure_load(broker, scale, value_bytes, batch_kib))
+    figures["after the load: memory"] = resident_bytes(broker.pid)
+    return figures
+
+
+def with_topic(broker: Broker, name: str) -> None:
+    client = raw.RawClient(broker.port)
+    raw.create_topic(client, name)
+    client.close()
+
+
+def on(broker: Broker, load: Callable[[], float]) -> tuple[float, float]:
+    """The load's seconds, and the processor time that the broker spent on it."""
+    before = cpu_seconds(broker.pid)
+    seconds = load()
+    return seconds, max(cpu_seconds(broker.pid) - before, 1e-9)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+class Pinger:
+    """A process with a connection of its own that asks the broker for little, over and over, while a load runs."""
+
+    def __init__(self, port: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.broker.raw", str(port), str(PING_EVERY_S)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=runner.ROOT
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def end(self) -> list[float]:
+        output, _ = self._process.communicate(timeout=60)
+        times: list[float] = json.loads(output)
+        assert times, "no ping was answered"
+        return times
+
+
+# --- rounds and results
+
+
+def run_round(name: str, directory: Path, scale: Scale, only: str) -> Figures:
+    broker: Broker = Ottla(directory, free_ports(1)[0]) if name == "ottla" else Apache(directory)
+    try:
+        return measure_all(broker, scale, only)
+    finally:
+        broker.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def run_rounds(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
+    """Case -> broker -> one figure of each round."""
+    found: dict[str, dict[str, list[float]]] = {}
+    turn = deque(name for name in SUBJECTS if options.brokers in name)
+    scale = QUICK if options.quick else FULL
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
+        for number in range(options.rounds):
+            for name in turn:
+                print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
+                figures = run_round(name, Path(base) / f"{number}-{name.split()[0]}", scale, options.only)
+                for case, figure in figures.items():
+                    found.setdefault(case, {}).setdefault(name, []).append(figure)
+            turn.rotate(-1)
+    return found
+
+
+def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
+    lines = [f"{'median of the rounds':78}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
+    for case, by_broker in found.items():
+        medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
+        cells = [shown(case, medians[name]) if name in medians else "" for name in SUBJECTS]
+        ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
+        lines.append(f"{case:78}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
+    return lines
+
+
+def shown(case: str, figure: float) -> str:
+    if case.endswith("memory"):
+        return f"{figure / MEGABYTE:.0f} MiB"
+    if " KiB batches" in case and case.endswith("batches"):
+        return f"{1 / figure:,.0f}/s"
+    return runner.duration(figure)
+
+
+def save(found: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> Path:
+    """Times in the form that every benchmark has; memory, which is not a time, beside them."""
+    options.window = 0.0
+    done = []
+    memory = []
+    for case, by_broker in found.items():
+        if case.endswith("memory"):
+            memory += [
+                {"case": case, "subject": name, "bytes": [int(each) for each in figures]}
+                for name, figures in by_broker.items()
+            ]
+            continue
+        measured = [Measurement(case, name, 1, tuple(figures)) for name, figures in sorted_ours_first(by_broker)]
+        done.append((Case(case, []), measured))
+    path = runner.save("broker", done, options, PACKAGES)
+    add_memory(path, memory)
+    return path
+
+
+def sorted_ours_first(by_broker: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
+    return sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
+
+
+def add_memory(path: Path, memory: list[dict[str, Any]]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["memory"] = memory
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, help="how often each broker is measured (3; 1 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a claim")
+    parser.add_argument("--only", default="", help='part of "latency" or "load 100 B, 16 KiB"; the start always counts')
+    parser.add_argument("--brokers", default="", help="only the broker whose name contains this text")
+    parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/broker.json)")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    found = run_rounds(options)
+    print("\n".join(table(found)), flush=True)
+    save(found, options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
