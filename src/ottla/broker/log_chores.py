@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.log.checkpoint import format_offsets
-from ottla.log.cleaner import choose, compact
 from ottla.log.config import LONG_MAX
 from ottla.log.directory import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -148,6 +147,8 @@ class LogChores:
             self._node.slices.add("compaction", self._compaction())
 
     def _compaction(self) -> Generator[None, None, None]:
+        from ottla.log.cleaner import choose, compact
+
         for directory in self._online():
             now_ms = self._node.clock.wall_ms()
             compacted = [each for each in self._node.replicas.logs(directory) if each.config.is_compacted]

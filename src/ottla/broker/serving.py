@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -39,6 +37,9 @@ def run(places: Sequence[Mapping[str, str]], *, is_ephemeral: bool, verbosity: i
     has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
     if has_dirs and not is_ephemeral:
         return _run(NodeConfig(*places), OsDisk(), verbosity, out, began)
+    import shutil
+    import tempfile
+
     path = tempfile.mkdtemp(prefix="ottla-")
     try:
         return _run(NodeConfig(*places, {"log.dirs": path}), OsDisk(durable=False), verbosity, out, began)

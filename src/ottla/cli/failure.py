@@ -5,7 +5,6 @@ so that every refusal looks alike. A bug of ours is neither: its traceback is sh
 """
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 
 import click
 
@@ -22,6 +21,8 @@ class Failure(Exception):
 
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Advice that names the valid word nearest to `word`, or nothing when none is near."""
+    from difflib import get_close_matches
+
     by_lower = {candidate.lower(): candidate for candidate in valid}
     close = get_close_matches(word.lower(), by_lower, n=1)
     return f"did you mean {by_lower[close[0]]}?" if close else ""

@@ -57,10 +57,20 @@ Buffer = bytes | bytearray | memoryview
 
 @functools.cache
 def _crc32c_function() -> Callable[[Buffer, int], int]:
-    # Its package takes 50 ms to import, so not before a checksum is needed.
-    import crc32c as package
+    # Not before a checksum is needed, and without the package's own __init__, which reads the versions of installed
+    # packages and sets up a command line: 60 ms that the function has no use for.
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
 
-    return package.crc32c
+    package = PathFinder.find_spec("crc32c")
+    spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if not spec or spec.loader is None:  # put together in another way, say frozen
+        from crc32c import crc32c as function
+
+        return function
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.crc32c  # type: ignore[no-any-return]
 
 
 def crc32c(data: Buffer, crc: int = 0) -> int:
