@@ -48,7 +48,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.types.metadata import MetadataRequest, MetadataRequestMetadataRequestTopic, MetadataResponse
 
-__all__ = ["Answer", "Client"]
+__all__ = ["Answer", "Client", "always"]
 
 KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
 COORDINATORS_HELD_MAX: Final = 10_000
@@ -140,7 +140,7 @@ class Client(TypedSend):
     # --- asking -------------------------------------------------------------------------------------------------------
 
     async def _send(self, message: object, options: SendOptions) -> object:
-        answer = await self.ask(api_of(type(message)), lambda _: message, **options)
+        answer = await self.ask(api_of(type(message)), always(message), **options)
         return answer.body
 
     async def ask(self, api: str, build: Build, **options: Unpack[SendOptions]) -> Answer:
@@ -374,7 +374,7 @@ class Client(TypedSend):
     def _metadata_request(self, names: list[str] | None) -> Build:
         topics = None if names is None else tuple(MetadataRequestMetadataRequestTopic(name=name) for name in names)
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self.settings.allow_auto_create_topics)
-        return lambda _: request
+        return always(request)
 
     # --- connections --------------------------------------------------------------------------------------------------
 
@@ -408,6 +408,11 @@ class Client(TypedSend):
         assert isinstance(answer, MetadataResponse)
         check(peer, "Metadata", answer.error_code)
         self.metadata.take(answer, time.monotonic())
+
+
+def always(message: object) -> Build:
+    """A request that is the same in every version."""
+    return lambda _: message
 
 
 def patience_ms(message: object) -> int:

@@ -17,7 +17,7 @@ from itertools import count
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
-from ottla.client.client import Answer, Client
+from ottla.client.client import Answer, Client, always
 from ottla.client.committed import Aborted, visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.client.leaders import by_leader, by_topic
@@ -248,7 +248,7 @@ class Fetcher:
         positions = {at: self._positions[at] for at in partitions}
         request = self._request(positions)
         task = asyncio.create_task(
-            self._client.ask("Fetch", lambda _: request, broker=node_id, lane=self._lane, retry=False)
+            self._client.ask("Fetch", always(request), broker=node_id, lane=self._lane, retry=False)
         )
         self._asked[task] = positions
         self._leaders[task] = node_id
