@@ -56,12 +56,17 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     is_compacted: bool = False
     has_log_append_time: bool = False
     looks_at_records: bool = False
+    takes_batches_as_they_are: bool = False
 
     def __post_init__(self) -> None:
         is_compacted = "compact" in self.cleanup_policy
         msgspec.structs.force_setattr(self, "is_compacted", is_compacted)
         msgspec.structs.force_setattr(self, "has_log_append_time", self.message_timestamp_type == "LogAppendTime")
-        msgspec.structs.force_setattr(self, "looks_at_records", is_compacted or self.ottla_validate_records)
+        looks_at_records = is_compacted or self.ottla_validate_records
+        msgspec.structs.force_setattr(self, "looks_at_records", looks_at_records)
+        takes = self.compression_type == "producer" and self.message_timestamp_type == "CreateTime"
+        takes = takes and not looks_at_records and self.message_timestamp_before_max_ms == LONG_MAX
+        msgspec.structs.force_setattr(self, "takes_batches_as_they_are", takes)
 
     @property
     def is_deleted(self) -> bool:

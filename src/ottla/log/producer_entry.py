@@ -36,6 +36,7 @@ from ottla.log.errors import (
     TransactionCoordinatorFencedError,
 )
 from ottla.wire.batch import BatchView, decrement_sequence
+from ottla.wire.batch_view import TRANSACTIONAL_BIT
 
 __all__ = [
     "NO_OFFSET",
@@ -123,7 +124,7 @@ class ProducerEntry:
         delta = batch.last_offset_delta
         self.batches.append(BatchMetadata(batch.last_sequence, base_offset + delta, delta, max_timestamp))
         self.last_timestamp = max_timestamp
-        if batch.is_transactional and self.txn_first_offset == NO_OFFSET:
+        if batch.attributes & TRANSACTIONAL_BIT and self.txn_first_offset == NO_OFFSET:
             self.txn_first_offset = base_offset
             return True
         return False
@@ -147,9 +148,10 @@ def find_duplicate(entry: ProducerEntry, batch: BatchView) -> BatchMetadata | No
     """The remembered batch that this one repeats."""
     if batch.producer_epoch != entry.producer_epoch:
         return None
-    last_sequence = batch.last_sequence
+    last_sequence, offset_delta = batch.last_sequence, batch.last_offset_delta
     for known in entry.batches:
-        if known.last_sequence == last_sequence and known.first_sequence == batch.base_sequence:
+        # With the last number and the count, the first one is the same, too.
+        if known.last_sequence == last_sequence and known.offset_delta == offset_delta:
             return known
     return None
 

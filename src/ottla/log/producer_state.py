@@ -36,6 +36,7 @@ from ottla.log.producer_entry import (
 from ottla.log.producer_snapshot import SnapshotError, format_snapshot, parse_snapshot
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import BatchView, ControlRecordType, read_control_type
+from ottla.wire.batch_view import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.wire.fault import WireError
 
 __all__ = ["Marker", "Origin", "ProducerState", "Verification", "read_marker"]
@@ -146,7 +147,7 @@ class ProducerState:
         """
         if entry is None:
             entry = self._entries.get(batch.producer_id) or ProducerEntry(batch.producer_id)
-        if batch.is_control:
+        if batch.attributes & CONTROL_BIT:
             marker = read_marker(batch)
             if marker is not None:
                 version = verification.transaction_version
@@ -156,7 +157,7 @@ class ProducerState:
         if is_client and (duplicate := find_duplicate(entry, batch)) is not None:
             return duplicate
         begins = False
-        if batch.is_transactional:
+        if batch.attributes & TRANSACTIONAL_BIT:
             begins = entry.txn_first_offset == NO_OFFSET or entry.producer_epoch != batch.producer_epoch
             if begins:
                 _check_verified(entry, batch, verification)
@@ -167,7 +168,7 @@ class ProducerState:
     def add(self, batch: BatchView, base_offset: int, max_timestamp: int) -> AbortedTxn | None:
         """Take note of a batch with a producer id; gives the transaction that it aborted."""
         producer_id = batch.producer_id
-        if batch.is_control:
+        if batch.attributes & CONTROL_BIT:
             marker = read_marker(batch)
             return None if marker is None else self._add_marker(batch, base_offset, marker)
         entry = self._entries.get(producer_id)
