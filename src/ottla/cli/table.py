@@ -3,6 +3,7 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "configs": Entry("ottla.cli.configs:configs", "Show and change settings, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
@@ -10,7 +11,9 @@ COMMANDS = {
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
+    "quorum": Entry("ottla.cli.quorum:quorum", "Look at the quorum of controllers, of any cluster."),
     "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
+    "topics": Entry("ottla.cli.topics:topics", "List, create, delete and describe topics, on any cluster."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

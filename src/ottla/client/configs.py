@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.client.client import Client, always
-from ottla.client.errors import ConfigurationError, check
+from ottla.client.client import Answer, Client, always
+from ottla.client.errors import ConfigurationError, ResponseError, check
 from ottla.wire.types.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
@@ -34,7 +34,10 @@ __all__ = [
     "alter",
     "describe",
     "list_resources",
+    "try_describe",
 ]
+
+Resources = tuple[DescribeConfigsRequestDescribeConfigsResource, ...]
 
 _DOCUMENTED_VERSION: Final = 3
 
@@ -133,6 +136,9 @@ class Change(NamedTuple):
     value: str | None = None
 
 
+Entries = dict[str, ConfigEntry]
+
+
 async def describe(
     client: Client,
     resource: Resource,
@@ -140,25 +146,48 @@ async def describe(
     keys: Iterable[str] | None = None,
     synonyms: bool = False,
     documentation: bool = False,
-) -> dict[str, ConfigEntry]:
+) -> Entries:
     """The configurations of a resource by name: all of them, or these keys. Brokers leave out keys they do not know."""
-    wanted = DescribeConfigsRequestDescribeConfigsResource(
-        resource.type, resource.name, None if keys is None else tuple(keys)
-    )
+    outcomes = await try_describe(client, resource, keys=keys, synonyms=synonyms, documentation=documentation)
+    outcome = outcomes[resource]
+    if isinstance(outcome, ResponseError):
+        raise outcome
+    return outcome
 
-    def build(version: int) -> DescribeConfigsRequest:
-        return DescribeConfigsRequest(
-            resources=(wanted,),
-            include_synonyms=synonyms,
-            include_documentation=documentation and version >= _DOCUMENTED_VERSION,
-        )
 
-    answer = await client.ask("DescribeConfigs", build, broker=_broker_of(resource))
-    entries: dict[str, ConfigEntry] = {}
+async def try_describe(
+    client: Client,
+    *resources: Resource,
+    keys: Iterable[str] | None = None,
+    synonyms: bool = False,
+    documentation: bool = False,
+) -> dict[Resource, Entries | ResponseError]:
+    """The configurations of many resources, or why those of one cannot be had."""
+    wanted_keys = None if keys is None else tuple(keys)
+    by_broker: dict[int | None, list[Resource]] = {}
+    for resource in resources:
+        by_broker.setdefault(_broker_of(resource), []).append(resource)
+    outcomes: dict[Resource, Entries | ResponseError] = {}
+    for broker, group in by_broker.items():
+        wanted = tuple(DescribeConfigsRequestDescribeConfigsResource(*each, wanted_keys) for each in group)
+
+        def build(version: int, wanted: Resources = wanted) -> DescribeConfigsRequest:
+            return DescribeConfigsRequest(wanted, synonyms, documentation and version >= _DOCUMENTED_VERSION)
+
+        outcomes |= _described(await client.ask("DescribeConfigs", build, broker=broker))
+    return outcomes
+
+
+def _described(answer: Answer) -> dict[Resource, Entries | ResponseError]:
+    outcomes: dict[Resource, Entries | ResponseError] = {}
     for result in answer.of(DescribeConfigsResponse).results:
-        check(answer.peer, "DescribeConfigs", result.error_code, str(resource), result.error_message)
-        entries |= {each.name: _entry(each) for each in result.configs}
-    return entries
+        resource = Resource(ResourceType(result.resource_type), result.resource_name)
+        outcomes[resource] = {each.name: _entry(each) for each in result.configs}
+        if result.error_code:
+            outcomes[resource] = ResponseError(
+                answer.peer, "DescribeConfigs", result.error_code, str(resource), result.error_message
+            )
+    return outcomes
 
 
 async def alter(client: Client, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:

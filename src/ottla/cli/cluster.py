@@ -1,0 +1,181 @@
+"""What all commands share that talk to a cluster: how it is found, how failures read, and how tables look."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from ottla.cli.failure import Failure, nearest
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.client.errors import ClientError
+    from ottla.client.settings import Changes
+
+DEFAULT_SERVER = "localhost:9092"
+DEFAULT_TIMEOUT_S = 30
+WIDTH_OF_FILES = 10_000
+"""Nothing is cut or broken that goes into a file or another program."""
+
+T = TypeVar("T")
+
+
+class Target(NamedTuple):
+    """Which cluster, and how to get there."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    timeout_s: float
+
+
+def target_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The options of every command that talks to a cluster; the command gets them as one `target`."""
+
+    @wraps(command)
+    def gathered(*, bootstrap_server: str, command_config: Path | None, timeout: float, **others: object) -> T:
+        return command(target=Target(bootstrap_server, command_config, timeout), **others)
+
+    for option in reversed(_TARGET_OPTIONS):
+        gathered = option(gathered)
+    return gathered
+
+
+_TARGET_OPTIONS = (
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        default=DEFAULT_SERVER,
+        show_default=True,
+        help="A broker of the cluster; several with commas between.",
+    ),
+    click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Properties file of a Kafka client: security.protocol, sasl.*, ssl.* and so on.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to keep trying.",
+    ),
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+class ClusterGroup(click.Group):
+    """A group of commands that names the nearest one to a wrong one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            advice = nearest(args[0], self.commands) or f"'{ctx.command_path} --help' lists the commands"
+            raise click.UsageError(f"there is no command '{args[0]}'; {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def help_alone(context: click.Context) -> None:
+    """A group that is called without a command shows what there is."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+# --- talking ----------------------------------------------------------------------------------------------------------
+
+
+def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]]) -> T:
+    """Connect, do the work, and close; what goes wrong becomes a Failure of one line."""
+    from ottla.client import Client, ClientError
+
+    async def run() -> T:
+        timeout_ms = max(1, round(target.timeout_s * 1000))
+        settings = _settings(target)
+        settings["default_api_timeout_ms"] = timeout_ms
+        settings["request_timeout_ms"] = min(settings.get("request_timeout_ms", timeout_ms), timeout_ms)
+        settings["connect_timeout_ms"] = min(settings.get("connect_timeout_ms", timeout_ms), timeout_ms)
+        async with Client(target.bootstrap_server, **settings) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(run())
+    except ClientError as error:
+        raise Failure(one_line(error)) from None
+    except KeyboardInterrupt:
+        raise click.Abort from None
+
+
+def one_line(error: ClientError) -> str:
+    """An error's text; what brokers say may have several lines."""
+    return " ".join(str(error).split())
+
+
+def _settings(target: Target) -> Changes:
+    from ottla.client.properties import settings_of
+    from ottla.client.settings import Changes
+    from ottla.wire.properties import read_properties
+
+    if target.command_config is None:
+        return Changes()
+    return settings_of(read_properties(target.command_config.read_text(errors="replace")))
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    heading: str
+    is_number: bool = False
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    """Rows below their headings; in colour and as wide as the terminal, or plain and as wide as needed in a file."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDTH_OF_FILES
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "-"
+    return str(value)
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def key_and_value(text: str, option: str) -> tuple[str, str]:
+    """KEY=VALUE; the value may be empty."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise Failure(f"{option} {text!r} is not KEY=VALUE", f"for instance {option} retention.ms=60000")
+    return key.strip(), value

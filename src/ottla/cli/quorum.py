@@ -1,0 +1,126 @@
+"""`ottla quorum`: who keeps the metadata of a cluster, and how far each of them is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import (
+    ClusterGroup,
+    Column,
+    Target,
+    help_alone,
+    json_option,
+    on_cluster,
+    print_json,
+    print_table,
+    target_options,
+)
+from ottla.wire import uuid_text
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.client.cluster import QuorumDescription, Replica
+
+COLUMNS = (
+    Column("NODE", is_number=True),
+    Column("ROLE"),
+    Column("LOG END", is_number=True),
+    Column("LAG", is_number=True),
+    Column("FETCHED", is_number=True),
+    Column("CAUGHT UP", is_number=True),
+    Column("DIRECTORY"),
+    Column("ENDPOINTS"),
+)
+SECOND_MS = 1000
+MINUTE_S = 60
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def quorum(context: click.Context) -> None:
+    """Look at the quorum of any cluster's controllers."""
+    help_alone(context)
+
+
+@quorum.command()
+@json_option
+@target_options
+def describe(target: Target, as_json: bool) -> None:
+    """Show the leader, the voters and the observers of the metadata log, and how far behind each of them is."""
+
+    async def work(client: Client) -> tuple[str | None, QuorumDescription]:
+        from ottla.client.cluster import describe_quorum
+
+        return client.metadata.cluster_id, await describe_quorum(client)
+
+    cluster_id, found = on_cluster(target, work)
+    if as_json:
+        print_json(_quorum_json(cluster_id, found))
+        return
+    click.echo(
+        f"cluster {cluster_id or 'without id'}: node {found.leader_id} leads in epoch {found.leader_epoch}, "
+        f"high watermark {found.high_watermark}"
+    )
+    print_table(COLUMNS, _rows(found, time.time_ns() // 1_000_000))
+
+
+def _rows(found: QuorumDescription, now_ms: int) -> Iterator[tuple[object, ...]]:
+    for role, each in _replicas(found):
+        yield (
+            each.node_id,
+            role,
+            None if each.log_end_offset < 0 else each.log_end_offset,
+            _lag(found, each),
+            _ago(each.last_fetch_ms, now_ms),
+            _ago(each.last_caught_up_ms, now_ms),
+            None if each.directory_id is None else uuid_text(each.directory_id),
+            tuple(f"{name}://{host}:{port}" for name, host, port in each.endpoints),
+        )
+
+
+def _replicas(found: QuorumDescription) -> Iterator[tuple[str, Replica]]:
+    for each in sorted(found.voters, key=lambda each: each.node_id):
+        yield "leader" if each.node_id == found.leader_id else "voter", each
+    for each in sorted(found.observers, key=lambda each: each.node_id):
+        yield "observer", each
+
+
+def _lag(found: QuorumDescription, each: Replica) -> int | None:
+    return None if each.log_end_offset < 0 or found.leader_end_offset < 0 else found.lag(each)
+
+
+def _ago(then_ms: int | None, now_ms: int) -> str | None:
+    """How long ago, for people; the clocks of two machines may differ a little."""
+    if then_ms is None:
+        return None
+    ago_ms = max(0, now_ms - then_ms)
+    if ago_ms < MINUTE_S * SECOND_MS:
+        return f"{ago_ms / SECOND_MS:.1f} s ago"
+    return f"{ago_ms // (MINUTE_S * SECOND_MS)} min ago"
+
+
+def _quorum_json(cluster_id: str | None, found: QuorumDescription) -> dict[str, Any]:
+    return {
+        "clusterId": cluster_id,
+        "leaderId": found.leader_id,
+        "leaderEpoch": found.leader_epoch,
+        "highWatermark": found.high_watermark,
+        "replicas": [_replica_json(found, role, each) for role, each in _replicas(found)],
+    }
+
+
+def _replica_json(found: QuorumDescription, role: str, each: Replica) -> dict[str, Any]:
+    return {
+        "nodeId": each.node_id,
+        "role": role,
+        "directoryId": None if each.directory_id is None else uuid_text(each.directory_id),
+        "logEndOffset": each.log_end_offset,
+        "lag": _lag(found, each),
+        "lastFetchTimestamp": each.last_fetch_ms,
+        "lastCaughtUpTimestamp": each.last_caught_up_ms,
+        "endpoints": [{"listener": name, "host": host, "port": port} for name, host, port in each.endpoints],
+    }
