@@ -305,7 +305,7 @@ class Node:
         wanted = [(directory, key) for directory, key in wanted if key != METADATA_PARTITION]
         began = paused = told = time.monotonic()
         for number, (directory, key) in enumerate(wanted):
-            if not self._is_known(key):
+            if not self._is_known(directory, key):
                 name = directory.set_aside(key, random_uuid().hex())
                 log.warning("%s is not known to the cluster; its directory is now %s", key, name)
                 continue
@@ -320,9 +320,12 @@ class Node:
         changes = Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in self.image.partitions()})
         self.replicas.apply(self.image, changes)
 
-    def _is_known(self, key: TopicPartition) -> bool:
-        partition = self.image.partition(*key)
-        return partition is not None and self.node_id in partition.replicas
+    def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether a directory is that of a partition of ours, and not of a topic that once had the same name."""
+        topic, partition = self.image.topic(key.topic), self.image.partition(*key)
+        if topic is None or partition is None or self.node_id not in partition.replicas:
+            return False
+        return directory.topic_id(key) == topic.topic_id
 
     def _load_one(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
         request = directory.request_for(key, self.settings.log_config(key.topic))

@@ -20,13 +20,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ottla.log.checkpoint import CheckpointError, format_offsets, parse_offsets
+from ottla.log.checkpoint import CheckpointError, format_offsets, parse_offsets, parse_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Disk, read_all, replace_file
 from ottla.log.files import LogStorage
 from ottla.log.names import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,
+    PARTITION_METADATA_FILE,
     STRAY_SUFFIX,
     TopicPartition,
     marked_directory_name,
@@ -218,6 +219,15 @@ class LogDirectory:
         for offsets in self._checkpoints.values():
             offsets.pop(partition.topic_partition, None)
         self._leaving.append(name)
+
+    def topic_id(self, partition: TopicPartition) -> bytes | None:
+        """The id of the topic whose partition was found here; None if its directory does not say or cannot be read."""
+        try:
+            return parse_partition_metadata(
+                read_all(self.disk, f"{self.path}/{self.found[partition]}/{PARTITION_METADATA_FILE}")
+            )
+        except (FileNotFoundError, CheckpointError):
+            return None
 
     def set_aside(self, partition: TopicPartition, unique: str) -> str:
         """Mark a directory that the cluster does not know as stray; nothing in it is touched. Gives its new name."""

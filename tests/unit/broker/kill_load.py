@@ -1,0 +1,141 @@
+"""Producers that write through crashes of their broker and keep a ledger of what was acknowledged.
+
+Each producer numbers its records per partition, so what the log holds in the end can be judged by itself: an idempotent
+producer's numbers must be all there, once, in order. Of the others, what was acknowledged must lie where the broker
+said, and repeats may only be what was sent again.
+"""
+
+import itertools
+import threading
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+TOPIC = "load"
+PARTITIONS = 3
+TIME_LIMIT_S = 60
+UNACKNOWLEDGED_MAX = 2_000
+PRODUCERS: dict[str, dict[str, Any]] = {
+    "idempotent": {"enable.idempotence": True},
+    "idempotent-lz4": {"enable.idempotence": True, "compression.type": "lz4", "linger.ms": 2},
+    "all": {"acks": "all", "max.in.flight": 1},
+    "leader": {"acks": 1, "max.in.flight": 1, "compression.type": "zstd"},
+}
+PATIENT = {
+    "reconnect.backoff.ms": 5,
+    "reconnect.backoff.max.ms": 50,
+    "retry.backoff.ms": 5,
+    "retry.backoff.max.ms": 50,
+    "message.timeout.ms": TIME_LIMIT_S * 1000,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "log_level": 0,
+}
+"""Come back soon after a crash, and do not give up."""
+
+
+class Placed(NamedTuple):
+    """A record at its place: what a producer was told, or what a consumer read."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+class Load:
+    """Runs the producers in threads from its making until `finish`."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.acknowledged: dict[str, list[Placed]] = {name: [] for name in PRODUCERS}
+        self.sent: dict[str, int] = {}
+        self.errors: list[str] = []
+        self._servers = bootstrap_servers
+        self._enough = threading.Event()
+        create_topic(bootstrap_servers)
+        self._threads = [threading.Thread(target=self._produce, args=item) for item in PRODUCERS.items()]
+        for thread in self._threads:
+            thread.start()
+
+    def count(self) -> int:
+        return sum(map(len, self.acknowledged.values()))
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more records are acknowledged."""
+        goal = self.count() + more
+        for _ in range(TIME_LIMIT_S * 100):
+            if self.count() >= goal or self.errors:
+                break
+            self._enough.wait(0.01)
+        assert not self.errors, self.errors
+        assert self.count() >= goal, "no progress"
+
+    def finish(self) -> None:
+        """End the load: everything that was sent is acknowledged by now."""
+        self._enough.set()
+        for thread in self._threads:
+            thread.join(TIME_LIMIT_S)
+            assert not thread.is_alive()
+        assert not self.errors, self.errors
+
+    def _produce(self, name: str, settings: dict[str, Any]) -> None:
+        producer = Producer({"bootstrap.servers": self._servers, **PATIENT, **settings})
+        acknowledged = self.acknowledged[name]
+
+        def report(error: Any, message: Any) -> None:
+            if error is not None:
+                self.errors.append(f"{name}: {error}")
+            else:
+                acknowledged.append(Placed(message.partition(), message.offset(), message.value()))
+
+        for number in itertools.count():
+            if self._enough.is_set() or self.errors:
+                break
+            for partition in range(PARTITIONS):
+                producer.produce(TOPIC, f"{name} {number}".encode(), partition=partition, on_delivery=report)
+            self.sent[name] = number + 1
+            producer.poll(0)
+            while len(producer) > UNACKNOWLEDGED_MAX and not self._enough.is_set():
+                producer.poll(0.01)
+        if producer.flush(TIME_LIMIT_S):
+            self.errors.append(f"{name}: {len(producer)} records were never answered")
+
+
+def create_topic(bootstrap_servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    [created] = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values()
+    created.result(TIME_LIMIT_S)
+
+
+def read_log(bootstrap_servers: str) -> list[Placed]:
+    """All records, partition by partition, as the broker serves them."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "none", "enable.auto.commit": False})
+    records: list[Placed] = []
+    for partition in range(PARTITIONS):
+        low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), TIME_LIMIT_S)
+        consumer.assign([TopicPartition(TOPIC, partition, low)])
+        while low < high:
+            messages = consumer.consume(min(high - low, 10_000), 10)
+            assert messages, f"nothing at offset {low} of partition {partition}, which ends at {high}"
+            for message in messages:
+                assert message.error() is None, message.error()
+                assert message.offset() == low
+                records.append(Placed(partition, low, message.value()))
+                low += 1
+    consumer.close()
+    return records
+
+
+def check(load: Load, records: list[Placed]) -> None:
+    """Nothing acknowledged is missing or elsewhere, nothing is out of order, nothing idempotent is there twice."""
+    found = set(records)
+    for name, acknowledged in load.acknowledged.items():
+        missing = [each for each in acknowledged if each not in found]
+        assert not missing, f"{name}: {len(missing)} acknowledged records are missing, such as {missing[0]}"
+    numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for partition, _, value in records:
+        name, number = value.decode().split()
+        numbers[name, partition].append(int(number))
+    for (name, partition), found_numbers in numbers.items():
+        once = found_numbers if "idempotence" in str(PRODUCERS[name]) else list(dict.fromkeys(found_numbers))
+        assert once == list(range(load.sent[name])), f"{name}, partition {partition}"

@@ -1,0 +1,44 @@
+"""Crashes under load, a few of them: nothing acknowledged is lost. tests/interop/test_kill.py has more of them."""
+
+import random
+import threading
+
+import ottla.testing
+from ottla.wire import uuid_text
+from tests.unit.broker.kill_load import Load, check, read_log
+from tests.unit.testing.caller import Caller
+
+KILLS = 4
+
+
+def test_what_was_acknowledged_survives_kills():
+    seeded = random.Random(4)
+    with ottla.testing.broker(process=True) as broker:
+        load = Load(broker.bootstrap_servers)
+        for _ in range(KILLS):
+            load.wait_for(1)
+            threading.Event().wait(seeded.uniform(0.05, 0.5))
+            broker.kill()
+            broker.start()
+        load.wait_for(1)
+        load.finish()
+        check(load, read_log(broker.bootstrap_servers))
+        broker.kill()
+        broker.start()
+        check(load, read_log(broker.bootstrap_servers))
+
+
+def test_a_directory_of_an_earlier_topic_is_set_aside():
+    with ottla.testing.broker(process=True) as broker:
+        load = Load(broker.bootstrap_servers)
+        load.wait_for(10)
+        load.finish()
+        broker.kill()
+        metadata = broker.data_dir / "load-1" / "partition.metadata"
+        metadata.write_text(f"version: 0\ntopic_id: {uuid_text(bytes(range(1, 17)))}\n")
+        (broker.data_dir / "load-2" / "partition.metadata").unlink()
+        broker.start()
+        assert {each.partition for each in read_log(broker.bootstrap_servers)} == {0}
+        strays = {path.name[:6] for path in broker.data_dir.iterdir() if path.name.endswith("-stray")}
+        assert strays == {"load-1", "load-2"}
+        assert Caller(broker).topic_error("load") == 0
