@@ -62,6 +62,8 @@ class _Found(NamedTuple):
     log_start_offset: int = -1
     region: FetchRegion | None = None
     diverging: tuple[int, int] | None = None
+    is_behind: bool = False
+    """What follows lies in another segment: no append will make this answer larger."""
 
     @property
     def length(self) -> int:
@@ -136,10 +138,11 @@ class _Fetch:
     def read(self) -> list[_Found]:
         """Look at every partition, as far as the size of the answer allows."""
         found: list[_Found] = []
-        left = self.max_bytes
+        left, is_first = self.max_bytes, True
         for wanted in self.partitions:
-            one = self._look(wanted, left, is_first=left == self.max_bytes)
+            one = self._look(wanted, left, is_first=is_first)
             left = max(left - one.length, 0)
+            is_first = is_first and one.length == 0
             found.append(one)
         return found
 
@@ -168,7 +171,15 @@ class _Fetch:
             limit = min(wanted.max_bytes, left)
             region = log.read(wanted.fetch_offset, limit, self.isolation, min_one_batch=is_first)
         return _Found(
-            wanted, name, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset, region, diverging
+            wanted,
+            name,
+            0,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
+            region,
+            diverging,
+            region is not None and region.segment_base_offset < log.active_segment.base_offset,
         )
 
     def _divergence(self, replica: Replica, wanted: WantedPartition) -> tuple[int, int] | None:
@@ -200,7 +211,7 @@ class _Fetch:
     def _is_enough(self, found: list[_Found]) -> bool:
         if self.request.body.max_wait_ms <= 0 or not found:
             return True
-        if any(one.error_code or one.diverging is not None for one in found):
+        if any(one.error_code or one.diverging is not None or one.is_behind for one in found):
             return True
         return bool(sum(one.length for one in found) >= self.min_bytes)
 
