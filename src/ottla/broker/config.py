@@ -87,10 +87,9 @@ def set_option(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def local_listeners(port: int, controller_port: int | None = None) -> str:
+def local_listeners(port: int) -> str:
     """The listeners of a node that was told a port and no more: this machine only, the controller beside it."""
-    if controller_port is None:
-        controller_port = port + 1 if port else 0
+    controller_port = port + 1 if port else 0
     return f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}"
 
 
@@ -100,13 +99,14 @@ def local_listeners(port: int, controller_port: int | None = None) -> str:
 class NodeConfig:
     """A node's own settings. `config["num.partitions"]` has the setting's type; it knows nothing of dynamic ones."""
 
-    def __init__(self, *places: Mapping[str, str]) -> None:
-        """`places` are maps of settings, the weakest first."""
+    def __init__(self, *places: Mapping[str, str], port: int = DEFAULT_PORT) -> None:
+        """`places` are maps of settings, the weakest first. `port` is for clients, if no listeners are set."""
         merged = dict(OWN_DEFAULTS)
         for place in places:
             merged.update(place)
+        # Nobody asked for the controller's port: if it is taken, any other will do.
         self.may_move_controller = "listeners" not in merged
-        merged.setdefault("listeners", local_listeners(DEFAULT_PORT))
+        merged.setdefault("listeners", local_listeners(port))
         self.static: dict[str, str] = merged
         """All that was set, as text."""
         self._values: dict[str, Any] = {}

@@ -171,7 +171,8 @@ class Node:
             )
             port = sock.getsockname()[1]
             advertised = self.config.advertised[listener.name]
-            self.advertised[listener.name] = advertised if advertised.port else advertised._replace(port=port)
+            is_own = advertised.port == listener.port  # and not that of something in between
+            self.advertised[listener.name] = advertised._replace(port=port) if is_own else advertised
 
     def _bind_one(self, listener: ListenerConfig) -> Any:  # noqa: ANN401
         backlog = self.config["socket.listen.backlog.size"]

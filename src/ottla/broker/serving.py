@@ -31,18 +31,19 @@ class CannotServe(Exception):
     """The node could not start; the text is for people."""
 
 
-def run(places: Sequence[Mapping[str, str]], *, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
+def run(places: Sequence[Mapping[str, str]], *, port: int, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
     """Run a node until a signal ends it; gives the exit code."""
     began = time.monotonic()
     has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
     if has_dirs and not is_ephemeral:
-        return _run(NodeConfig(*places), OsDisk(), verbosity, out, began)
+        return _run(NodeConfig(*places, port=port), OsDisk(), verbosity, out, began)
     import shutil
     import tempfile
 
     path = tempfile.mkdtemp(prefix="ottla-")
     try:
-        return _run(NodeConfig(*places, {"log.dirs": path}), OsDisk(durable=False), verbosity, out, began)
+        config = NodeConfig(*places, {"log.dirs": path}, port=port)
+        return _run(config, OsDisk(durable=False), verbosity, out, began)
     finally:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -37,7 +37,7 @@ def serve(
     Without --data, and without log.dirs among the settings, data are kept for as long as the node runs.
     """
     from ottla.broker import serving
-    from ottla.broker.config import ConfigError, environment_settings, file_settings, local_listeners, set_option
+    from ottla.broker.config import DEFAULT_PORT, ConfigError, environment_settings, file_settings, set_option
 
     if data and ephemeral:
         raise Failure("--data and --ephemeral exclude each other")
@@ -57,11 +57,15 @@ def serve(
             dict(map(set_option, settings)),
             options,
         ]
-        if port is not None:
-            if any("listeners" in place for place in places):
-                raise Failure("--port and the setting listeners exclude each other")
-            places.append({"listeners": local_listeners(port)})
-        return serving.run(places, is_ephemeral=ephemeral, verbosity=verbose, out=sys.stdout)
+        if port is not None and any("listeners" in place for place in places):
+            raise Failure("--port and the setting listeners exclude each other")
+        return serving.run(
+            places,
+            port=DEFAULT_PORT if port is None else port,
+            is_ephemeral=ephemeral,
+            verbosity=verbose,
+            out=sys.stdout,
+        )
     except ConfigError as error:
         raise Failure(str(error)) from None
     except serving.CannotServe as error:
