@@ -68,12 +68,13 @@ def _delete(node: Node, topic: str, index: int, offset: int) -> int:
     if topic in INTERNAL_TOPICS:
         raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION)
     replica = node.replicas.leader(topic, index)
+    config = node.settings.log_config(topic)
+    if config.is_compacted and not config.is_deleted:
+        raise Reject(ErrorCode.POLICY_VIOLATION)
     if not replica.has_log:
         if offset not in _ALL:
             raise OffsetOutOfRangeError("the partition is empty")
         return 0
-    if replica.log.config.is_compacted and not replica.log.config.is_deleted:
-        raise Reject(ErrorCode.POLICY_VIOLATION)
     start = replica.log.delete_records(offset)
     node.wake(replica.topic_partition)
     return start

@@ -49,6 +49,7 @@ _SINCE: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED: Final = 1
+_EPOCHS_FROM: Final = 4
 _NOTHING: Final = OffsetAndTimestamp(-1, -1, -1)
 
 _Partition = ListOffsetsResponseListOffsetsPartitionResponse
@@ -93,9 +94,8 @@ def _answer(
         found = _find(replica, asked.timestamp, request.body)
     except (Reject, LogError) as error:
         return _Partition(index, error.code)
-    return _Partition(
-        index, ErrorCode.NONE, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
-    )
+    epoch = found.leader_epoch if request.version >= _EPOCHS_FROM else -1
+    return _Partition(index, ErrorCode.NONE, timestamp=found.timestamp, offset=found.offset, leader_epoch=epoch)
 
 
 def _check_timestamp(timestamp: int, version: int) -> None:

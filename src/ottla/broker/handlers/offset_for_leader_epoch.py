@@ -60,8 +60,9 @@ def _answer(
             log = replica.log
             epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
         else:
-            is_known = asked.leader_epoch == replica.leader_epoch
-            epoch, end_offset = (replica.leader_epoch, 0) if is_known else (-1, -1)
+            # As of a log that knows the leader's epoch and nothing else: older ones end where it begins.
+            is_known = 0 <= asked.leader_epoch <= replica.leader_epoch
+            epoch, end_offset = (asked.leader_epoch, 0) if is_known else (-1, -1)
     except (Reject, LogError) as error:
         return _Partition(error.code, asked.partition)
     return _Partition(ErrorCode.NONE, asked.partition, epoch, end_offset)
