@@ -4,15 +4,14 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.broker.raw import first_produce
 from tests.interop import process
 from tests.interop.apache import ApacheKafka
+from tests.interop.jars import APACHE_KAFKA, classpath
 
-READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -34,6 +33,8 @@ class Broker(Protocol):
 
 
 class Ottla:
+    """`ottla serve`. A start before the first one that counts writes the bytecode, as an installation would have."""
+
     name = "ottla"
 
     def __init__(self, directory: Path, port: int) -> None:
@@ -42,11 +43,23 @@ class Ottla:
 
     def prepare(self) -> None:
         self.directory.mkdir(parents=True)
+        self.exec("--ephemeral")
+        first_produce(self.port, "bytecode")
+        self.stop()
 
-    def exec(self) -> None:
+    def exec(self, *options: str) -> None:
         command = [sys.executable, "-m", "ottla", "serve", "--port", str(self.port)]
+        hidden = ("PYTHONDONTWRITEBYTECODE", "OTTLA_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        environment["PYTHONPYCACHEPREFIX"] = str(self.directory.parent / "bytecode")
         with (self.directory / "serve.log").open("wb") as output:
-            self._process = process.start([*command, "--data", str(self.directory / "data")], output)
+            self._process = subprocess.Popen(
+                process.tied([*command, *(options or ("--data", str(self.directory / "data")))]),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
         self.pid = self._process.pid
 
     def stop(self) -> None:
@@ -60,29 +73,25 @@ class Apache:
     name = "Apache Kafka"
 
     def __init__(self, directory: Path) -> None:
-        self._kafka = ApacheKafka(directory, heap="1g", auto_create_topics_enable="true")
-        self.port, self.pid = self._kafka.port, 0
-        self._thread: threading.Thread | None = None
+        self._kafka = ApacheKafka(directory)
+        self.directory, self.port, self.pid = directory, self._kafka.port, 0
+        self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
-        self._kafka.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(parents=True)
         self._kafka.format()
 
     def exec(self) -> None:
-        self._thread = threading.Thread(target=self._kafka.start)
-        self._thread.start()
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while not self._kafka.running and time.monotonic() < deadline:
-            time.sleep(0.0005)
-        started = self._kafka._process  # whose processor time and memory are asked for
-        assert started is not None
-        self.pid, self.port = started.pid, self._kafka.port
+        properties = str(self.directory / "server.properties")
+        options = ("-Xms1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+        command = process.java(classpath(APACHE_KAFKA), "kafka.Kafka", properties, heap="1g", options=options)
+        with (self.directory / "server.log").open("wb") as output:
+            self._process = process.start(command, output)
+        self.pid = self._process.pid
 
     def stop(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-        if self._kafka.running:
-            self._kafka.stop()
+        if self._process is not None:
+            process.stop(self._process, timeout_s=STOP_TIMEOUT_S)
 
 
 def cpu_seconds(pid: int) -> float:

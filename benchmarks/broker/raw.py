@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ottla.wire import batch, frames
@@ -23,6 +24,7 @@ PARKED_S = 0.002
 
 
 _EXISTS = 36
+_LISTEN = "0A"
 
 
 class NotReadyError(Exception):
@@ -105,21 +107,31 @@ def check_produced(content: bytes) -> int:
 def first_produce(port: int, topic: str) -> None:
     """From nothing to one acknowledged record, as a patient client does it: again and again until it works."""
     deadline = time.monotonic() + TIMEOUT_S * 2
-    while True:
-        try:
-            _try_first_produce(port, topic)
-            return
-        except (OSError, NotReadyError):  # not listening, or listening and not serving yet
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.001)
+    while not (is_listening(port) and _try_first_produce(port, topic)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nothing could be produced to port {port}")
+        time.sleep(0.001)
 
 
-def _try_first_produce(port: int, topic: str) -> None:
+def is_listening(port: int) -> bool:
+    """Looked up, not tried: a connection to a free port of the local range can meet itself and take the port."""
+    ending = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        rows = (line.split() for line in Path(table).read_text(encoding="ascii").splitlines())
+        if any(row[1].endswith(ending) and row[3] == _LISTEN for row in rows):
+            return True
+    return False
+
+
+def _try_first_produce(port: int, topic: str) -> bool:
     client = RawClient(port)
     try:
         create_topic(client, topic)
         check_produced(client.round_trip(produce_frame(topic, b"x" * 100)))
+    except (OSError, NotReadyError):
+        return False
+    else:
+        return True
     finally:
         client.close()
 
