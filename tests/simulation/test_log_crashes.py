@@ -9,6 +9,7 @@ import pytest
 
 from ottla.log import flush as flush_module
 from ottla.log import scan
+from ottla.log.flush import GroupCommit
 from ottla.log.segment import Segment
 from tests.simulation.log_world import LogWorld, Violation
 
@@ -84,3 +85,37 @@ def test_planted_bugs_are_found(plant: Callable[[pytest.MonkeyPatch], None], mon
         except Violation:
             return
     pytest.fail(f"no seed below {SEEDS_FOR_A_BUG} has found it")
+
+
+def test_a_slow_disk_is_waited_for_once_for_many_appends() -> None:
+    """Appends that gather while a round of syncs is under way share the next one."""
+    world = LogWorld(3, power_loss=True)
+    world.disk.sync_ms = 50
+    commits = GroupCommit()
+    for _ in range(20):
+        world.produce()
+        commits.add(world.partition)
+    waited_ms = world.disk.waited_ms
+    for flush in commits.begin():
+        flush.run()
+    assert commits.finish() == [world.partition]
+    assert world.partition.recovery_point == world.partition.log_end_offset
+    syncs = (world.disk.waited_ms - waited_ms) // 50
+    # The active log and the directory; of each segment closed meanwhile its log, its indexes and a snapshot.
+    assert syncs <= 3 + 5 * (len(world.partition.segments) - 1)
+
+
+def test_acknowledgements_wait_for_a_slow_disk() -> None:
+    world = LogWorld(4, power_loss=True)
+    world.disk.sync_ms = 50
+    commits = GroupCommit()
+    world.produce()
+    commits.add(world.partition)
+    (flush,) = commits.begin()
+    end_offset = world.partition.log_end_offset
+    world.produce()  # while the disk is busy
+    commits.add(world.partition)
+    assert commits.begin() == [], "one round at a time"
+    flush.run()
+    commits.finish()
+    assert world.partition.recovery_point == end_offset, "what came later is not covered by this round"
