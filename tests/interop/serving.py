@@ -79,7 +79,8 @@ class OttlaServe:
         listeners = f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}"
         settings = {"listeners": listeners, "auto.create.topics.enable": "false"} | self.settings
         options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        return [sys.executable, "-m", "ottla", "serve", "--data", str(self.data_dir), *options]
+        data = [] if "log.dirs" in self.settings else ["--data", str(self.data_dir)]
+        return [sys.executable, "-m", "ottla", "serve", *data, *options]
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """A clean stop, as SIGTERM gives it."""
@@ -87,6 +88,11 @@ class OttlaServe:
         is_clean = process.stop(self._process, timeout_s=timeout_s)
         if not is_clean or self._process.returncode:
             raise ProgramFailed("ottla serve", f"did not stop: {self._process.returncode}", process.tail(self.log_path))
+
+    def wait_for_end(self, *, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """The exit code of a node that ends by itself."""
+        assert self._process is not None, "the node was never started"
+        return self._process.wait(timeout_s)
 
     def kill(self) -> None:
         """A crash: SIGKILL."""

@@ -1,6 +1,6 @@
 """`ottla serve` killed under load, again and again; then Apache Kafka takes the directory over.
 
-`OTTLA_KILLS=200 pytest -m interop tests/interop/test_kill.py` is the long version.
+`KILLS=200 pytest -m interop tests/interop/test_kill.py` is the long version.
 """
 
 import os
@@ -15,7 +15,7 @@ from tests.interop.apache import ApacheKafka
 from tests.interop.serving import OttlaServe
 from tests.unit.broker.kill_load import Load, check, read_log
 
-KILLS = int(os.environ.get("OTTLA_KILLS", "8"))
+KILLS = int(os.environ.get("KILLS", "8"))
 CHECK_EVERY = 10
 ACKNOWLEDGED_MIN = 1000
 
