@@ -53,14 +53,13 @@ def formatted(directory: Path) -> Path:
     return directory
 
 
-def create_topic(servers: str, **config: str) -> None:
+def create_topic(servers: str, *, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    [created] = admin.create_topics([NewTopic("orders", 1, 1, config=settings)]).values()
+    [created] = admin.create_topics([NewTopic("orders", partitions, 1)]).values()
     created.result(TIME_LIMIT_S)
 
 
-def produce(servers: str, count: int, **settings: Any) -> tuple[list[int], list[str]]:
+def produce(servers: str, count: int, partition: int = 0, **settings: Any) -> tuple[list[int], list[str]]:
     """Send records one batch each; gives the offsets that were acknowledged and the errors."""
     offsets: list[int] = []
     errors: list[str] = []
@@ -73,16 +72,16 @@ def produce(servers: str, count: int, **settings: Any) -> tuple[list[int], list[
 
     producer = Producer({"bootstrap.servers": servers, "batch.num.messages": 1, "log_level": 0, **settings})
     for _ in range(count):
-        producer.produce("orders", VALUE, partition=0, on_delivery=report)
+        producer.produce("orders", VALUE, partition=partition, on_delivery=report)
     assert producer.flush(TIME_LIMIT_S) == 0
     return offsets, errors
 
 
-def read_offsets(servers: str, *, start: int = 0) -> list[int]:
+def read_offsets(servers: str, partition: int = 0, *, start: int = 0) -> list[int]:
     settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False, "check.crcs": True}
     consumer = Consumer(settings)
-    _, high = consumer.get_watermark_offsets(TopicPartition("orders", 0), TIME_LIMIT_S)
-    consumer.assign([TopicPartition("orders", 0, start)])
+    _, high = consumer.get_watermark_offsets(TopicPartition("orders", partition), TIME_LIMIT_S)
+    consumer.assign([TopicPartition("orders", partition, start)])
     offsets: list[int] = []
     while not offsets or offsets[-1] < high - 1:
         message = consumer.poll(TIME_LIMIT_S)
@@ -218,18 +217,28 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path):
 
 
 def test_one_of_two_disks_is_full(small_disk: Path, tmp_path: Path):
-    node = OttlaServe(
-        tmp_path / "ottla",
-        data_dir=tmp_path / "data",
-        **{"log.dirs": f"{small_disk / 'data'}", "metadata.log.dir": str(tmp_path / "metadata")},
-    )
+    """The partitions on the other one are served as before, and nothing acknowledged is lost on either."""
+    full, roomy = small_disk / "data", tmp_path / "roomy"
+    node = OttlaServe(tmp_path / "ottla", data_dir=roomy, **{"log.dirs": f"{roomy},{full}"})
+    (small_disk / "ballast").write_bytes(bytes(1 << 20))
     node.start()
-    create_topic(node.bootstrap_servers)
-    offsets, errors = produce(node.bootstrap_servers, DISK_BYTES // len(VALUE) * 2, **{"message.timeout.ms": 3000})
-    assert offsets
+    create_topic(node.bootstrap_servers, partitions=2)
+    for partition in (0, 1):
+        produce(node.bootstrap_servers, 1, partition)
+    on_full = next(partition for partition in (0, 1) if (full / f"orders-{partition}").exists())
+    offsets, errors = produce(node.bootstrap_servers, DISK_BYTES // len(VALUE), on_full, **{"message.timeout.ms": 3000})
+    assert offsets == list(range(1, len(offsets) + 1))
     assert errors
-    assert node.wait_for_end() != 0
+    assert produce(node.bootstrap_servers, 2, 1 - on_full) == ([1, 2], [])
+    assert node.running
     assert os.strerror(errno.ENOSPC) in node.log
+    assert str(full) in node.log
+    node.stop()
+    (small_disk / "ballast").unlink()
+    node.start()
+    assert read_offsets(node.bootstrap_servers, on_full)[: len(offsets) + 1] == [0, *offsets]
+    assert read_offsets(node.bootstrap_servers, 1 - on_full) == [0, 1, 2]
+    node.stop()
 
 
 def flip(path: Path, position: int) -> None:
@@ -266,7 +275,7 @@ def test_a_corrupt_segment_behind_the_recovery_point(served: OttlaServe):
     flip(segment, segment.stat().st_size // 2 + 1000)  # in the sixth of ten batches
     before = segment.read_bytes()
     served.start()
-    with pytest.raises(KafkaException, match="(?i)crc|checksum"):
+    with pytest.raises(KafkaException, match=r"(?i)crc|checksum"):
         read_offsets(served.bootstrap_servers)
     assert read_offsets(served.bootstrap_servers, start=6) == [6, 7, 8, 9]
     assert segment.read_bytes() == before
