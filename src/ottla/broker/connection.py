@@ -192,6 +192,12 @@ class Connection:
                 frame = self._queue.popleft()
                 self._queued_bytes -= len(frame)
                 request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+                if unwritten and api is not unwritten[0][0]:
+                    self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
+                    if self._slots:  # a produce still waits to be acknowledged, and this request behind it
+                        self._queue.appendleft(frame)
+                        self._queued_bytes += len(frame)
+                        break
                 answer = self._dispatch.call(api, request)
                 if unwritten or isinstance(answer, AfterWrite):
                     unwritten.append((api, request, answer))
@@ -199,14 +205,19 @@ class Connection:
                     self._settle(api, request, answer)
                 if isinstance(answer, Later):
                     break  # nothing behind it is looked at before it is answered
-            self._owner.write_staged()
-            for api, request, answer in unwritten:
-                self._settle(api, request, answer)
+            self._write(unwritten)
         except Close as reason:
             self._owner.write_staged()
             self.close(str(reason))
             return
         self.flush()
+
+    def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
+        """Write what was staged, and settle who waited for it."""
+        self._owner.write_staged()
+        for api, request, answer in unwritten:
+            self._settle(api, request, answer)
+        unwritten.clear()
 
     def _can_work(self) -> bool:
         return not self._slots and self._outgoing.size_bytes <= OUTGOING_MAX_BYTES and not self._is_closing

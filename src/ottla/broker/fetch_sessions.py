@@ -184,7 +184,7 @@ class FetchSessions:
             raise Reject(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         for wanted in added:
             session.add(wanted)
-        for name, topic_id, partition in forgotten:  # last, as in Apache Kafka: what is both added and forgotten is gone
+        for name, topic_id, partition in forgotten:  # last: what is both named and forgotten is gone
             session.partitions.pop(session.key(name, topic_id, partition), None)
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used_ms = now_ms

@@ -25,10 +25,12 @@ from ottla.wire.types import (
     CreateTopicsRequest,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
     ProduceRequest,
 )
 
 TIMEOUT_S = 20
+READY_ATTEMPTS = 10_000
 _serial = count()
 
 
@@ -78,7 +80,17 @@ class Desk:
         )
         answer = self.ask(CreateTopicsRequest((topic,), TIMEOUT_S * 1000), 7).topics[0]
         assert answer.error_code == 0, answer
+        self._wait_for(name, partitions)
         return Topic(name, answer.topic_id)
+
+    def _wait_for(self, name: str, partitions: int) -> None:
+        """Apache Kafka may say that a topic is there a little before its leader knows."""
+        asked = tuple(ListOffsetsRequest.ListOffsetsPartition(index, -1, -2) for index in range(partitions))
+        request = ListOffsetsRequest(-1, 0, (ListOffsetsRequest.ListOffsetsTopic(name, asked),))
+        for _ in range(READY_ATTEMPTS):
+            if not any(one.error_code for one in self.ask(request, 7).topics[0].partitions):
+                return
+        raise AssertionError(f"{name} does not become usable")
 
     def produce(
         self,
@@ -113,10 +125,18 @@ class Line:
         self._correlation_ids = count()
 
     def send(self, message: object, version: int) -> int:
-        correlation_id = next(self._correlation_ids)
-        frame = frames.write_request(message, version, correlation_id=correlation_id, client_id=self.client_id)
-        self._sock.sendall(frame)
-        return correlation_id
+        return self.send_together((message, version))[0]
+
+    def send_together(self, *requests: tuple[object, int]) -> list[int]:
+        """Send requests in one piece, so that the broker finds them together."""
+        numbers = [next(self._correlation_ids) for _ in requests]
+        self._sock.sendall(
+            b"".join(
+                frames.write_request(message, version, correlation_id=number, client_id=self.client_id)
+                for number, (message, version) in zip(numbers, requests, strict=True)
+            )
+        )
+        return numbers
 
     def receive(self, api_key: int, version: int, correlation_id: int) -> Any:
         size = int.from_bytes(self._read(4), "big")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ottla.wire.types import DeleteRecordsRequest
@@ -79,7 +81,7 @@ def test_a_reader_that_waits_learns_of_it(desk: Desk):
     assert desk.fetch(topic, 5).log_start_offset == 5
 
 
-def test_a_new_node_does_not_bring_records_back(tmp_path):  # type: ignore[no-untyped-def]
+def test_a_new_node_does_not_bring_records_back(tmp_path: Path):
     with running_node(tmp_path) as first:
         topic = filled(first.desk)
         delete(first.desk, topic, 2)

@@ -279,9 +279,7 @@ def test_forgetting_the_last_partition_ends_the_session(desk: Desk):
     topic = desk.topic()
     session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
     forget = (FetchRequest.ForgottenTopic(topic.name, topic.topic_id, (0,)),)
-    last = desk.ask(
-        fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17
-    )
+    last = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
     assert (last.error_code, last.session_id, last.responses) == (0, 0, ())
     assert desk.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17).error_code == 70
 
@@ -343,7 +341,5 @@ def test_forgetting_a_zero_id_does_no_harm(desk: Desk):
     topic = desk.topic()
     session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
     forget = (FetchRequest.ForgottenTopic("", bytes(16), (0,)),)
-    answer = desk.ask(
-        fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17
-    )
+    answer = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
     assert (answer.error_code, answer.session_id) == (0, session_id)

@@ -23,7 +23,14 @@ def ask(desk: Desk, topic: Topic, *asked: ListOffsetsRequest.ListOffsetsPartitio
 
 
 def find(
-    desk: Desk, topic: Topic, timestamp: int, *, version: int = NEWEST, isolation: int = 0, epoch: int = -1, partition: int = 0
+    desk: Desk,
+    topic: Topic,
+    timestamp: int,
+    *,
+    version: int = NEWEST,
+    isolation: int = 0,
+    epoch: int = -1,
+    partition: int = 0,
 ) -> Found:
     wanted = ListOffsetsRequest.ListOffsetsPartition(partition, epoch, timestamp)
     (found,) = ask(desk, topic, wanted, version=version, isolation=isolation)

@@ -52,7 +52,11 @@ def test_every_version_is_served(desk: Desk, version: int):
     topic = desk.topic()
     answer = desk.produce(topic, batch(b"a", b"b"), version=version)
     assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, 0, -1)
-    assert (answer.log_start_offset, answer.record_errors, answer.error_message) == (0 if version >= 5 else -1, (), None)
+    assert (answer.log_start_offset, answer.record_errors, answer.error_message) == (
+        0 if version >= 5 else -1,
+        (),
+        None,
+    )
     assert desk.produce(topic, batch(b"c"), version=version).base_offset == 2
     assert values(desk.fetch(topic)) == [b"a", b"b", b"c"]
 
@@ -150,7 +154,18 @@ def test_pipelined_requests_are_answered_in_order(desk: Desk):
         (patched(batch(b"a"), 21, ">h", 0x20), 87),
         (batch(b"a", producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=-1), 87),
     ],
-    ids=["null", "empty", "two-batches", "crc", "base-offset", "magic", "last-offset-delta", "no-records", "control", "no-sequence"],
+    ids=[
+        "null",
+        "empty",
+        "two-batches",
+        "crc",
+        "base-offset",
+        "magic",
+        "last-offset-delta",
+        "no-records",
+        "control",
+        "no-sequence",
+    ],
 )
 def test_what_is_no_sound_batch_is_refused(desk: Desk, records: bytes | None, code: int):
     topic = desk.topic()

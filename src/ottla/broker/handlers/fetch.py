@@ -251,7 +251,7 @@ class _Fetch:
             one.log_start_offset,
             is_special=one.diverging is not None,
         )
-        if one.length:
+        if one.length and self.is_incremental:
             self.session.to_the_end(one.wanted)
         return is_news or not self.is_incremental
 

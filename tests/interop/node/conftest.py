@@ -1,0 +1,40 @@
+"""Each suite here runs against a fresh `ottla serve` and, to prove its expectations, against Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.apache import ApacheKafka
+from tests.interop.node.brokers import APACHE, Broker, OttlaServe, wanted
+from tests.unit.broker.desk import Desk
+
+
+@pytest.fixture(scope="session", params=wanted())
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    if request.param == APACHE:
+        kafka: ApacheKafka = request.getfixturevalue("apache_kafka")
+        yield kafka
+        return
+    node = OttlaServe(tmp_path_factory.mktemp("ottla"), auto_create_topics_enable="false")
+    node.start()
+    try:
+        yield node
+        node.stop()
+        assert "Traceback" not in node.log, node.log
+    finally:
+        node.kill()
+
+
+@pytest.fixture(scope="session")
+def bootstrap_servers(broker: Broker) -> str:
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def desk(broker: Broker) -> Iterator[Desk]:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    desk = Desk(host, int(port))
+    yield desk
+    desk.close()
