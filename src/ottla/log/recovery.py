@@ -244,13 +244,18 @@ class _Loader:
     # --- recovery -----------------------------------------------------------------------------------------------------
 
     def _first_unflushed(self) -> int:
-        """The index of the segment in which the flushed part ends.
+        """The index of the segment with the recovery point.
 
-        If that is right at the end of one, it may have been flushed while it was active and closed since: its batches
-        are on the disk, the last entries of its indexes perhaps not.
+        If that is where a segment begins, the one before it may have been flushed while it was active, and closed
+        since: its batches are on the disk, the last entries of its indexes perhaps not.
         """
-        below = [index for index, one in enumerate(self.segments) if one.base_offset < self.request.recovery_point]
-        return below[-1] if below else 0
+        below = [index for index, one in enumerate(self.segments) if one.base_offset <= self.request.recovery_point]
+        first = below[-1] if below else 0
+        if first and self.segments[first].base_offset == self.request.recovery_point:
+            before = self.segments[first - 1]
+            if not before.has_whole_indexes(self.config):
+                self.unsound.add(before.base_offset)
+        return first
 
     def _recover(self) -> Generator[Progress, None, None]:
         first = len(self.segments) if self.request.is_clean else self._first_unflushed()

@@ -28,6 +28,7 @@ from ottla.wire.batch import AnyBatch
 __all__ = ["RELATIVE_OFFSET_MAX", "IndexedBatch", "Segment"]
 
 RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
+_SHORT_LOOK_BYTES: Final = 1 << 22
 
 
 # What the indexes need to know of a batch: its last offset, its largest timestamp, its size in bytes.
@@ -244,6 +245,20 @@ class Segment:
             if batch.max_timestamp > timestamp:
                 timestamp, relative = batch.max_timestamp, batch.last_offset - self.base_offset
         self._max_timestamp, self._max_timestamp_relative_offset = timestamp, relative
+
+    def has_whole_indexes(self, config: LogConfig) -> bool:
+        """Whether a closed segment's indexes have their last entries, as far as a short look can tell."""
+        _, indexed = self.offset_index.last_entry()
+        timestamp, relative = self.time_index.last_entry()
+        start = min(indexed, self.offset_index.lookup(relative)[1])
+        if self.size_bytes - start > _SHORT_LOOK_BYTES:
+            return False
+        end = start
+        for position, batch in walk_headers(self.file.handle(), start, self.size_bytes):
+            if position - indexed > config.index_interval_bytes or batch.max_timestamp > timestamp:
+                return False
+            end = position + batch.size_bytes
+        return end == self.size_bytes
 
     def reset_for_recovery(self) -> None:
         """Empty the indexes and forget what they said; `add_to_indexes` is then called with every batch."""

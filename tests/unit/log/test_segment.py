@@ -262,6 +262,33 @@ def test_truncation_into_a_hole_of_compaction(tmp_path: Path):
     assert segment.next_offset()[0] == 5
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize("lost", [0, 1, 2, 99])
+def test_whether_a_closed_segment_has_its_last_entries(tmp_path: Path, kind: str, lost: int):
+    segment = filled(tmp_path)
+    add(segment, 130, NOW - 5)
+    segment.close_indexes()
+    segment.close()
+    path = tmp_path / f"00000000000000000100.{kind}"
+    entry_bytes = 8 if kind == "index" else 12
+    data = path.read_bytes()
+    path.write_bytes(data[: max(len(data) - lost * entry_bytes, 0)])
+    again = Segment(segment.file.directory, 100, segment.size_bytes, CONFIG, NOW)
+    assert again.has_whole_indexes(CONFIG) is (lost == 0)
+
+
+def test_a_segment_that_ends_in_damage_has_no_whole_indexes(tmp_path: Path):
+    segment = filled(tmp_path)
+    segment.close_indexes()
+    segment.file.handle().write([bytes(100)], segment.size_bytes)
+    again = Segment(segment.file.directory, 100, segment.size_bytes + 100, CONFIG, NOW)
+    assert not again.has_whole_indexes(CONFIG)
+
+
+def test_an_empty_segment_has_whole_indexes(tmp_path: Path):
+    assert new_segment(tmp_path).has_whole_indexes(CONFIG)
+
+
 def test_changing_the_state_renames_what_is_there(tmp_path: Path):
     segment = Segment.create(Directory(new_storage(), str(tmp_path)), 7, CONFIG, NOW, state=".cleaned")
     add(segment, 7, NOW)
