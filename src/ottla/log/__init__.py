@@ -19,6 +19,8 @@ How it fits together, from below:
 `producer_snapshot`, `rebuild`
 `partition`, `append`, `read`, `flush`        the log of a partition
 `recovery`                                    from files to a partition, after a stop or a crash
+`retention`, `compaction`, `cleaner`          what goes, and when
+`directory`, `lock`, `dump`                   a log directory; any of its files as lines
 ============================================  ========================================================================
 
 Nothing here knows of sockets, clocks or the event loop: the broker calls, passes the time in, and decides when to
