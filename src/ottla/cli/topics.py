@@ -169,12 +169,12 @@ def describe(target: Target, names: tuple[str, ...], with_offsets: bool, as_json
 
     found, settings, offsets = on_cluster(target, work)
     if as_json:
-        print_json([_described_json(each, settings[each.name], offsets) for each in found])
+        print_json([_described_json(each, settings.get(each.name, {}), offsets) for each in found])
         return
     for number, each in enumerate(found):
         if number:
             click.echo()
-        _print_topic(each, settings[each.name], offsets)
+        _print_topic(each, settings.get(each.name, {}), offsets)
 
 
 async def _found(client: Client, names: Iterable[str]) -> list[TopicDescription]:

@@ -27,13 +27,14 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from ottla.client.address import Address, Peer, parse_bootstrap_servers
 from ottla.client.answers import Coordinated, SendOptions, TypedSend
-from ottla.client.connection import SECOND_MS, Connection
+from ottla.client.connection import SECOND_MS, Connection, patience_ms
 from ottla.client.errors import (
     AuthenticationError,
     BootstrapError,
     ClientError,
     ClosedError,
     ConfigurationError,
+    RequestTimeoutError,
     ResponseError,
     check,
 )
@@ -150,10 +151,13 @@ class Client(TypedSend):
         retry = options.get("retry", True)
         backoff = self.backoff()
         tried: set[Address] = set()
+        last: Answer | None = None
         while True:
             try:
                 answer = await self._attempt(api, build, route, options, deadline, tried)
             except ClientError as error:
+                if last is not None and deadline.passed:
+                    return last  # which says more than that there was no time for one more attempt
                 if not error.retriable:
                     raise
                 self._distrust(route)
@@ -164,6 +168,7 @@ class Client(TypedSend):
             if cure is None:
                 return answer
             self._apply(cure, route)
+            last = answer
             if not await backoff.pause(deadline):
                 return answer
 
@@ -198,7 +203,7 @@ class Client(TypedSend):
         version = choose_version(api, connection.versions, peer, options.get("version"))
         message = build(version)
         # The broker may take its time if the request says so, whatever the deadline; the answer is on its way then.
-        timeout_ms = min(self.settings.request_timeout_ms, deadline.left_ms) + patience_ms(message)
+        timeout_ms = deadline.left_s * SECOND_MS + patience_ms(message)
         return Answer(await connection.request(message, version, timeout_ms=timeout_ms), peer, version)
 
     async def _pause(self, backoff: Backoff, deadline: Deadline, tried: set[Address]) -> bool:
@@ -321,14 +326,19 @@ class Client(TypedSend):
         deadline = deadline or self.deadline()
         unknown_until = self._unknown_until(deadline)
         backoff = self.backoff()
+        missing: ClientError | None = None
         while True:
-            topic = (await self.topics([at.topic], deadline))[at.topic]
+            try:
+                topic = (await self.topics([at.topic], deadline))[at.topic]
+            except RequestTimeoutError as error:
+                raise missing or error from None
             partition = topic.partitions.get(at.partition)
             if partition is not None and partition.leader in self.metadata.brokers:
                 return partition
             self.metadata.expire(at.topic)
+            missing = _without_leader(at, topic)
             if not await backoff.pause(unknown_until if partition is None else deadline):
-                raise _without_leader(at, topic)
+                raise missing
 
     async def leader_peer(self, at: TopicPartition, deadline: Deadline | None = None) -> Peer:
         """The broker that leads a partition."""
@@ -404,7 +414,7 @@ class Client(TypedSend):
         connection = await self._connections.get(peer)
         version = choose_version("Metadata", connection.versions, peer)
         request = self._metadata_request([])(version)
-        answer = await connection.request(request, version, timeout_ms=self.settings.request_timeout_ms)
+        answer = await connection.request(request, version)
         assert isinstance(answer, MetadataResponse)
         check(peer, "Metadata", answer.error_code)
         self.metadata.take(answer, time.monotonic())
@@ -413,15 +423,6 @@ class Client(TypedSend):
 def always(message: object) -> Build:
     """A request that is the same in every version."""
     return lambda _: message
-
-
-def patience_ms(message: object) -> int:
-    """How long the request itself lets the broker wait before it answers."""
-    for field in ("max_wait_ms", "rebalance_timeout_ms"):
-        value = getattr(message, field, None)
-        if isinstance(value, int):
-            return max(0, value)
-    return 0
 
 
 def _without_leader(at: TopicPartition, topic: Topic) -> ResponseError:

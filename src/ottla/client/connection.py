@@ -6,8 +6,8 @@ understood and the connection is closed. Bounds: at most `max_in_flight` request
 while the socket's buffer is full, and no answer may be larger than `max_response_bytes`.
 
 No task runs here. Bytes arrive through the loop's callbacks, and whoever waits for an answer also watches the clock. A
-request that gets no answer in time ends the connection, for whatever follows it would wait behind it. A caller that
-goes away leaves its place in the queue; the answer is read and dropped.
+request that gets no answer within `request_timeout_ms` ends the connection, for whatever follows it would wait behind
+it. A caller that goes away, or cannot wait for so long, leaves its place in the queue; the answer is read and dropped.
 
 Throttling (KIP-219): an answer with a throttle time asks us to keep quiet for so long; the next request waits.
 """
@@ -18,6 +18,7 @@ import asyncio
 import time
 from collections import deque
 from contextlib import suppress
+from math import inf
 from struct import Struct
 from typing import Any, Final, NamedTuple, cast
 
@@ -30,12 +31,13 @@ from ottla.client.errors import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from ottla.client.settings import Settings
 from ottla.client.versions import ApiRanges, api_of
 from ottla.wire import WireError, frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "patience_ms"]
 
 CLOSE_TIMEOUT_S: Final = 5.0
 TLS_ALERT: Final = b"\x15\x03"
@@ -53,22 +55,24 @@ class _Waiting(NamedTuple):
     api: str
     api_key: int
     version: int
+    due_at_s: float
     answer: asyncio.Future[Any]
 
 
 class Connection(asyncio.Protocol):
     """What `handshake.open_connection` gives. `versions` is what the broker offers."""
 
-    def __init__(self, peer: Peer, *, client_id: str, max_in_flight: int, max_response_bytes: int) -> None:
+    def __init__(self, peer: Peer, settings: Settings) -> None:
         self.peer = peer
         self.versions: ApiRanges = {}
         self.session_ends_at_s: float | None = None
         """When the broker will want us to log in anew; the pool then opens another connection."""
         self.last_used_at_s = time.monotonic()
-        self._client_id = client_id
-        self._max_response_bytes = max_response_bytes
+        self._client_id = settings.client_id
+        self._request_timeout_ms = settings.request_timeout_ms
+        self._max_response_bytes = settings.max_response_bytes
         self._transport: asyncio.Transport | None = None
-        self._room = asyncio.Semaphore(max_in_flight)
+        self._room = asyncio.Semaphore(settings.max_in_flight)
         self._writable = asyncio.Event()
         self._waiting: deque[_Waiting] = deque()
         self._received = bytearray()
@@ -88,18 +92,20 @@ class Connection(asyncio.Protocol):
     def is_open(self) -> bool:
         return self._failure is None and self._transport is not None
 
-    async def request(self, message: object, version: int, *, timeout_ms: float) -> object:
-        """Send a request and wait for its answer."""
-        answer: asyncio.Future[Any] | None = None
+    async def request(self, message: object, version: int, *, timeout_ms: float | None = None) -> object:
+        """Send a request and wait for its answer: for `request_timeout_ms`, or less if the caller says so."""
+        limit_ms = min(self._limit_ms(message), inf if timeout_ms is None else timeout_ms)
         try:
-            async with asyncio.timeout(timeout_ms / SECOND_MS):
-                answer = await self.submit(message, version)
-                return await answer
+            async with asyncio.timeout(limit_ms / SECOND_MS):
+                return await (await self.submit(message, version))
         except TimeoutError:
-            error = RequestTimeoutError(self.peer, f"{api_of(type(message))} v{version}", round(timeout_ms))
-            if answer is not None:
+            error = RequestTimeoutError(self.peer, f"{api_of(type(message))} v{version}", round(limit_ms))
+            if self._waiting and self._waiting[0].due_at_s <= time.monotonic():
                 self.abort(error)
             raise error from None
+
+    def _limit_ms(self, message: object) -> int:
+        return self._request_timeout_ms + patience_ms(message)
 
     async def submit(self, message: object, version: int) -> asyncio.Future[Any]:
         """Send a request as soon as there is room; its answer arrives in the future."""
@@ -113,8 +119,9 @@ class Connection(asyncio.Protocol):
             raise
         key = MESSAGES[f"{api}Request"].key
         assert key is not None, f"{api} has no API key"
+        due_at_s = time.monotonic() + self._limit_ms(message) / SECOND_MS
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(correlation_id, api, key, version, answer))
+        self._waiting.append(_Waiting(correlation_id, api, key, version, due_at_s, answer))
         return answer
 
     async def post(self, message: object, version: int) -> None:
@@ -273,6 +280,15 @@ class Connection(asyncio.Protocol):
         if bytes(self._received[:2]) == TLS_ALERT:
             return ProtocolError(self.peer, "this is TLS, and we were told to speak without")
         return ProtocolError(self.peer, f"an answer of {size} bytes; at most {self._max_response_bytes} are taken")
+
+
+def patience_ms(message: object) -> int:
+    """How long the request itself lets the broker wait before it answers."""
+    for field in ("max_wait_ms", "rebalance_timeout_ms"):
+        value = getattr(message, field, None)
+        if isinstance(value, int):
+            return max(0, value)
+    return 0
 
 
 def _reject(answer: asyncio.Future[Any], error: ClientError) -> None:

@@ -52,9 +52,9 @@ async def open_connection(peer: Peer, settings: Settings) -> Connection:
     connection = await _connect(peer, settings)
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / SECOND_MS):
-            await _negotiate(connection, settings)
+            await _negotiate(connection)
             if settings.sasl is not None:
-                await _log_in(connection, settings.sasl, settings.request_timeout_ms)
+                await _log_in(connection, settings.sasl)
     except TimeoutError:
         error = RequestTimeoutError(peer, "ApiVersions or SASL", settings.connect_timeout_ms)
         connection.abort(error)
@@ -66,20 +66,16 @@ async def open_connection(peer: Peer, settings: Settings) -> Connection:
 
 
 async def _connect(peer: Peer, settings: Settings) -> Connection:
-    def make() -> Connection:
-        return Connection(
-            peer,
-            client_id=settings.client_id,
-            max_in_flight=settings.max_in_flight,
-            max_response_bytes=settings.max_response_bytes,
-        )
-
     loop = asyncio.get_running_loop()
     host, port = peer.address
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / SECOND_MS):
             _, connection = await loop.create_connection(
-                make, host, port, ssl=settings.tls, happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY_S
+                lambda: Connection(peer, settings),
+                host,
+                port,
+                ssl=settings.tls,
+                happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY_S,
             )
     except TimeoutError:
         raise ConnectError(peer, f"no connection within {settings.connect_timeout_ms} ms") from None
@@ -91,18 +87,18 @@ async def _connect(peer: Peer, settings: Settings) -> Connection:
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-async def _negotiate(connection: Connection, settings: Settings) -> None:
-    answer = await _ask_versions(connection, API_VERSIONS_FIRST, settings)
+async def _negotiate(connection: Connection) -> None:
+    answer = await _ask_versions(connection, API_VERSIONS_FIRST)
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-        answer = await _ask_versions(connection, _step_down(connection.peer, answer), settings)
+        answer = await _ask_versions(connection, _step_down(connection.peer, answer))
     if answer.error_code:
         raise ResponseError(connection.peer, "ApiVersions", answer.error_code)
     connection.versions = ranges_of(answer.api_keys)
 
 
-async def _ask_versions(connection: Connection, version: int, settings: Settings) -> ApiVersionsResponse:
+async def _ask_versions(connection: Connection, version: int) -> ApiVersionsResponse:
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
-    answer = await connection.request(request, version, timeout_ms=settings.request_timeout_ms)
+    answer = await connection.request(request, version)
     assert isinstance(answer, ApiVersionsResponse)
     return answer
 
@@ -121,10 +117,10 @@ def _step_down(peer: Peer, answer: ApiVersionsResponse) -> int:
 # --- SASL -------------------------------------------------------------------------------------------------------------
 
 
-async def _log_in(connection: Connection, sasl: Sasl, timeout_ms: int) -> None:
-    await _choose_mechanism(connection, sasl.mechanism, timeout_ms)
+async def _log_in(connection: Connection, sasl: Sasl) -> None:
+    await _choose_mechanism(connection, sasl.mechanism)
     exchange = sasl.exchange()
-    answer = await _say(connection, next(exchange), timeout_ms)
+    answer = await _say(connection, next(exchange))
     while True:
         try:
             token = exchange.send(answer.auth_bytes)
@@ -132,24 +128,24 @@ async def _log_in(connection: Connection, sasl: Sasl, timeout_ms: int) -> None:
             break
         except AuthenticationError as error:
             raise AuthenticationError(connection.peer, error.reason) from None
-        answer = await _say(connection, token, timeout_ms)
+        answer = await _say(connection, token)
     if answer.session_lifetime_ms > 0:
         lifetime_s = answer.session_lifetime_ms / SECOND_MS
         connection.session_ends_at_s = time.monotonic() + lifetime_s * SESSION_SHARE
 
 
-async def _say(connection: Connection, token: bytes, timeout_ms: int) -> SaslAuthenticateResponse:
+async def _say(connection: Connection, token: bytes) -> SaslAuthenticateResponse:
     version = choose_version("SaslAuthenticate", connection.versions, connection.peer)
-    answer = await connection.request(SaslAuthenticateRequest(auth_bytes=token), version, timeout_ms=timeout_ms)
+    answer = await connection.request(SaslAuthenticateRequest(auth_bytes=token), version)
     assert isinstance(answer, SaslAuthenticateResponse)
     if answer.error_code:
         raise AuthenticationError(connection.peer, answer.error_message or error_name(answer.error_code))
     return answer
 
 
-async def _choose_mechanism(connection: Connection, mechanism: str, timeout_ms: int) -> None:
+async def _choose_mechanism(connection: Connection, mechanism: str) -> None:
     version = choose_version("SaslHandshake", connection.versions, connection.peer, SASL_HANDSHAKE_VERSION)
-    answer = await connection.request(SaslHandshakeRequest(mechanism), version, timeout_ms=timeout_ms)
+    answer = await connection.request(SaslHandshakeRequest(mechanism), version)
     assert isinstance(answer, SaslHandshakeResponse)
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(answer.mechanisms) or "none"

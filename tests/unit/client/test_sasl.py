@@ -1,0 +1,157 @@
+"""PLAIN and SCRAM as conversations: the examples of the standards, and brokers that cheat."""
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+
+from ottla.client.errors import AuthenticationError, ConfigurationError
+from ottla.client.sasl import Plain, Sasl, Scram, escaped_name, mechanism_named
+
+# RFC 7677, section 3
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+CLIENT_FINAL = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def scram(mechanism: str = "SCRAM-SHA-256", username: str = "user", password: str = "pencil") -> Scram:
+    return Scram(mechanism, username, password, nonce=lambda: NONCE)
+
+
+class Server:
+    """The broker's side of SCRAM, written from RFC 5802 and sharing nothing with ours."""
+
+    def __init__(self, hash_name: str, password: str) -> None:
+        self.hash_name = hash_name
+        self.salt = b"some salt"
+        self.salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), self.salt, 4096)
+
+    def mac(self, key: bytes, data: bytes) -> bytes:
+        return hmac.new(key, data, self.hash_name).digest()
+
+    def first(self, client_first: bytes) -> bytes:
+        self.client_first = client_first.split(b",", 2)[2]
+        nonce = self.client_first.split(b"r=")[1]
+        self.server_first = b"r=" + nonce + b"more,s=" + base64.b64encode(self.salt) + b",i=4096"
+        return self.server_first
+
+    def final(self, client_final: bytes) -> bytes | None:
+        """The server's signature, or None if the proof is wrong."""
+        without_proof, _, proof = client_final.partition(b",p=")
+        auth = b",".join((self.client_first, self.server_first, without_proof))
+        client_key = self.mac(self.salted, b"Client Key")
+        stored_key = hashlib.new(self.hash_name, client_key).digest()
+        signature = self.mac(stored_key, auth)
+        wanted = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        if base64.b64decode(proof) != wanted:
+            return None
+        return b"v=" + base64.b64encode(self.mac(self.mac(self.salted, b"Server Key"), auth))
+
+
+def test_plain_is_one_message():
+    exchange = Plain("alice", "s3cret").exchange()
+    assert next(exchange) == b"\0alice\0s3cret"
+    with pytest.raises(StopIteration):
+        exchange.send(b"")
+
+
+def test_the_example_of_rfc_7677():
+    exchange = scram().exchange()
+    assert next(exchange) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert exchange.send(SERVER_FIRST) == CLIENT_FINAL
+    with pytest.raises(StopIteration):
+        exchange.send(SERVER_FINAL)
+
+
+@pytest.mark.parametrize(("mechanism", "hash_name"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
+@pytest.mark.parametrize("password", ["pencil", "pä,=ss wörd"])
+def test_both_hashes_convince_a_server_and_are_convinced(mechanism: str, hash_name: str, password: str):
+    server = Server(hash_name, password)
+    login = scram(mechanism, password=password)
+    for _ in range(2):  # the second time the salted password is at hand
+        exchange = login.exchange()
+        final = exchange.send(server.first(next(exchange)))
+        answer = server.final(final)
+        assert answer is not None
+        with pytest.raises(StopIteration):
+            exchange.send(answer)
+
+
+def test_a_wrong_password_does_not_convince():
+    server = Server("sha512", "pencil")
+    exchange = scram("SCRAM-SHA-512", password="pen").exchange()
+    assert server.final(exchange.send(server.first(next(exchange)))) is None
+
+
+def test_another_salt_is_not_answered_with_the_old_password():
+    server, other = Server("sha256", "pencil"), Server("sha256", "pencil")
+    other.salt = b"another salt"
+    other.salted = hashlib.pbkdf2_hmac("sha256", b"pencil", other.salt, 4096)
+    login = scram()
+    for each in (server, other, server):
+        exchange = login.exchange()
+        assert each.final(exchange.send(each.first(next(exchange)))) is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce"),
+        (b"r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=100", "100 iterations"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=2000000000", "iterations"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=many", "cannot be read"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,s=!!,i=4096", "cannot be read"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,i=4096", "no salt"),
+        (b"\xff\xfe", "no text"),
+        (b"", "nonce"),
+    ],
+)
+def test_a_broker_that_cheats_in_its_first_message_is_found_out(answer: bytes, reason: str):
+    exchange = scram().exchange()
+    next(exchange)
+    with pytest.raises(AuthenticationError, match=reason):
+        exchange.send(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(b"v=AAAA", "does not prove"), (b"", "does not prove"), (b"e=other-error", "says other-error")],
+)
+def test_a_broker_that_does_not_know_the_password_is_found_out(answer: bytes, reason: str):
+    exchange = scram().exchange()
+    next(exchange)
+    exchange.send(SERVER_FIRST)
+    with pytest.raises(AuthenticationError, match=reason):
+        exchange.send(answer)
+
+
+def test_names_cannot_break_out_of_their_field():
+    assert escaped_name("a,b=c") == "a=2Cb=3Dc"
+    assert next(scram(username="a,b=c").exchange()) == b"n,,n=a=2Cb=3Dc,r=" + NONCE.encode()
+
+
+def test_every_login_has_a_nonce_of_its_own():
+    login = Scram("SCRAM-SHA-256", "user", "pencil")
+    assert next(login.exchange()) != next(login.exchange())
+
+
+@pytest.mark.parametrize("login", [Plain("alice", "s3cret"), scram(username="alice", password="s3cret")])
+def test_a_password_is_not_shown(login: Sasl):
+    assert "alice" in repr(login)
+    assert "s3cret" not in repr(login)
+
+
+def test_mechanisms_have_kafka_s_names():
+    assert mechanism_named("PLAIN", "a", "b").mechanism == "PLAIN"
+    assert mechanism_named("SCRAM-SHA-512", "a", "b").mechanism == "SCRAM-SHA-512"
+    with pytest.raises(ConfigurationError, match="GSSAPI"):
+        mechanism_named("GSSAPI", "a", "b")
+    with pytest.raises(ConfigurationError, match="SCRAM-SHA-1"):
+        Scram("SCRAM-SHA-1", "a", "b")
+    with pytest.raises(ConfigurationError, match="NUL"):
+        Plain("a\0b", "c")
