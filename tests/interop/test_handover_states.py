@@ -1,0 +1,161 @@
+"""Hand-over of what is not records: snapshots, deletions, log starts, settings of brokers, locks, indexes."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
+
+from tests.interop.apache import ApacheKafka, dump_log
+from tests.interop.process import ProgramFailed
+from tests.interop.serving import OttlaServe
+from tests.interop.test_handover import TIME_LIMIT_S, Ledger, Node, read_all
+
+SNAPSHOT_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": 2000, "metadata.log.segment.bytes": 8 << 20}
+METADATA_DIR = "__cluster_metadata-0"
+MANY_TOPICS = 40
+
+
+@pytest.fixture
+def apache(apache_jars: Path, tmp_path: Path) -> Iterator[ApacheKafka]:
+    kafka = ApacheKafka(tmp_path / "apache", data_dir=tmp_path / "data", **SNAPSHOT_OFTEN)
+    yield kafka
+    if kafka.running:
+        kafka.kill()
+
+
+@pytest.fixture
+def ottla(tmp_path: Path) -> Iterator[OttlaServe]:
+    node = OttlaServe(tmp_path / "ottla", data_dir=tmp_path / "data", **SNAPSHOT_OFTEN)
+    yield node
+    if node.running:
+        node.kill()
+
+
+@pytest.fixture(params=["to apache", "to ottla"])
+def pair(request: pytest.FixtureRequest, apache: ApacheKafka, ottla: OttlaServe) -> tuple[Node, Node]:
+    return (ottla, apache) if request.param == "to apache" else (apache, ottla)
+
+
+def admin_of(node: Node) -> AdminClient:
+    return AdminClient({"bootstrap.servers": node.bootstrap_servers})
+
+
+def names(node: Node) -> set[str]:
+    return set(admin_of(node).list_topics(timeout=TIME_LIMIT_S).topics)
+
+
+def watermarks(node: Node, topic: str, partition: int) -> tuple[int, int]:
+    consumer = Consumer({"bootstrap.servers": node.bootstrap_servers, "group.id": "none"})
+    found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIME_LIMIT_S)
+    consumer.close()
+    return found
+
+
+def snapshots(node: Node) -> list[Path]:
+    """Without the one that formatting made."""
+    found = (node.data_dir / METADATA_DIR).glob("*.checkpoint")
+    return sorted(path for path in found if int(path.name.split("-")[0]))
+
+
+def until(condition: Callable[[], object]) -> None:
+    for _ in range(TIME_LIMIT_S * 10):
+        if condition():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it did not happen in time")
+
+
+def test_snapshots(pair: tuple[Node, Node]):
+    """The later node reads the metadata from the earlier one's snapshot."""
+    earlier, later = pair
+    earlier.start()
+    admin = admin_of(earlier)
+    topics = {f"topic-{number}" for number in range(MANY_TOPICS)}
+    for created in admin.create_topics([NewTopic(name, 2, 1) for name in sorted(topics)]).values():
+        created.result(TIME_LIMIT_S)
+    until(lambda: snapshots(earlier))
+    earlier.stop()
+    text = dump_log(snapshots(earlier)[-1], "--cluster-metadata-decoder")
+    assert "isvalid: false" not in text
+    assert set(re.findall(r'"name":"(topic-\d+)"', text)) <= topics
+    later.start()
+    assert names(later) == topics
+
+
+def test_deletions_and_new_partitions(pair: tuple[Node, Node]):
+    earlier, later = pair
+    earlier.start()
+    admin = admin_of(earlier)
+    for created in admin.create_topics([NewTopic("gone", 2, 1), NewTopic("grown", 1, 1)]).values():
+        created.result(TIME_LIMIT_S)
+    admin.create_partitions([NewPartitions("grown", 4)])["grown"].result(TIME_LIMIT_S)
+    admin.delete_topics(["gone"])["gone"].result(TIME_LIMIT_S)
+    earlier.kill()
+    later.start()
+    assert names(later) == {"grown"}
+    assert len(admin_of(later).list_topics("grown", TIME_LIMIT_S).topics["grown"].partitions) == 4
+
+
+def test_where_logs_start(pair: tuple[Node, Node]):
+    earlier, later = pair
+    ledger = Ledger()
+    earlier.start()
+    ledger.create_topics(earlier.bootstrap_servers)
+    ledger.produce(earlier.bootstrap_servers)
+    before = watermarks(earlier, "orders", 0)
+    admin = admin_of(earlier)
+    [deleted] = admin.delete_records([TopicPartition("orders", 0, 7)]).values()
+    assert deleted.result(TIME_LIMIT_S).low_watermark == 7
+    earlier.stop()
+    later.start()
+    assert watermarks(later, "orders", 0) == (7, before[1])
+
+
+def test_settings_of_brokers(pair: tuple[Node, Node]):
+    earlier, later = pair
+    earlier.start()
+    entry = ConfigEntry("log.retention.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
+    admin = admin_of(earlier)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(TIME_LIMIT_S)
+    earlier.stop()
+    later.start()
+    admin = admin_of(later)
+    asked = ConfigResource(ConfigResource.Type.BROKER, "1")
+    found = admin.describe_configs([asked])[asked].result(TIME_LIMIT_S)["log.retention.ms"]
+    assert found.value == "86400000"
+    assert not found.is_default
+
+
+def test_old_records_are_not_touched(apache: ApacheKafka, ottla: OttlaServe):
+    """A start and a stop change no byte of a log, in either direction, and both are content with the indexes."""
+    ledger = Ledger()
+    apache.start()
+    ledger.create_topics(apache.bootstrap_servers)
+    ledger.produce(apache.bootstrap_servers)
+    apache.stop()
+    logs = {path: path.read_bytes() for path in apache.data_dir.glob("*-?/*.log") if METADATA_DIR not in str(path)}
+    assert len(logs) == 6
+    nodes: list[Node] = [ottla, apache, ottla]
+    for node in nodes:
+        node.start()
+        node.stop()
+        assert {path: path.read_bytes() for path in logs} == logs
+    indexes = [path for log in logs for path in (log.with_suffix(".index"), log.with_suffix(".timeindex"))]
+    assert "Exception" not in dump_log(indexes, "--index-sanity-check")
+    ottla.start()
+    assert sorted(read_all(ottla.bootstrap_servers)) == sorted(ledger.placed)
+
+
+def test_a_directory_in_use_is_refused(pair: tuple[Node, Node]):
+    holder, other = pair
+    holder.start()
+    with pytest.raises(ProgramFailed, match="ended while starting"):
+        other.start()
+    assert re.search("(?i)in use by another process|failed to acquire lock", other.log)
+    assert holder.running
+    assert names(holder) == set()
