@@ -203,7 +203,7 @@ class Connection:
                     unwritten.append((api, request, answer))
                 else:
                     self._settle(api, request, answer)
-                if isinstance(answer, Later):
+                if isinstance(answer, Later) and not answer.is_complete:
                     break  # nothing behind it is looked at before it is answered
             self._write(unwritten)
         except Close as reason:
@@ -227,7 +227,9 @@ class Connection:
             answer = self._dispatch.finish(api, request, answer)
         slot = _Slot(api, request)
         self._slots.append(slot)
-        if isinstance(answer, Later):
+        if isinstance(answer, Later) and answer.is_complete:
+            self._fill(slot, answer.message)
+        elif isinstance(answer, Later):
             slot.later = answer
             answer.deliver_to(lambda message: self._deliver(slot, message))
         else:
@@ -248,7 +250,11 @@ class Connection:
         """The answer of a parked request has come: send it and go on with what queued up behind it."""
         if self.is_closed:
             return
-        self._fill(slot, message)
+        try:
+            self._fill(slot, message)
+        except Close as reason:
+            self.close(str(reason))
+            return
         if self._queue and self._can_work():
             self.work()
         else:

@@ -135,7 +135,11 @@ class Dispatch:
         """The frame of an answer, in parts."""
         # An ApiVersions request that is too new is answered in version 0.
         version = request.version if request.body is not None else 0
-        body = wire.part_encoder(f"{api.name}Response", version)(message)
+        try:
+            body = wire.part_encoder(f"{api.name}Response", version)(message)
+        except WireError:
+            log.exception("the answer to %s v%s cannot be written", api.name, version)
+            raise Close("its answer cannot be written") from None
         head = request.correlation_id.to_bytes(4, "big", signed=True)
         if frames.response_header_version(api.key, version):
             head += b"\x00"

@@ -50,11 +50,12 @@ class Request:
 class Later:
     """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
 
-    __slots__ = ("_deliver", "_message", "is_complete", "on_cancel")
+    __slots__ = ("_deliver", "is_complete", "message", "on_cancel")
 
     def __init__(self) -> None:
         self._deliver: Callable[[Any], None] | None = None
-        self._message: Any = None
+        self.message: Any = None
+        """The answer, if it came before anybody said where it goes."""
         self.is_complete = False
         self.on_cancel: Callable[[], None] | None = None
         """Called when the connection goes before the answer, so that what waits can be forgotten."""
@@ -65,14 +66,14 @@ class Later:
             return
         self.is_complete = True
         if self._deliver is None:
-            self._message = message
+            self.message = message
         else:
             self._deliver(message)
 
     def deliver_to(self, deliver: Callable[[Any], None]) -> None:
         """Where the answer goes; at once, if it is there already."""
         if self.is_complete:
-            deliver(self._message)
+            deliver(self.message)
         else:
             self._deliver = deliver
 

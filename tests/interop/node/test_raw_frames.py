@@ -1,4 +1,4 @@
-"""The scenarios of the data path, frame by frame, against the original: what our unit tests expect is what it does.
+"""The scenarios of single APIs, frame by frame, against the original: what our unit tests expect is what it does.
 
 Those that look into a node of ours, or restart it, stay at home.
 """
