@@ -413,7 +413,7 @@ def stage_verbatim(
     batches = _replicated_batches(records, leader_epoch, origin)
     if not batches:
         return None
-    first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+    first_offset, last_offset = _first_offset(batches[0]), batches[-1].last_offset
     if first_offset < partition.next_offset:
         raise UnexpectedAppendOffsetError(
             f"batches from offset {first_offset} on cannot follow a log that ends at {partition.next_offset}",
@@ -430,6 +430,13 @@ def stage_verbatim(
     indexed = [(batch.last_offset, batch.max_timestamp, batch.size_bytes) for batch in batches]
     partition.gather(memoryview(records)[:size_bytes], indexed, last_offset + 1)
     return AppendInfo(first_offset, last_offset, max_timestamp, _NO_TIMESTAMP, partition.log_start_offset, size_bytes)
+
+
+def _first_offset(batch: AnyBatch) -> int:
+    try:
+        return batch.base_offset
+    except WireError as error:  # of a compressed message of magic 0 or 1 only its inside tells
+        raise CorruptMessageError(str(error)) from error
 
 
 def _replicated_batches(records: bytes | bytearray | memoryview, leader_epoch: int, origin: Origin) -> list[AnyBatch]:

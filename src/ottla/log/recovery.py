@@ -13,7 +13,7 @@ tail, where no reader finds it.
 
 Before all that, what an interrupted compaction or deletion left behind is finished or undone, by the names of files.
 
-Recovery goes in small steps: `load_steps` is a generator that stops at least every few hundred batches, with its
+Recovery goes in small steps: `load_steps` is a generator that stops at least every hundred batches, with its
 progress, and ends with the partition and a report of what was done. `load` takes all steps at once.
 """
 

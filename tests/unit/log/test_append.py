@@ -1,5 +1,6 @@
 """What a leader takes, what it refuses, what it changes; and what a follower takes over."""
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -471,6 +472,16 @@ def test_a_follower_keeps_what_its_leader_keeps_of_old_formats(tmp_path: Path):
     assert log.log_end_offset == 4
     assert [one.magic for one in all_batches(log)] == [2, 1, 0]
     assert log.epochs.entries == ()
+
+
+def test_a_follower_refuses_what_it_cannot_find_the_first_offset_of(tmp_path: Path):
+    log = open_partition(tmp_path / "orders-0")
+    body = bytearray(legacy_message(0, b"no gzip at all"))
+    body[17] = Compression.GZIP
+    body[12:16] = zlib.crc32(bytes(body[16:])).to_bytes(4, "big")
+    with pytest.raises(CorruptMessageError):
+        log.append_as_follower(body, 1, NOW)
+    assert log.log_end_offset == 0
 
 
 def test_a_follower_learns_of_producers(tmp_path: Path):
