@@ -8,21 +8,25 @@ from __future__ import annotations
 import inspect
 
 from tests.unit.broker import (
+    test_cluster_apis,
     test_delete_records,
     test_fetch,
     test_fetch_sessions,
     test_list_offsets,
     test_offset_for_leader_epoch,
     test_produce,
+    test_topic_apis,
 )
 
 for module in (
+    test_cluster_apis,
     test_delete_records,
     test_fetch,
     test_fetch_sessions,
     test_list_offsets,
     test_offset_for_leader_epoch,
     test_produce,
+    test_topic_apis,
 ):
     for name, test in list(vars(module).items()):
         if name.startswith("test_") and next(iter(inspect.signature(test).parameters), "") == "desk":
