@@ -151,16 +151,17 @@ class Client(TypedSend):
         retry = options.get("retry", True)
         backoff = self.backoff()
         tried: set[Address] = set()
-        last: Answer | None = None
+        last: Answer | ClientError | None = None
         while True:
             try:
                 answer = await self._attempt(api, build, route, options, deadline, tried)
             except ClientError as error:
-                if last is not None and deadline.passed:
-                    return last  # which says more than that there was no time for one more attempt
+                if isinstance(error, RequestTimeoutError) and deadline.passed and last is not None:
+                    return _outcome(last)  # which says more than that there was no time for one more attempt
                 if not error.retriable:
                     raise
                 self._distrust(route)
+                last = error
                 if not (retry and await self._pause(backoff, deadline, tried)):
                     raise
                 continue
@@ -423,6 +424,12 @@ class Client(TypedSend):
 def always(message: object) -> Build:
     """A request that is the same in every version."""
     return lambda _: message
+
+
+def _outcome(last: Answer | ClientError) -> Answer:
+    if isinstance(last, ClientError):
+        raise last
+    return last
 
 
 def _without_leader(at: TopicPartition, topic: Topic) -> ResponseError:
