@@ -17,6 +17,7 @@ TOPIC = "load"
 PARTITIONS = 3
 TIME_LIMIT_S = 60
 UNACKNOWLEDGED_MAX = 2_000
+PAUSE_S = 0.002  # between two records of a producer, so that hundreds of kills leave a log that can still be checked
 PRODUCERS: dict[str, dict[str, Any]] = {
     "idempotent": {"enable.idempotence": True},
     "idempotent-lz4": {"enable.idempotence": True, "compression.type": "lz4", "linger.ms": 2},
@@ -95,6 +96,7 @@ class Load:
                 producer.produce(TOPIC, f"{name} {number}".encode(), partition=partition, on_delivery=report)
             self.sent[name] = number + 1
             producer.poll(0)
+            self._enough.wait(PAUSE_S)
             while len(producer) > UNACKNOWLEDGED_MAX and not self._enough.is_set():
                 producer.poll(0.01)
         if producer.flush(TIME_LIMIT_S):
