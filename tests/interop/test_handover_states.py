@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from tests.interop.apache import ApacheKafka, dump_log
@@ -159,3 +159,78 @@ def test_a_directory_in_use_is_refused(pair: tuple[Node, Node]):
     assert re.search("(?i)in use by another process|failed to acquire lock", other.log)
     assert holder.running
     assert names(holder) == set()
+
+
+def consumed(node: Node, topic: str, group: str, *, isolation: str = "read_committed") -> list[bytes]:
+    """The values of partition 0 that a reader sees, from the start to what is stable."""
+    settings = {"bootstrap.servers": node.bootstrap_servers, "group.id": group, "enable.auto.commit": False}
+    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values = []
+    while (message := consumer.poll(TIME_LIMIT_S)) is not None:
+        if message.error() is not None:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            break
+        values.append(message.value())
+    consumer.close()
+    return values
+
+
+def test_transactions_that_apache_wrote(apache: ApacheKafka, ottla: OttlaServe):
+    apache.start()
+    admin = admin_of(apache)
+    admin.create_topics([NewTopic("paid", 1, 1)])["paid"].result(TIME_LIMIT_S)
+    producer = Producer({"bootstrap.servers": apache.bootstrap_servers, "transactional.id": "till"})
+    producer.init_transactions(TIME_LIMIT_S)
+    for value, end in ((b"one", "commit"), (b"never", "abort"), (b"two", "commit")):
+        producer.begin_transaction()
+        producer.produce("paid", value)
+        assert producer.flush(TIME_LIMIT_S) == 0
+        (producer.commit_transaction if end == "commit" else producer.abort_transaction)(TIME_LIMIT_S)
+    del producer
+    apache.stop()
+    for node in (ottla, apache):
+        node.start()
+        assert consumed(node, "paid", "none") == [b"one", b"two"]
+        assert consumed(node, "paid", "none", isolation="read_uncommitted") == [b"one", b"never", b"two"]
+        node.stop()
+
+
+def test_offsets_of_groups_wait_for_their_broker(apache: ApacheKafka, ottla: OttlaServe):
+    """What ottla does not serve yet it keeps as it was."""
+    ledger = Ledger()
+    apache.start()
+    ledger.create_topics(apache.bootstrap_servers)
+    ledger.produce(apache.bootstrap_servers)
+    commit = [TopicPartition("orders", partition, 10 + partition) for partition in range(3)]
+    consumer = Consumer({"bootstrap.servers": apache.bootstrap_servers, "group.id": "billing"})
+    consumer.commit(offsets=commit, asynchronous=False)
+    consumer.close()
+    apache.stop()
+    ottla.start()
+    ledger.produce(ottla.bootstrap_servers)
+    ottla.stop()
+    apache.start()
+    consumer = Consumer({"bootstrap.servers": apache.bootstrap_servers, "group.id": "billing"})
+    found = consumer.committed([TopicPartition("orders", partition) for partition in range(3)], TIME_LIMIT_S)
+    consumer.close()
+    assert [each.offset for each in found] == [10, 11, 12]
+    ledger.check(apache.bootstrap_servers)
+
+
+def test_a_quorum_of_the_old_kind(apache_jars: Path, tmp_path: Path):
+    """Voters in the configuration, none in the log: kraft.version 0."""
+    apache = ApacheKafka(tmp_path / "apache", data_dir=tmp_path / "data", format_arguments=())
+    apache.settings["controller.quorum.voters"] = f"1@{apache.controller_servers}"
+    ottla = OttlaServe(tmp_path / "ottla", data_dir=tmp_path / "data")
+    ottla.settings["controller.quorum.voters"] = f"1@{ottla.controller_servers}"
+    ledger = Ledger()
+    with apache:
+        ledger.create_topics(apache.bootstrap_servers)
+        ledger.produce(apache.bootstrap_servers)
+    with ottla:
+        ledger.check(ottla.bootstrap_servers)
+        ledger.produce(ottla.bootstrap_servers)
+        ottla.stop()
+    with apache:
+        ledger.check(apache.bootstrap_servers)

@@ -22,6 +22,7 @@ async def serve() -> None:
     except Exception as error:  # noqa: BLE001  # whatever it is, our parent wants to know it
         _answer(error=f"the broker does not start: {error}")
         return
+    host.on_failure = lambda: lines.put_nowait("")
     while line := await lines.get():
         order = json.loads(line)
         if order["command"] == "stop":

@@ -241,6 +241,9 @@ class VirtualDisk:
     def set_modified(self, path: str, modified_ms: int) -> None:
         self._node(path).modified_ms = modified_ms
 
+    def make_read_only(self, path: str) -> None:
+        self._node(path)  # it must be there; who may write is not simulated
+
     def _node(self, path: str) -> _Node:
         self.check_alive()
         if path not in self._files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,8 +20,16 @@ class HostedNode(Node):
 
     clock: ShiftedClock
 
-    def __init__(self, config: NodeConfig, *, clock: ShiftedClock, rules: FaultRules, durable: bool) -> None:
-        super().__init__(config, clock=clock, disk=OsDisk(durable=durable))
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        clock: ShiftedClock,
+        rules: FaultRules,
+        durable: bool,
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        super().__init__(config, clock=clock, disk=OsDisk(durable=durable), on_fatal=on_fatal)
         self.dispatch = FaultyDispatch(self, rules)
         self._rules = rules
 
@@ -55,6 +64,9 @@ class Host:
         self.clock = ShiftedClock()
         self._durable = durable
         self.node: HostedNode | None = None
+        self.on_failure: Callable[[], None] | None = None
+        """Called when the node could not go on, and is gone."""
+        self._ending: asyncio.Task[None] | None = None
         self._commands: dict[str, Callable[..., Any]] = {
             "add_fault": self.rules.add,
             "hits": self.rules.hits,
@@ -68,11 +80,21 @@ class Host:
         """Start a node, its clocks so much ahead; gives what a test wants to know of it."""
         self.clock.shift_ms = shift_ms
         config = NodeConfig(self.settings, {"listeners": listeners})
-        node = HostedNode(config, clock=self.clock, rules=self.rules, durable=self._durable)
+        node = HostedNode(
+            config, clock=self.clock, rules=self.rules, durable=self._durable, on_fatal=self._end_after_failure
+        )
         await node.start()
         self.node = node
         ports = {name: listener.address[1] for name, listener in node.listeners.items()}
         return {"ports": ports, "cluster_id": node.cluster_id, "node_id": node.node_id}
+
+    def _end_after_failure(self, reason: str) -> None:
+        async def end() -> None:
+            await self.end(clean=False)
+            if self.on_failure is not None:
+                self.on_failure()
+
+        self._ending = asyncio.get_running_loop().create_task(end())
 
     async def end(self, *, clean: bool) -> None:
         node, self.node = self.node, None

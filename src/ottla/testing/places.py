@@ -102,13 +102,14 @@ class ChildPlace:
 
     @property
     def is_running(self) -> bool:
-        return self._child is not None
+        return self._child is not None and self._child.poll() is None
 
     @property
     def pid(self) -> int | None:
         return None if self._child is None else self._child.pid
 
     def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
+        self._reap()  # it may have ended by itself
         self._child = self._spawn()
         first = {"settings": self._settings, "durable": self._durable, "listeners": listeners, "shift_ms": shift_ms}
         try:

@@ -4,10 +4,12 @@ import socket
 
 from ottla.testing import Broker
 from ottla.wire import frames
+from ottla.wire.batch import Record, build_batch
 from ottla.wire.types.api_versions import ApiVersionsRequest
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.metadata import MetadataRequest
+from ottla.wire.types.produce import ProduceRequest
 
 TIMEOUT_S = 20
 VERSIONS = {0: 9, 1: 12, 3: 12, 18: 3, 19: 7}
@@ -87,6 +89,12 @@ class Caller:
 
     def partition_count(self, name: str) -> int:
         return len(self._topic(name).partitions)
+
+    def begin_produce(self, topic: str, value: bytes) -> None:
+        kind = ProduceRequest
+        records = build_batch([Record(0, 0, None, value)])
+        topic_data = kind.TopicProduceData(topic, partition_data=(kind.PartitionProduceData(0, records),))
+        self.send(0, kind(acks=-1, timeout_ms=1000, topic_data=(topic_data,)))
 
     def begin_fetch(self, topic: str, *, max_wait_ms: int) -> None:
         kind = FetchRequest

@@ -1,5 +1,6 @@
 """The broker that tests of other programs start: in a thread and in a process, killed, restarted, moved in time."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -138,3 +139,21 @@ def test_importing_it_loads_no_broker():
         "print([n for n in sys.modules if n.startswith(('ottla.broker', 'ottla.wire', 'ottla.log', 'msgspec'))])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_broker_that_cannot_go_on_is_gone(running: Broker):
+    """Its disk has failed: where its directory was, there is a file."""
+    Caller(running).create_topic("orders")
+    shutil.rmtree(running.data_dir)
+    running.data_dir.write_bytes(b"")
+    caller = Caller(running)
+    caller.begin_produce("orders", b"value")
+    with pytest.raises(ConnectionResetError):
+        while True:
+            caller.receive(0)
+    for _ in range(1000):
+        if not running.is_running:
+            break
+        threading.Event().wait(0.01)
+    assert not running.is_running
+    running.data_dir.unlink()
