@@ -50,6 +50,11 @@ class Caller:
         except ConnectionResetError:
             return True
 
+    def read_to_the_end(self) -> None:
+        """Wait until the broker closes the connection, whatever it says before."""
+        while not self.is_closed():
+            pass
+
     def is_silent(self, seconds: float) -> bool:
         self._sock.settimeout(seconds)
         try:
