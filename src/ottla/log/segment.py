@@ -28,6 +28,7 @@ from ottla.wire.batch import AnyBatch
 __all__ = ["RELATIVE_OFFSET_MAX", "IndexedBatch", "Segment"]
 
 RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
+_PAGE_ENTRIES: Final = 4096 // OFFSET_ENTRY_BYTES
 _SHORT_LOOK_BYTES: Final = 1 << 22
 
 
@@ -84,14 +85,17 @@ class Segment:
     def create(
         cls, directory: Directory, base_offset: int, config: LogConfig, now_ms: int, *, state: str = ""
     ) -> Segment:
-        """A new, empty segment. Its `.log` is there at once, the indexes when they are needed.
+        """A new, empty segment. Its `.log` and `.index` are there at once, the other indexes when they are needed.
 
-        Files of the same name that an earlier life left behind are emptied.
+        Files of the same name that an earlier life left behind are emptied. Without an `.index` Apache Kafka would
+        recover this segment before those below it, and take its leader's epoch for one that begins here.
         """
         segment = cls(directory, base_offset, 0, config, now_ms, state=state, is_new=True)
         segment.file.handle(create=True).truncate(0)
         for index in (segment.offset_index, segment.time_index, segment.txn_index):
             index.reset()
+        segment.offset_index.write(create=True)
+        segment.offset_index.file.close()
         return segment
 
     def __repr__(self) -> str:
@@ -248,6 +252,8 @@ class Segment:
 
     def has_whole_indexes(self, config: LogConfig) -> bool:
         """Whether a closed segment's indexes have their last entries, as far as a short look can tell."""
+        if not self._has_true_entries():
+            return False
         _, indexed = self.offset_index.last_entry()
         timestamp, relative = self.time_index.last_entry()
         start = min(indexed, self.offset_index.lookup(relative)[1])
@@ -259,6 +265,16 @@ class Segment:
                 return False
             end = position + batch.size_bytes
         return end == self.size_bytes
+
+    def _has_true_entries(self) -> bool:
+        """Whether the offset index's last page, which a power cut may have torn, names batches that are there."""
+        entries = self.offset_index.entries(max(0, len(self.offset_index) - _PAGE_ENTRIES))
+        handle = self.file.handle()
+        for relative, position in entries:
+            found = next(walk_headers(handle, position, self.size_bytes), None)
+            if found is None or found[1].last_offset != self.base_offset + relative:
+                return False
+        return True
 
     def reset_for_recovery(self) -> None:
         """Empty the indexes and forget what they said; `add_to_indexes` is then called with every batch."""
