@@ -7,12 +7,13 @@ from ottla.wire import frames
 from ottla.wire.batch import Record, build_batch
 from ottla.wire.types.api_versions import ApiVersionsRequest
 from ottla.wire.types.create_topics import CreateTopicsRequest
+from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.fetch import FetchRequest
 from ottla.wire.types.metadata import MetadataRequest
 from ottla.wire.types.produce import ProduceRequest
 
 TIMEOUT_S = 20
-VERSIONS = {0: 9, 1: 12, 3: 12, 18: 3, 19: 7}
+VERSIONS = {0: 9, 1: 12, 3: 12, 18: 3, 19: 7, 20: 6}
 
 
 class Caller:
@@ -80,6 +81,14 @@ class Caller:
         topic = self.creation(name, partitions=partitions)
         assert topic.error_code == 0, topic
         return topic.topic_id
+
+    def delete_topic(self, name: str) -> None:
+        request = DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(name),), timeout_ms=10_000)
+        [topic] = self.call(20, request).responses
+        assert topic.error_code == 0, topic
+
+    def topic_names(self) -> set[str]:
+        return {topic.name for topic in self.call(3, MetadataRequest(None)).topics}
 
     def _topic(self, name: str):
         topics = (MetadataRequest.MetadataRequestTopic(name=name),)
