@@ -41,6 +41,8 @@ SEGMENT_BYTES = 1_048_576
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONS = 100
 RECORDS = 6000
+NOW = 1_700_000_000_000
+OUR_CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=2000)
 
 
 # --- what Apache Kafka writes -----------------------------------------------------------------------------------------
@@ -112,6 +114,7 @@ def written(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Writ
         produce(kafka, "append-time", RECORDS)
         kafka.create_topic("dense-index", **{"index.interval.bytes": 100})
         produce(kafka, "dense-index", 2000, **{"batch.num.messages": 2})
+        kafka.create_topic("ours", **{"index.interval.bytes": OUR_CONFIG.index_interval_bytes})
         kafka.create_topic("transactions")
         produce_transactions(kafka, "transactions", TRANSACTIONS)
     shutil.copytree(kafka.data_dir, place / "stopped")
@@ -155,6 +158,17 @@ def damage(data_dir: Path) -> None:
     for path in (data_dir / "dense-index-0").glob("*.timeindex"):
         path.unlink()
     cut(logs("transactions")[-2], 30_000)
+    put_ours(data_dir / "ours-0")
+
+
+def put_ours(path: Path) -> None:
+    """Segments of ours, killed before they were closed, in a directory of Apache Kafka's."""
+    metadata = (path / "partition.metadata").read_bytes()
+    shutil.rmtree(path)
+    our_log(path, codec=Compression.SNAPPY, epoch_length=10**9, now_ms=int(time.time() * 1000) - 10**6)
+    (path / "partition.metadata").write_bytes(metadata)
+    newest = max(path.glob("*.log"))
+    newest.write_bytes(newest.read_bytes()[:-9])
 
 
 def partition_directories(data_dir: Path) -> list[Path]:
@@ -167,7 +181,7 @@ TOPICS = (*CODECS, "append-time", "dense-index", "transactions", "__transaction_
 def config_of(topic: str) -> LogConfig:
     return LogConfig(
         segment_bytes=SEGMENT_BYTES if not topic.startswith("__") else 100 << 20,
-        index_interval_bytes=100 if topic == "dense-index" else 4096,
+        index_interval_bytes={"dense-index": 100, "ours": OUR_CONFIG.index_interval_bytes}.get(topic, 4096),
         message_timestamp_type="LogAppendTime" if topic == "append-time" else "CreateTime",
     )
 
@@ -245,8 +259,10 @@ def newest_snapshot(path: Path) -> list[str]:
     return [repr(entry) for entry in parse_snapshot(max(path.glob("*.snapshot")).read_bytes())]
 
 
-@pytest.mark.parametrize("topic", TOPICS)
-@pytest.mark.parametrize("state", ["killed", "damaged"])
+@pytest.mark.parametrize(
+    ("state", "topic"),
+    [*((state, topic) for state in ("killed", "damaged") for topic in TOPICS), ("damaged", "ours")],
+)
 def test_recovery_gives_what_apache_kafkas_gives(written: Written, tmp_path: Path, state: str, topic: str):
     before: Path = getattr(written, state) / f"{topic}-0"
     theirs: Path = getattr(written, f"{state}_then_booted") / f"{topic}-0"
@@ -261,7 +277,7 @@ def test_recovery_gives_what_apache_kafkas_gives(written: Written, tmp_path: Pat
     assert bool(report.cuts) == (state == "damaged" and topic in CUT)
 
 
-CUT = ("none", "gzip", "append-time", "dense-index", "transactions")
+CUT = ("none", "gzip", "append-time", "dense-index", "transactions", "ours")
 
 
 def of_kind(path: Path, kind: str) -> dict[str, bytes]:
@@ -326,30 +342,28 @@ def test_readers_of_committed_data_get_what_was_committed(written: Written, tmp_
 # --- our files under Apache Kafka's eyes ------------------------------------------------------------------------------
 
 
-def our_log(path: Path, *, codec: Compression) -> Partition:
-    """Segments with transactions, epochs, holes in time and a truncation."""
-    config = LogConfig(segment_bytes=60_000, index_interval_bytes=2000)
+def our_log(path: Path, *, codec: Compression, epoch_length: int = 100, now_ms: int = NOW) -> Partition:
+    """Segments with transactions, epochs and times that go back and forth."""
     create_partition_directory(OsDisk(durable=False), str(path), b"0123456789abcdef")
-    log, _ = open_log(path, config, NOW)
+    log, _ = open_log(path, OUR_CONFIG, now_ms)
     for number in range(400):
         builder = BatchBuilder()
         for value in noise(number, 6):
-            builder.append(NOW + number * 1000 - value[-1], b"key", value, [("h", value[:3])])
+            builder.append(now_ms + number * 1000 - value[-1], b"key", value, [("h", value[:3])])
         is_transactional = number % 10 == 4
         header = {"producer_id": 5 + number % 2, "producer_epoch": 0, "base_sequence": number // 2 * 6}
         data = builder.build(compression=codec, is_transactional=is_transactional, **header)  # type: ignore[arg-type]
         log.append_as_leader(
-            data, number // 100, NOW + 10**9, verification=Verification(log.producers.verification_guard(5))
+            data, number // epoch_length, now_ms + 10**9, verification=Verification(log.producers.verification_guard(5))
         )
         if is_transactional:
             end = build_end_txn_marker(
-                committed=number % 20 == 4, coordinator_epoch=0, producer_id=5, producer_epoch=0, timestamp=NOW
+                committed=number % 20 == 4, coordinator_epoch=0, producer_id=5, producer_epoch=0, timestamp=now_ms
             )
-            log.append_as_leader(end, number // 100, NOW + 10**9, origin=Origin.COORDINATOR)
+            log.append_as_leader(end, number // epoch_length, now_ms + 10**9, origin=Origin.COORDINATOR)
     return log
 
 
-NOW = 1_700_000_000_000
 COMPLAINTS = (
     "Mismatches in",
     "Found timestamp mismatch",
