@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from benchmarks.broker import __main__ as bench
+from benchmarks.broker import bench_brokers as bench
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import cpu_seconds, resident_bytes
 from ottla.wire import frames

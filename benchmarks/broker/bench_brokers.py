@@ -1,6 +1,6 @@
 """ottla and Apache Kafka 4.3.1 as brokers, one after the other in each round, with the same clients.
 
-    python -m benchmarks.broker [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
+    python -m benchmarks broker [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
 
 Each round starts every broker anew in an empty directory; the order turns from round to round. Figures are seconds
 (for a record, a request or the start) and bytes of memory; a ratio says how many times ottla's figure Apache Kafka's
