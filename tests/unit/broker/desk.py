@@ -68,6 +68,7 @@ class Desk:
 
     def topic(self, partitions: int = 1, **configs: object) -> Topic:
         """A new topic with settings, `_` for each dot."""
+        configs.setdefault("retention_ms", -1)  # records of 1970 must outlive the test
         name = f"t{next(_serial)}"
         topic = CreateTopicsRequest.CreatableTopic(
             name,

@@ -143,7 +143,6 @@ def test_pipelined_requests_are_answered_in_order(desk: Desk):
 @pytest.mark.parametrize(
     ("records", "code"),
     [
-        (None, 87),
         (b"", 87),
         (batch(b"a") + batch(b"b"), 87),
         (batch(b"a", base_offset=0)[:-1] + b"\xff", 2),
@@ -155,7 +154,6 @@ def test_pipelined_requests_are_answered_in_order(desk: Desk):
         (batch(b"a", producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=-1), 87),
     ],
     ids=[
-        "null",
         "empty",
         "two-batches",
         "crc",
@@ -338,7 +336,12 @@ def test_transactional_records_without_a_transactional_id_are_refused(desk: Desk
     assert desk.fetch(topic, partition=1).high_watermark == 0
 
 
-# --- what only a node of ours can be made to do -----------------------------------------------------------------------
+# --- what only a node of ours does, or can be made to do --------------------------------------------------------------
+
+
+def test_null_records_are_refused(running: RunningNode):
+    """Apache Kafka gives no answer to them at all."""
+    assert running.desk.produce(running.desk.topic(), None).error_code == 87
 
 
 def lead_elsewhere(running: RunningNode, topic: Topic) -> Any:

@@ -40,9 +40,21 @@ public final class AssignedConsumer {
         return new KafkaConsumer<>(program.settings(settings));
     }
 
+    /** With its leaders at work: Apache Kafka may announce a topic a little earlier, and lose the order of a producer. */
+    private static void createTopic(Program program, String topic, int partitions) throws Exception {
+        program.createTopics(partitions, topic);
+        List<TopicPartition> all = new ArrayList<>();
+        for (int number = 0; number < partitions; number++) {
+            all.add(new TopicPartition(topic, number));
+        }
+        try (var consumer = consumer(program)) {
+            Program.check(consumer.endOffsets(all).size() == partitions, "all partitions have a leader");
+        }
+    }
+
     private static void positions(Program program) throws Exception {
         String topic = program.named("positions");
-        program.createTopics(1, topic);
+        createTopic(program, topic, 1);
         var partition = new TopicPartition(topic, 0);
         try (var producer = producer(program)) {
             for (int number = 0; number < 10; number++) {
@@ -82,7 +94,7 @@ public final class AssignedConsumer {
 
     private static void longPoll(Program program) throws Exception {
         String topic = program.named("long-poll");
-        program.createTopics(1, topic);
+        createTopic(program, topic, 1);
         var partition = new TopicPartition(topic, 0);
         try (var consumer = consumer(program, "fetch.max.wait.ms", 20_000); var producer = producer(program)) {
             consumer.assign(List.of(partition));
@@ -97,7 +109,7 @@ public final class AssignedConsumer {
 
     private static void largeRecords(Program program) throws Exception {
         String topic = program.named("large");
-        program.createTopics(1, topic);
+        createTopic(program, topic, 1);
         var partition = new TopicPartition(topic, 0);
         String large = "x".repeat(MEGABYTE - 1_000);
         try (var producer = producer(program, "max.request.size", 8 * MEGABYTE)) {
@@ -119,7 +131,7 @@ public final class AssignedConsumer {
 
     private static void manyPartitions(Program program) throws Exception {
         String topic = program.named("many");
-        program.createTopics(PARTITIONS, topic);
+        createTopic(program, topic, PARTITIONS);
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         Map<Integer, List<String>> expected = new HashMap<>();
         try (var producer = producer(program, "linger.ms", 5, "compression.type", "lz4")) {
