@@ -13,6 +13,7 @@ import re
 import socket
 import ssl
 import time
+from ipaddress import ip_address
 from typing import Final
 
 from ottla import __version__
@@ -45,6 +46,7 @@ SASL_HANDSHAKE_VERSION: Final = 1
 SESSION_SHARE: Final = 0.85
 """Which part of a session's lifetime is used; Kafka's clients log in anew after 85 to 95 %."""
 HAPPY_EYEBALLS_DELAY_S: Final = 0.25
+"""A name may have addresses of both kinds, and one kind may lead nowhere: after this time the other is tried, too."""
 
 
 async def open_connection(peer: Peer, settings: Settings) -> Connection:
@@ -75,13 +77,22 @@ async def _connect(peer: Peer, settings: Settings) -> Connection:
                 host,
                 port,
                 ssl=settings.tls,
-                happy_eyeballs_delay=HAPPY_EYEBALLS_DELAY_S,
+                happy_eyeballs_delay=None if _is_number(host) else HAPPY_EYEBALLS_DELAY_S,
             )
     except TimeoutError:
         raise ConnectError(peer, f"no connection within {settings.connect_timeout_ms} ms") from None
     except OSError as error:
         raise ConnectError(peer, _reason(error)) from None
     return connection
+
+
+def _is_number(host: str) -> bool:
+    """Whether it is an address already, of which there is only one to try."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_what_can_be_cured_is_tried_again(first: Any):
 
 def test_silence_is_tried_again_on_another_connection():
     async def body() -> None:
-        async with FakeCluster() as cluster, cluster.client(request_timeout_ms=20) as client:
+        async with FakeCluster() as cluster, cluster.client(request_timeout_ms=300) as client:
             cluster.broker().on("Heartbeat", HOLD, WELL)
             assert (await client.send(HEARTBEAT)).error_code == 0
             assert cluster.broker().connections == 2
@@ -254,13 +254,13 @@ def test_what_cannot_be_cured_is_given_as_it_is(code: int):
 
 def test_one_attempt_is_one_attempt():
     async def body() -> None:
-        async with FakeCluster() as cluster, cluster.client(request_timeout_ms=20) as client:
+        async with FakeCluster() as cluster, cluster.client() as client:
             cluster.broker().on("Heartbeat", DROP, failed(7), HOLD)
             with pytest.raises(ConnectionLostError):
                 await client.send(HEARTBEAT, retry=False)
             assert (await client.send(HEARTBEAT, retry=False)).error_code == 7
             with pytest.raises(RequestTimeoutError):
-                await client.send(HEARTBEAT, retry=False)
+                await client.send(HEARTBEAT, retry=False, timeout_ms=300)
             assert len(cluster.broker().asked_for("Heartbeat")) == 3
 
     run(body)

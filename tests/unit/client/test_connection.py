@@ -108,10 +108,10 @@ def test_who_goes_away_disturbs_nobody():
 
 def test_silence_ends_the_connection():
     async def body() -> None:
-        async with connected(request_timeout_ms=20) as (broker, connection):
+        async with connected(request_timeout_ms=300) as (broker, connection):
             broker.on("Heartbeat", HOLD)
             behind = await connection.submit(heartbeat(1), 4)
-            with pytest.raises(RequestTimeoutError, match=r"127\.0\.0\.1:\d+ did not answer Heartbeat v4 within 20 ms"):
+            with pytest.raises(RequestTimeoutError, match=r"127\.0\S+ did not answer Heartbeat v4 within 300 ms"):
                 await connection.request(heartbeat(2), 4)
             assert not connection.is_open
             with pytest.raises(RequestTimeoutError):
@@ -141,9 +141,9 @@ def test_who_cannot_wait_ends_it_for_nobody_else():
 
 def test_what_the_request_lets_the_broker_wait_comes_on_top():
     async def body() -> None:
-        async with connected(request_timeout_ms=10) as (broker, connection):
+        async with connected(request_timeout_ms=300) as (broker, connection):
             broker.on("Fetch", HOLD)
-            with pytest.raises(RequestTimeoutError, match="within 30 ms"):
+            with pytest.raises(RequestTimeoutError, match="within 320 ms"):
                 await connection.request(types.FetchRequest(max_wait_ms=20), 12)
 
     run(body)
@@ -384,8 +384,8 @@ def test_a_broker_that_says_nothing_is_left_after_a_while():
         async with FakeCluster() as cluster:
             broker = cluster.broker()
             broker.on("ApiVersions", HOLD)
-            with pytest.raises(RequestTimeoutError, match="within 20 ms"):
-                await open_connection(Peer(parse_address(broker.address)), Settings.of(connect_timeout_ms=20))
+            with pytest.raises(RequestTimeoutError, match="within 300 ms"):
+                await open_connection(Peer(parse_address(broker.address)), Settings.of(connect_timeout_ms=300))
 
     run(body)
 
