@@ -10,6 +10,7 @@ import inspect
 from tests.unit.broker import (
     test_cluster_apis,
     test_delete_records,
+    test_describe_producers,
     test_fetch,
     test_fetch_sessions,
     test_list_offsets,
@@ -21,6 +22,7 @@ from tests.unit.broker import (
 for module in (
     test_cluster_apis,
     test_delete_records,
+    test_describe_producers,
     test_fetch,
     test_fetch_sessions,
     test_list_offsets,

@@ -77,8 +77,8 @@ def test_topics_from_creation_to_deletion(broker: Broker, topic: str):
     ("arguments", "said"),
     [
         (("--replication-factor", "3"), "InvalidReplicationFactorException"),
-        (("--partitions", "0"), "InvalidPartitionsException"),
-        (("--config", "retention.ms=soon"), "InvalidConfigurationException"),
+        (("--partitions", "0"), "partitions must be greater than 0"),
+        (("--config", "retention.ms=soon"), "Invalid value soon for configuration retention.ms"),
         (("--config", "no.such.setting=1"), "InvalidConfigurationException"),
     ],
 )
