@@ -6,13 +6,15 @@ the requests that brokers of other processes will send.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.metadata_log import MetadataLog, MetadataLogError
+from ottla.broker.replicas import Replica
 from ottla.broker.storage import NodeStorage
 from ottla.metadata.features import SUPPORTED
 from ottla.wire.errors import ErrorCode
+from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
@@ -81,6 +83,26 @@ class Membership:
         )
         reply: BrokerHeartbeatResponse = self._metadata.handle_now(request, _HEARTBEAT_VERSION)
         return reply
+
+    def assign(self, replicas: Iterable[Replica]) -> None:
+        """Tell the controller which directories hold replicas."""
+        kind = AssignReplicasToDirsRequest
+        by_directory: dict[bytes, dict[bytes, list[int]]] = {}
+        for replica in replicas:
+            directory_id = replica.directory.properties.directory_id
+            if directory_id is not None:
+                topics = by_directory.setdefault(directory_id, {})
+                topics.setdefault(replica.topic_id, []).append(replica.topic_partition.partition)
+        directories = tuple(
+            kind.DirectoryData(
+                directory_id,
+                tuple(
+                    kind.TopicData(topic_id, tuple(map(kind.PartitionData, each))) for topic_id, each in topics.items()
+                ),
+            )
+            for directory_id, topics in by_directory.items()
+        )
+        self._metadata.handle_now(kind(self.broker_id, self.broker_epoch, directories), 0)
 
     def leave(self) -> None:
         """Give up leadership and be fenced, as a clean stop does."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from ottla.broker.clock import Clock
 from ottla.broker.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.metadata_snapshots import SnapshotFiles
-from ottla.broker.offload import Offload
+from ottla.broker.offload import Job, Offload
 from ottla.log.config import LogConfig
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.disk import Disk, read_all, replace_file
@@ -200,7 +200,7 @@ class MetadataLog:
         self._failed = failed
         self._offload = offload
         self._pending: deque[_Pending] = deque()
-        self._flush: Flush | None = None
+        self._job: Job | None = None
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
@@ -235,6 +235,8 @@ class MetadataLog:
 
     def sync(self) -> None:
         """Make all that was appended last, here and now."""
+        while self._job is not None:
+            self._job.finish()
         flush = self.partition.prepare_flush()
         flush.run()
         self._finish(flush)
@@ -303,17 +305,17 @@ class MetadataLog:
             self._begin_sync()
 
     def _begin_sync(self) -> None:
-        if self._flush is not None:
+        if self._job is not None:
             return
         try:
-            flush = self._flush = self.partition.prepare_flush()
+            flush = self.partition.prepare_flush()
         except StorageError as error:
             self._failed(f"the metadata log cannot be written: {error}")
             return
-        self._offload(flush.run, lambda: self._end_sync(flush))
+        self._job = self._offload(flush.run, lambda: self._end_sync(flush))
 
     def _end_sync(self, flush: Flush) -> None:
-        self._flush = None
+        self._job = None
         if not self._finish(flush):
             return
         while self._pending and self._pending[0].end_offset <= self.quorum.high_watermark:

@@ -7,7 +7,6 @@ right name is whole. Old ones go with the part of the log below the next one; on
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Generator, Iterator
 from typing import Final
 
@@ -95,7 +94,7 @@ class SnapshotFiles:
             voters=voters,
         )
         size = yield from self._write_draft(draft, batches)
-        os.chmod(draft, 0o400)
+        self._disk.make_read_only(draft)
         self._disk.rename(draft, self._file(identity))
         self._disk.sync_directory(self._path)
         self._sizes[identity] = size

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.clock import Clock, SystemClock
@@ -23,6 +22,7 @@ from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.listener import Listener, ListenerLimits, bind
+from ottla.broker.loading import Loading, tell
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
 from ottla.broker.metrics import Metrics
@@ -35,10 +35,9 @@ from ottla.broker.slices import Slices
 from ottla.broker.storage import NodeStorage, lock_directories, release
 from ottla.broker.waiting import Waiter, Waiting
 from ottla.log.config import LogConfig
-from ottla.log.directory import METADATA_PARTITION, LogDirectory
+from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk, read_all
 from ottla.log.names import TopicPartition
-from ottla.log.recovery import RecoveryReport, load_steps
 from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.bootstrap import bootstrap_records
 from ottla.metadata.config_rules import Rules
@@ -62,8 +61,6 @@ log = logging.getLogger(__name__)
 DRAIN_MAX_SECONDS: Final = 5.0
 SESSION_EVICTION_MS: Final = 120_000
 """A fetch session unused for longer gives its place to a new one."""
-_SLICE_SECONDS: Final = 0.02
-_PROGRESS_SECONDS: Final = 1.0
 
 
 class StartError(Exception):
@@ -91,7 +88,7 @@ class Node:
         self.dispatch = Dispatch(self, observers=(self.metrics, *observers))
         self.listeners: dict[str, Listener] = {}
         self.advertised: dict[str, ListenerConfig] = {}
-        self.is_stopping = False
+        self.is_serving = False
         self.metrics_port: int | None = None
         self._metrics_page: MetricsPage | None = None
         self._on_fatal = on_fatal
@@ -141,6 +138,7 @@ class Node:
         self.replicas.begin_round()
         self.housekeeping = Housekeeping(self)
         self.housekeeping.start()
+        self.is_serving = True
         for listener in self.listeners.values():
             listener.start()
 
@@ -251,7 +249,8 @@ class Node:
         self.membership.register_controller([each for each in self.advertised.values() if each.name in names])
         self.membership.register_broker([each for each in self.advertised.values() if each.name not in names])
         self.membership.heartbeat(want_fence=True)
-        await self._load_partitions()
+        await Loading(self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid).run()
+        self._assign_directories()
         self.membership.heartbeat()
         self.metadata.sync()
 
@@ -268,7 +267,7 @@ class Node:
             )
         )
         loaded = load_metadata(self.storage.metadata, config, configured or None, self.clock.wall_ms())
-        _tell(loaded.report)
+        tell(loaded.report)
         for fault in loaded.replay.faults:
             log.warning("metadata log: %s", fault)
         return loaded
@@ -297,50 +296,6 @@ class Node:
         if self.disk.exists(path):
             return list(read_bootstrap(read_all(self.disk, path)))
         return bootstrap_records(levels_for_format(is_dynamic_quorum=not self.config.voters))
-
-    # --- loading partitions -------------------------------------------------------------------------------------------
-
-    async def _load_partitions(self) -> None:
-        """Load what lies in the directories, in slices; what the cluster does not know is set aside."""
-        wanted = [(directory, key) for directory in self.storage.directories for key in directory.found]
-        wanted = [(directory, key) for directory, key in wanted if key != METADATA_PARTITION]
-        began = paused = told = time.monotonic()
-        for number, (directory, key) in enumerate(wanted):
-            if not self._is_known(directory, key):
-                name = directory.set_aside(key, random_uuid().hex())
-                log.warning("%s is not known to the cluster; its directory is now %s", key, name)
-                continue
-            for _ in self._load_one(directory, key):
-                now = time.monotonic()
-                if now - told >= _PROGRESS_SECONDS:
-                    told = now
-                    log.info("loading partitions done=%d of=%d seconds=%.1f", number, len(wanted), now - began)
-                if now - paused >= _SLICE_SECONDS:
-                    await asyncio.sleep(0)
-                    paused = time.monotonic()
-        changes = Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in self.image.partitions()})
-        self.replicas.apply(self.image, changes)
-
-    def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
-        """Whether a directory is that of a partition of ours, and not of a topic that once had the same name."""
-        topic, partition = self.image.topic(key.topic), self.image.partition(*key)
-        if topic is None or partition is None or self.node_id not in partition.replicas:
-            return False
-        return directory.topic_id(key) == topic.topic_id
-
-    def _load_one(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
-        request = directory.request_for(key, self.settings.log_config(key.topic))
-        steps = load_steps(directory.storage, request, self.clock.wall_ms())
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                partition, report = stop.value
-                break
-            yield
-        _tell(report)
-        self.replicas.adopt(directory, partition)
-        yield
 
     # --- what connections and handlers use ----------------------------------------------------------------------------
 
@@ -428,15 +383,26 @@ class Node:
             self.settings.forget()
             self.replicas.reconfigure_all()
         self.replicas.apply(self.image, changes)
+        if self.replicas.misplaced and self.is_serving:
+            self.loop.call_soon(self._assign_directories)
+
+    def _assign_directories(self) -> None:
+        """Tell the controller of replicas whose directory the node has chosen itself."""
+        if self.replicas.misplaced:
+            self.membership.assign(self.replicas.misplaced)
+            self.metadata.sync_soon()
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """Stop cleanly."""
-        self.is_stopping = True
+        self.is_serving = False
         await self._drain()
         self._end_background()
         self.offload.finish_all()
+        if self.storage.metadata.is_offline:
+            self.storage.release(remove=False)  # nothing more can be noted: the next start recovers
+            return
         self.membership.leave()
         self.metadata.sync()
         self._close_logs()
@@ -479,7 +445,7 @@ class Node:
 
     async def kill(self) -> None:
         """Stop as a crash would: nothing is written any more. For tests."""
-        self.is_stopping = True
+        self.is_serving = False
         self._end_background()
         for listener in self.listeners.values():
             listener.close()
@@ -490,8 +456,3 @@ class Node:
 def random_positive() -> int:
     """A random int32 above 0 or 0."""
     return int.from_bytes(random_uuid()[:4], "big") & 0x7FFFFFFF
-
-
-def _tell(report: RecoveryReport) -> None:
-    for line in report.lines():
-        log.log(logging.WARNING if report.is_eventful else logging.DEBUG, "%s", line)

@@ -181,6 +181,8 @@ class Replicas:
         self._round: Job | None = None
         self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+        self.misplaced: dict[Replica, None] = {}
+        """Replicas in another directory than the controller knows of."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self.by_key.values())
@@ -250,6 +252,10 @@ class Replicas:
             self._lead(replica)
         elif led_before[0] == self.node_id and not replica.is_leader:
             self._wake(key)
+        if partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
+            self.misplaced.pop(replica, None)
+        else:
+            self.misplaced[replica] = None
 
     def _make(self, key: TopicPartition, topic_id: bytes, partition: PartitionImage) -> Replica:
         loaded = self._loaded.pop(key, None)
@@ -261,6 +267,8 @@ class Replicas:
 
     def _directory_for(self, directory_id: bytes) -> LogDirectory:
         """The directory of a replica: the one the cluster names, or the one with the fewest."""
+        if len(self.directories) == 1:
+            return self.directories[0]
         for directory in self.directories:
             if directory_id != UNASSIGNED and directory.properties.directory_id == directory_id:
                 return directory
@@ -340,6 +348,7 @@ class Replicas:
         if replica is None:
             return
         self._gone = tuple(map(add, self._gone, _counts(replica)))
+        self.misplaced.pop(replica, None)
         partition_log = replica.take_log()
         replica.leader = -1
         if replica.is_staged:
@@ -430,12 +439,15 @@ class Replicas:
     def _finish_round(self) -> None:
         self._round = None
         synced = set(self._commits.finish())
+        failed: dict[LogDirectory, None] = {}
         for partition, replica in self._flushing.items():
             if partition not in synced:
-                self._wake(replica.topic_partition)  # the disk failed; whoever waits must learn it
+                failed[replica.directory] = None
             elif replica.has_log:
                 self._commit(replica, partition, max(partition.recovery_point, partition.high_watermark))
         self._flushing = {}
+        for directory in failed:
+            self.directory_failed(directory, StorageError(f"a sync failed: {directory.storage.failure}"))
         self.begin_round()
 
     def _settle(self, partition: Partition) -> None:

@@ -84,6 +84,9 @@ class Disk(Protocol):
 
     def set_modified(self, path: str, modified_ms: int) -> None: ...
 
+    def make_read_only(self, path: str) -> None:
+        """So that nobody changes by mistake what must stay as it is. Not something to rely on."""
+
 
 class OsFile:
     """A file of the operating system."""
@@ -184,6 +187,9 @@ class OsDisk:
 
     def set_modified(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def make_read_only(self, path: str) -> None:
+        os.chmod(path, 0o400)
 
 
 class _FleetingFile(OsFile):

@@ -28,6 +28,7 @@ controller           one door for all requests
 topics, partitions   CreateTopics and DeleteTopics; CreatePartitions, ListPartitionReassignments
 configs              AlterConfigs and IncrementalAlterConfigs
 brokers, sessions    registration, heartbeats, fencing, shutdown; who was heard of when
+directories          AssignReplicasToDirs
 elections            what becomes of partitions when brokers come and go
 placement            which brokers hold a new partition
 feature_updates      UpdateFeatures

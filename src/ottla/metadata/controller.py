@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.metadata import bootstrap, brokers, configs, feature_updates, partitions, producer_ids, topics
+from ottla.metadata import bootstrap, brokers, configs, directories, feature_updates, partitions, producer_ids, topics
 from ottla.metadata.context import ConfigRules, Context, ControllerSettings, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import MetadataImage
@@ -17,6 +17,7 @@ from ottla.metadata.sessions import BrokerSessions
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
@@ -165,6 +166,10 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
     ),
     BrokerHeartbeatRequest: (brokers.heartbeat, _refuse_with(BrokerHeartbeatResponse, has_message=False)),
     ControllerRegistrationRequest: (brokers.register_controller, _refuse_with(ControllerRegistrationResponse)),
+    AssignReplicasToDirsRequest: (
+        directories.assign_replicas,
+        _refuse_with(AssignReplicasToDirsResponse, has_message=False),
+    ),
     UnregisterBrokerRequest: (brokers.unregister_broker, _refuse_with(UnregisterBrokerResponse)),
 }
 

@@ -8,6 +8,7 @@ from ottla.wire import decode, encode, versions
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.types.alter_configs import AlterConfigsRequest
+from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
@@ -49,6 +50,7 @@ SAMPLES: list[tuple[Any, Any]] = [
     (registration(2), registration(2, cluster_id="")),
     (BrokerHeartbeatRequest(1, 13), BrokerHeartbeatRequest(1, 0)),
     (ControllerRegistrationRequest(1, uuid(1)), None),
+    (AssignReplicasToDirsRequest(1, 13), AssignReplicasToDirsRequest(1, 0)),
     (UnregisterBrokerRequest(1), UnregisterBrokerRequest(7)),
 ]
 
