@@ -213,7 +213,7 @@ class Replicas:
         for deleted in changes.topics_deleted.values():
             for partition_id in deleted.partitions:
                 self._remove(deleted.name, partition_id)
-        for topic_id, partition_id in changes.partitions:
+        for topic_id, partition_id in sorted(changes.partitions):
             topic = image.topic_by_id(topic_id)
             if topic is not None:
                 self._update(topic, topic.partitions[partition_id])
