@@ -26,6 +26,9 @@ __all__ = ["Connection", "Limits", "Loop", "Peer"]
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 256 * 1024
+_received: Final = memoryview(bytearray(RECEIVE_BYTES))
+"""Where all connections receive, one after the other: memory of this size taken anew for each read would cost more."""
+_SIZE_BYTES: Final = 4
 OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 """Unsent answers beyond which no further request is worked on."""
 QUEUED_FRAMES_MAX: Final = 256
@@ -144,43 +147,56 @@ class Connection:
     def readable(self) -> None:
         """The socket has something."""
         try:
-            data = self._sock.recv(RECEIVE_BYTES)
+            size = self._sock.recv_into(_received)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self.close(f"reading failed: {error}")
             return
-        if not data:
+        if not size:
             self.close("closed by the peer")
             return
         self.last_active_ms = self._owner.monotonic_ms()
         try:
-            self._take(data)
+            self._take(_received[:size])
         except WireError as error:
             self.close(str(error))
             return
         self.work()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: memoryview) -> None:
         """Cut what came into frames; an incomplete one stays for the next time."""
         if self._partial:
-            self._partial += data
-            if len(self._partial) < self._wanted():
-                return
-            data = bytes(self._partial)
+            data = self._complete(data)
         whole, used = frames.split(data, max_bytes=self._limits.frame_max_bytes)
-        self._partial = bytearray(data[used:])
+        if used < len(data):
+            self._partial += data[used:]
         for frame in whole:
-            if not frame:
-                raise WireError("Size", None, "an empty frame")
-            self._queued_bytes += len(frame)
-        self._queue += whole
+            self._enqueue(frame)
 
-    def _wanted(self) -> int:
-        """How many bytes make the next frame whole; the size itself is checked when it is cut."""
-        if len(self._partial) < 4:
-            return 4
-        return 4 + int.from_bytes(self._partial[:4], "big", signed=True)
+    def _complete(self, data: memoryview) -> memoryview:
+        """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
+        missing = _SIZE_BYTES - len(self._partial)
+        if missing > 0:
+            self._partial += data[:missing]
+            data = data[missing:]
+            if len(self._partial) < _SIZE_BYTES:
+                return data
+            frames.split(bytes(self._partial), max_bytes=self._limits.frame_max_bytes)  # refuses a size that cannot be
+        wanted = _SIZE_BYTES + int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        missing = wanted - len(self._partial)
+        self._partial += data[:missing]
+        if len(self._partial) == wanted:
+            frame = bytes(memoryview(self._partial)[_SIZE_BYTES:])
+            self._partial = bytearray()
+            self._enqueue(frame)
+        return data[missing:]
+
+    def _enqueue(self, frame: bytes) -> None:
+        if not frame:
+            raise WireError("Size", None, "an empty frame")
+        self._queued_bytes += len(frame)
+        self._queue.append(frame)
 
     # --- work ---------------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def _api_name(api_key: int) -> str:
     return name
 
 
-def split(buffer: bytes, *, max_bytes: int = FRAME_MAX_BYTES) -> tuple[list[bytes], int]:
+def split(buffer: bytes | memoryview, *, max_bytes: int = FRAME_MAX_BYTES) -> tuple[list[bytes], int]:
     """The whole frames at the start of `buffer`, without their sizes, and how many bytes they took."""
     frames = []
     at = 0
@@ -87,7 +87,7 @@ def split(buffer: bytes, *, max_bytes: int = FRAME_MAX_BYTES) -> tuple[list[byte
         end = at + _SIZE.size + size
         if end > len(buffer):
             break
-        frames.append(buffer[at + _SIZE.size : end])
+        frames.append(bytes(buffer[at + _SIZE.size : end]))
         at = end
     return frames, at
 

@@ -317,3 +317,27 @@ def test_draining_answers_what_was_asked_and_closes(parking: Bench, parked: list
     parked[0].complete(HeartbeatResponse())
     assert parking.answers(1) == [1]
     assert parking.connection.is_closed
+
+
+def test_a_size_that_comes_in_pieces_is_judged_as_soon_as_it_is_there(open_bench: Opener) -> None:
+    bench = open_bench(answer_at_once, limits=Limits(frame_max_bytes=1_000))
+    bench.client.sendall(b"\x00\x00")
+    bench.turn()
+    assert not bench.connection.is_closed
+    bench.client.sendall((1_001).to_bytes(4, "big")[2:])
+    bench.turn()
+    assert bench.connection.is_closed
+
+
+def test_two_connections_do_not_mix_what_they_receive(open_bench: Opener) -> None:
+    one, other = open_bench(answer_at_once), open_bench(answer_at_once)
+    first, second = heartbeat(1), heartbeat(2)
+    one.client.sendall(first[:9])
+    one.turn()
+    other.client.sendall(second[:11])
+    other.turn()
+    one.client.sendall(first[9:] + heartbeat(3))
+    one.turn()
+    other.client.sendall(second[11:])
+    other.turn()
+    assert (one.answers(2), other.answers(1)) == ([1, 3], [2])
