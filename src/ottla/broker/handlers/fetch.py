@@ -230,6 +230,8 @@ class _Fetch:
             if self.session is not None and not self._is_told(one):
                 continue
             told.append((one, self._partition(one, leaders)))
+            if one.length and one.topic_name is not None and not self.is_follower:
+                self.node.replicas.by_key[one.topic_name, one.wanted.partition].bytes_out += one.length
         topics = tuple(
             FetchResponseFetchableTopicResponse(name, topic_id, tuple(data for _, data in group))
             for (name, topic_id), group in groupby(told, lambda pair: _topic_key(pair[0].wanted, self.uses_ids))
