@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.wire.batch import BatchView, Compression, crc32c
-from ottla.wire.types import MetadataRequest, ProduceRequest
+from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, MetadataRequest, ProduceRequest
 from tests.unit.broker.desk import (
     Closed,
     Desk,
@@ -209,8 +209,17 @@ def test_a_timestamp_that_is_too_old(desk: Desk):
 
 def test_internal_topics_are_closed_to_clients(running: RunningNode):
     desk = running.desk
-    unknown = Topic("__consumer_offsets", bytes(16))
-    assert desk.produce(unknown, batch(b"a", keys=[b"k"]), version=12).error_code == 3
+    new = CreateTopicsRequest.CreatableTopic("__consumer_offsets", 1, 1)
+    made = desk.ask(CreateTopicsRequest((new,), 5_000), 7).topics[0]
+    topic = Topic(made.name, made.topic_id)
+    records = batch(b"a", keys=[b"k"])
+    assert desk.produce(topic, records).error_code == 17
+    assert desk.produce(topic, records, version=12).error_code == 17
+    delete = DeleteRecordsRequest.DeleteRecordsTopic(topic.name, (DeleteRecordsRequest.DeleteRecordsPartition(0, 0),))
+    assert desk.ask(DeleteRecordsRequest((delete,), 5_000), 2).topics[0].partitions[0].error_code == 17
+    admin = desk.connect("__admin_client")
+    assert desk.produce(topic, records, line=admin).error_code == 0
+    admin.close()
 
 
 # --- what is stored ---------------------------------------------------------------------------------------------------
