@@ -33,7 +33,7 @@ from ottla.wire.types.streams_group_describe import (
 
 __all__ = ["DescribedGroup", "ListedGroup", "describe", "list_groups"]
 
-CLASSIC: Final = "Classic"
+CLASSIC: Final = "classic"
 _STATES_VERSION: Final = 4
 _TYPES_VERSION: Final = 5
 
@@ -49,17 +49,17 @@ _Described = (
 )
 
 _DESCRIBE: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
-    "Classic": ("DescribeGroups", lambda group_id: DescribeGroupsRequest(groups=(group_id,))),
-    "Consumer": ("ConsumerGroupDescribe", lambda group_id: ConsumerGroupDescribeRequest(group_ids=(group_id,))),
-    "Share": ("ShareGroupDescribe", lambda group_id: ShareGroupDescribeRequest(group_ids=(group_id,))),
-    "Streams": ("StreamsGroupDescribe", lambda group_id: StreamsGroupDescribeRequest(group_ids=(group_id,))),
+    "classic": ("DescribeGroups", lambda group_id: DescribeGroupsRequest(groups=(group_id,))),
+    "consumer": ("ConsumerGroupDescribe", lambda group_id: ConsumerGroupDescribeRequest(group_ids=(group_id,))),
+    "share": ("ShareGroupDescribe", lambda group_id: ShareGroupDescribeRequest(group_ids=(group_id,))),
+    "streams": ("StreamsGroupDescribe", lambda group_id: StreamsGroupDescribeRequest(group_ids=(group_id,))),
 }
 
 
 class ListedGroup(NamedTuple):
     group_id: str
     type: str
-    """Classic, Consumer, Share or Streams."""
+    """classic, consumer, share or streams."""
     state: str
     """"" where brokers do not say (before 2.6)."""
     protocol_type: str
@@ -76,7 +76,7 @@ async def list_groups(client: Client, *, types: Iterable[str] = (), states: Iter
         group
         for groups in lists
         for group in groups
-        if (not wanted_types or group.type.lower() in wanted_types)
+        if (not wanted_types or group.type in wanted_types)
         and (not wanted_states or not group.state or group.state.lower() in wanted_states)
     )
 
@@ -92,7 +92,7 @@ async def _list_at(client: Client, node_id: int, types: set[str], states: set[st
     body = answer.of(ListGroupsResponse)
     check(answer.peer, "ListGroups", body.error_code)
     return [
-        ListedGroup(each.group_id, each.group_type or CLASSIC, each.group_state, each.protocol_type)
+        ListedGroup(each.group_id, each.group_type.lower() or CLASSIC, each.group_state, each.protocol_type)
         for each in body.groups
     ]
 
@@ -102,7 +102,7 @@ async def describe(client: Client, group_id: str, *, type: str | None = None) ->
 
     ResponseError (GROUP_ID_NOT_FOUND) if there is no such group.
     """
-    kind = await _type_of(client, group_id) if type is None else type.capitalize()
+    kind = await _type_of(client, group_id) if type is None else type.lower()
     if kind not in _DESCRIBE:
         raise ConfigurationError(f"groups of type {kind!r} cannot be described; there are {', '.join(_DESCRIBE)}")
     api, request = _DESCRIBE[kind]
@@ -120,5 +120,5 @@ async def _type_of(client: Client, group_id: str) -> str:
     check(answer.peer, "ListGroups", body.error_code)
     for each in body.groups:
         if each.group_id == group_id:
-            return each.group_type or CLASSIC
+            return each.group_type.lower() or CLASSIC
     raise ResponseError(answer.peer, "ListGroups", ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")

@@ -395,7 +395,7 @@ def test_a_quorum_that_cannot_be_described(answer: Any, reason: str):
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def listed(*ids: str, kind: str = "Consumer", state: str = "Stable") -> types.ListGroupsResponse:
+def listed(*ids: str, kind: str = "consumer", state: str = "Stable") -> types.ListGroupsResponse:
     group = types.ListGroupsResponse.ListedGroup
     return types.ListGroupsResponse(groups=tuple(group(each, "consumer", state, kind) for each in ids))
 
@@ -404,9 +404,9 @@ def test_groups_are_listed_by_all_coordinators():
     async def body() -> None:
         async with FakeCluster(nodes=2) as cluster, cluster.client() as client:
             cluster.broker(1).on("ListGroups", listed("b"))
-            cluster.broker(2).on("ListGroups", listed("a", kind="Share", state="Empty"))
+            cluster.broker(2).on("ListGroups", listed("a", kind="share", state="Empty"))
             found = await groups.list_groups(client)
-            assert found == [("a", "Share", "Empty", "consumer"), ("b", "Consumer", "Stable", "consumer")]
+            assert found == [("a", "share", "Empty", "consumer"), ("b", "consumer", "Stable", "consumer")]
             assert [each.group_id for each in await groups.list_groups(client, types=["share"])] == ["a"]
             assert [each.group_id for each in await groups.list_groups(client, states=["STABLE"])] == ["b"]
             asked = cluster.broker(1).asked_for("ListGroups")
@@ -423,7 +423,7 @@ def test_older_coordinators_list_classic_groups():
             cluster.broker().on("ListGroups", listed("a"))
             async with cluster.client() as client:
                 found = await groups.list_groups(client, types=["classic"], states=["Stable"])
-                assert found == [("a", "Classic", "", "consumer")], (
+                assert found == [("a", "classic", "", "consumer")], (
                     "the state is not known, so it may be the wanted one"
                 )
                 assert await groups.list_groups(client, types=["share"]) == []
@@ -434,10 +434,10 @@ def test_older_coordinators_list_classic_groups():
 @pytest.mark.parametrize(
     ("kind", "api"),
     [
-        ("Classic", "DescribeGroups"),
-        ("Consumer", "ConsumerGroupDescribe"),
-        ("Share", "ShareGroupDescribe"),
-        ("Streams", "StreamsGroupDescribe"),
+        ("classic", "DescribeGroups"),
+        ("consumer", "ConsumerGroupDescribe"),
+        ("share", "ShareGroupDescribe"),
+        ("streams", "StreamsGroupDescribe"),
     ],
 )
 def test_each_kind_of_group_is_described_by_its_api(kind: str, api: str):
@@ -449,7 +449,7 @@ def test_each_kind_of_group_is_described_by_its_api(kind: str, api: str):
             cluster.broker(2).on("ListGroups", listed("other", "g", kind=kind))
             cluster.broker(2).on(api, answer)
             assert (await groups.describe(client, "g")).group_state == "Stable"
-            assert (await groups.describe(client, "g", type=kind.lower())).group_id == "g"
+            assert (await groups.describe(client, "g", type=kind.upper())).group_id == "g"
             assert len(cluster.broker(2).asked_for("ListGroups")) == 1
             assert len(cluster.broker(2).asked_for(api)) == 2
 
@@ -466,7 +466,7 @@ def test_a_group_that_is_not_there():
             cluster.broker().on("ConsumerGroupDescribe", types.ConsumerGroupDescribeResponse(groups=(gone,)))
             with pytest.raises(ResponseError, match=r"GROUP_ID_NOT_FOUND \(69\): gone"):
                 await groups.describe(client, "g", type="consumer")
-            with pytest.raises(ConfigurationError, match="'Other' cannot be described"):
+            with pytest.raises(ConfigurationError, match="'other' cannot be described"):
                 await groups.describe(client, "g", type="other")
 
     run(body)
