@@ -82,7 +82,7 @@ async def _connect(peer: Peer, settings: Settings) -> Connection:
     except TimeoutError:
         raise ConnectError(peer, f"no connection within {settings.connect_timeout_ms} ms") from None
     except OSError as error:
-        raise ConnectError(peer, _reason(error)) from None
+        raise ConnectError(peer, _reason(error, has_tls=settings.tls is not None)) from None
     return connection
 
 
@@ -159,7 +159,7 @@ async def _choose_mechanism(connection: Connection, mechanism: str) -> None:
     answer = await connection.request(SaslHandshakeRequest(mechanism), version)
     assert isinstance(answer, SaslHandshakeResponse)
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(answer.mechanisms) or "none"
+        offered = ", ".join(sorted(answer.mechanisms)) or "none"
         raise AuthenticationError(connection.peer, f"it does not offer {mechanism}; it offers {offered}")
     if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         raise AuthenticationError(connection.peer, "this listener does not ask for SASL")
@@ -170,13 +170,15 @@ async def _choose_mechanism(connection: Connection, mechanism: str) -> None:
 # --- why there is no connection ---------------------------------------------------------------------------------------
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, *, has_tls: bool) -> str:
     if isinstance(error, socket.gaierror):
         return "the host name is not known"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"no TLS connection: {(error.reason or str(error)).replace('_', ' ').lower()}; does it speak TLS?"
+    if has_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
+        return "it was closed during the TLS handshake; does it speak TLS?"
     numbers = [error.errno] if error.errno else [int(each) for each in re.findall(r"\[Errno (\d+)\]", str(error))]
     # A name with several addresses fails once for each, mostly in the same way.
     reasons = dict.fromkeys(os.strerror(number).lower() for number in numbers)

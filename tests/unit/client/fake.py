@@ -94,7 +94,7 @@ class FakeBroker:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:
                     size = int.from_bytes(await reader.readexactly(4))
-                    if not await self._answer(await reader.readexactly(size), writer):
+                    if size > frames.FRAME_MAX_BYTES or not await self._answer(await reader.readexactly(size), writer):
                         break
         finally:
             self._writers.discard(writer)

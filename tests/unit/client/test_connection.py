@@ -1,6 +1,7 @@
 """One connection against a broker of a few lines: order, room, time, and everything that a peer can do wrong."""
 
 import asyncio
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -386,6 +387,16 @@ def test_a_broker_that_says_nothing_is_left_after_a_while():
             broker.on("ApiVersions", HOLD)
             with pytest.raises(RequestTimeoutError, match="within 300 ms"):
                 await open_connection(Peer(parse_address(broker.address)), Settings.of(connect_timeout_ms=300))
+
+    run(body)
+
+
+def test_a_broker_that_does_not_speak_tls_is_hinted_at():
+    async def body() -> None:
+        async with FakeCluster() as cluster:
+            tls = ssl.create_default_context()
+            with pytest.raises(ConnectError, match="does it speak TLS"):
+                await open_connection(Peer(parse_address(cluster.broker().address)), Settings.of(tls=tls))
 
     run(body)
 
