@@ -444,7 +444,7 @@ class Node:
             directory.write_cleaner_offsets()
 
     async def kill(self) -> None:
-        """Stop as a crash would: nothing is written any more. For tests."""
+        """Stop as a crash would: nothing is written any more. For tests, and for a disk that has failed."""
         self.is_serving = False
         self._end_background()
         for listener in self.listeners.values():

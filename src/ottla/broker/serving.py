@@ -82,6 +82,8 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
     code = await ended
     if code == 0:
         await node.stop()
+    else:
+        await node.kill()  # nothing can be written any more; threads that still wait for the disk end before the loop
     return code
 
 
