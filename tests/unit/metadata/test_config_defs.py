@@ -22,13 +22,14 @@ TABLES = (broker_defs, topic_defs, group_defs, client_metrics_defs)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_default_keeps_the_rule_of_its_setting(table: Callable[[], ConfigDefs]):
+def test_every_setting_has_a_text_and_a_default_that_keeps_its_rule(table: Callable[[], ConfigDefs]):
     defs = table()
     assert list(defs) == sorted(defs)
     for name in defs:
         key = defs[name]
         assert key.name == name
         assert key.is_required or key.default is None or key.default_value is not None
+        assert key.documentation.endswith("."), name
 
 
 def test_the_tables_have_what_kafka_has():
