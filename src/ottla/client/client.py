@@ -36,6 +36,7 @@ from ottla.client.errors import (
     ConfigurationError,
     RequestTimeoutError,
     ResponseError,
+    UnknownBrokerError,
     check,
 )
 from ottla.client.handshake import open_connection
@@ -158,7 +159,8 @@ class Client(TypedSend):
             except ClientError as error:
                 if isinstance(error, RequestTimeoutError) and deadline.passed and last is not None:
                     return _outcome(last)  # which says more than that there was no time for one more attempt
-                if not error.retriable:
+                # A broker that the caller has named himself is not waited for.
+                if not error.retriable or (route.way is Way.NODE and isinstance(error, UnknownBrokerError)):
                     raise
                 self._distrust(route)
                 last = error
@@ -245,12 +247,11 @@ class Client(TypedSend):
         return [by_address.get(address, Peer(address)) for address in ordered]
 
     async def node_peer(self, node_id: int, deadline: Deadline) -> Peer:
-        """The broker with this node id; ConfigurationError if the cluster has none."""
+        """The broker with this node id; UnknownBrokerError if the cluster has none."""
         await self._refresh_brokers(deadline)
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
-            known = ", ".join(map(str, sorted(self.metadata.brokers)))
-            raise ConfigurationError(f"the cluster has no broker {node_id}; its brokers are {known or 'not known'}")
+            raise UnknownBrokerError(node_id, list(self.metadata.brokers))
         return broker.peer
 
     async def _coordinator(self, wanted: Coordinated, deadline: Deadline) -> int:

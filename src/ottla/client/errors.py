@@ -3,6 +3,7 @@
     ClientError
       ConfigurationError       what the caller asked for cannot be: an address, a setting, an option
       BootstrapError           none of the bootstrap servers can be used
+      UnknownBrokerError       the cluster has no broker with this node id, or not at this moment
       ConnectError             no connection comes about: refused, host unknown, no TLS
       ConnectionLostError      a connection ended while it was needed
       RequestTimeoutError      no answer in time
@@ -38,6 +39,7 @@ __all__ = [
     "ProtocolError",
     "RequestTimeoutError",
     "ResponseError",
+    "UnknownBrokerError",
     "UnsupportedVersionError",
     "check",
     "error_name",
@@ -80,6 +82,19 @@ class BootstrapError(ClientError):
             super().__init__(str(self.failures[0][1]))
         else:
             super().__init__("no bootstrap server can be used: " + "; ".join(str(error) for _, error in self.failures))
+
+
+class UnknownBrokerError(ClientError):
+    """The cluster has no broker with this node id, or not at this moment."""
+
+    def __init__(self, node_id: int, known: Sequence[int]) -> None:
+        names = ", ".join(map(str, sorted(known))) or "not known"
+        super().__init__(f"the cluster has no broker {node_id}; its brokers are {names}")
+        self.node_id = node_id
+
+    @property
+    def retriable(self) -> bool:
+        return True
 
 
 class ConnectError(ClientError):

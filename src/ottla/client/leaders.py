@@ -47,7 +47,8 @@ class LeaderCall(NamedTuple, Generic[V]):
         while True:
             leaders, errors = await by_leader(client, pending, deadline)
             rounds = await asyncio.gather(*(self._ask_one(client, *each, deadline) for each in leaders.items()))
-            outcomes.update(errors)
+            # When there was no time left to look for the leader, the failure before that says more.
+            outcomes.update({**errors, **outcomes} if deadline.passed else errors)
             for outcome in rounds:
                 outcomes.update(outcome)
             pending = [at for at in pending if self._is_curable(outcomes[at])]

@@ -1,5 +1,6 @@
 """Topics, configurations, the cluster and groups: what is asked, by which version, and how answers are read."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -253,10 +254,16 @@ def test_an_older_broker_is_not_asked_for_documentation():
 def test_a_broker_s_configurations_are_asked_of_itself():
     async def body() -> None:
         async with FakeCluster(nodes=2) as cluster, cluster.client() as client:
-            both = types.DescribeConfigsResponse(results=(described(2, "orders"), described(4, "")))
+
+            def answer(node_id: int, request: frames.Request) -> types.DescribeConfigsResponse:
+                asked = [(each.resource_type, each.resource_name) for each in request.body.resources]
+                assert node_id == 2 or (4, "2") not in asked
+                return types.DescribeConfigsResponse(
+                    results=tuple(described(kind, name, 42 if name == "2" else 0) for kind, name in asked)
+                )
+
             for broker in cluster.brokers.values():
-                broker.on("DescribeConfigs", both)
-            cluster.broker(2).on("DescribeConfigs", types.DescribeConfigsResponse(results=(described(4, "2", 42),)))
+                broker.on("DescribeConfigs", partial(answer, broker.node_id))
             two, default = Resource(ResourceType.BROKER, "2"), Resource(ResourceType.BROKER, "")
             outcomes = await configs.try_describe(client, two, TOPIC, default)
             assert set(outcomes) == {two, TOPIC, default}

@@ -15,6 +15,7 @@ from ottla.client.errors import (
     ConnectionLostError,
     RequestTimeoutError,
     ResponseError,
+    UnknownBrokerError,
     UnsupportedVersionError,
 )
 from ottla.wire import types
@@ -142,7 +143,7 @@ def test_a_request_goes_where_it_is_sent():
 def test_a_way_that_leads_nowhere_is_refused(to: Any, reason: str):
     async def body() -> None:
         async with FakeCluster() as cluster, cluster.client() as client:
-            with pytest.raises(ConfigurationError, match=reason):
+            with pytest.raises((ConfigurationError, UnknownBrokerError), match=reason):
                 await client.send(HEARTBEAT, **to)
 
     run(body)
@@ -171,6 +172,20 @@ def test_a_coordinator_is_asked_for_until_there_is_one():
             cluster.broker().on("Heartbeat", WELL)
             await client.send(HEARTBEAT, coordinator=("group", "g"))
             assert len(cluster.broker().asked_for("FindCoordinator")) == 3
+
+    run(body)
+
+
+def test_a_coordinator_that_nobody_has_heard_of_is_asked_for():
+    async def body() -> None:
+        async with FakeCluster(nodes=2) as cluster:
+            cluster.broker(2).on("Heartbeat", WELL)
+            cluster.coordinator_id = 2
+            late = cluster.brokers.pop(2)
+            async with cluster.client() as client:
+                assert sorted(client.metadata.brokers) == [1]
+                cluster.brokers[2] = late
+                assert (await client.send(HEARTBEAT, coordinator=("group", "g"))).error_code == 0
 
     run(body)
 

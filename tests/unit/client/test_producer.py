@@ -213,6 +213,27 @@ def test_a_new_leader_in_the_answer_needs_no_question():
     run(body)
 
 
+def test_a_leader_that_has_left_the_cluster_is_replaced():
+    async def body() -> None:
+        cluster, log = cluster_of(2, orders=[2])
+        async with cluster, cluster.client() as client:
+            await client.topics(["orders"])
+            gone = cluster.brokers.pop(2)
+            await gone.stop()
+            await client.refresh()
+
+            def elect(request: frames.Request) -> Any:
+                answer = cluster.metadata(request.body)
+                cluster.topics["orders"], cluster.leader_epoch = [1], 1
+                return answer
+
+            cluster.broker(1).on("Metadata", elect)
+            assert (await Producer(client).send("orders", b"v")).offset == 0
+            assert log.values(ORDERS) == [b"v"]
+
+    run(body)
+
+
 def test_what_cannot_be_cured_says_what_was_written():
     async def body() -> None:
         cluster, log = cluster_of(orders=[1, 1])
