@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.client.client import Answer, Client
-from ottla.client.errors import ClientError, ProtocolError, ResponseError
+from ottla.client.errors import ClientError, ProtocolError, RequestTimeoutError, ResponseError
 from ottla.client.metadata import TopicPartition
 from ottla.client.retry import Way, cure_for
 from ottla.client.timing import Deadline
@@ -47,10 +47,9 @@ class LeaderCall(NamedTuple, Generic[V]):
         while True:
             leaders, errors = await by_leader(client, pending, deadline)
             rounds = await asyncio.gather(*(self._ask_one(client, *each, deadline) for each in leaders.items()))
-            # When there was no time left to look for the leader, the failure before that says more.
-            outcomes.update({**errors, **outcomes} if deadline.passed else errors)
-            for outcome in rounds:
-                outcomes.update(outcome)
+            attempted: list[Outcomes[V]] = [dict(errors), *rounds]
+            for found in attempted:
+                outcomes.update({at: _telling(outcomes.get(at), outcome) for at, outcome in found.items()})
             pending = [at for at in pending if self._is_curable(outcomes[at])]
             if not pending or not await backoff.pause(deadline):
                 return outcomes
@@ -87,6 +86,13 @@ class LeaderCall(NamedTuple, Generic[V]):
                 return False  # the search for the leader has waited already
             return outcome.code in self.more_retriable or cure_for(outcome.code, Way.LEADER) is not None
         return isinstance(outcome, ClientError) and outcome.retriable
+
+
+def _telling(before: V | ClientError | None, now: V | ClientError) -> V | ClientError:
+    """What to report of two attempts: when the last had no time left, the failure before it says more."""
+    if isinstance(before, ClientError) and isinstance(now, RequestTimeoutError):
+        return before
+    return now
 
 
 async def by_leader(
