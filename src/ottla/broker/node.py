@@ -338,9 +338,10 @@ class Node:
 
     def wake(self, key: TopicPartition) -> None:
         """A partition has moved: those who wait for it are asked once the present turn is over."""
-        if not self._woken:
-            self.loop.call_soon(self._wake_now)
-        self._woken[key] = None
+        if self.waiting.is_awaited(key):
+            if not self._woken:
+                self.loop.call_soon(self._wake_now)
+            self._woken[key] = None
 
     def _wake_now(self) -> None:
         woken, self._woken = self._woken, {}

@@ -18,6 +18,9 @@ __all__ = ["FileSpan", "Outgoing", "Part"]
 
 # Below this, reading a span and sending it with its neighbours is cheaper than a system call of its own.
 SENDFILE_MIN_BYTES: Final = 32 * 1024
+# Windows has no sendfile; spans are read in pieces there.
+_SENDFILE: Final = hasattr(os, "sendfile")
+_MORE_FOLLOWS: Final = getattr(socket, "MSG_MORE", 0)
 # What is joined into one send at most. More than the socket's buffer would be cut off again.
 JOINED_MAX_BYTES: Final = 256 * 1024
 
@@ -36,10 +39,15 @@ class FileSpan:
     def __len__(self) -> int:
         return self.length
 
-    def read(self) -> bytes:
-        """The bytes that are left, and the end of holding on to the file."""
-        data = self._handle.read(self.length, self.position)
-        self.release()
+    def read(self, max_bytes: int) -> bytes:
+        """The next bytes; with the last of them it lets go of the file."""
+        data = self._handle.read(min(self.length, max_bytes), self.position)
+        if not data:
+            raise _cut_off(self)
+        self.position += len(data)
+        self.length -= len(data)
+        if self.length == 0:
+            self.release()
         return data
 
     def send_some(self, sock: socket.socket) -> int:
@@ -80,7 +88,7 @@ class Outgoing:
         while self._parts:
             first = self._parts[0]
             try:
-                if isinstance(first, FileSpan) and first.length >= SENDFILE_MIN_BYTES:
+                if _SENDFILE and isinstance(first, FileSpan) and first.length >= SENDFILE_MIN_BYTES:
                     sent = self._send_span(sock, first)
                 else:
                     sent = self._send_joined(sock)
@@ -91,8 +99,7 @@ class Outgoing:
     def _send_span(self, sock: socket.socket, span: FileSpan) -> int:
         sent = span.send_some(sock)
         if sent == 0:
-            # The file is shorter than the answer promised: nothing honest can follow on this connection.
-            raise ConnectionAbortedError(f"{span.file.path} ends before position {span.position + span.length}")
+            raise _cut_off(span)
         if span.length == 0:
             span.release()
             self._parts.popleft()
@@ -105,16 +112,20 @@ class Outgoing:
         while self._parts and size < JOINED_MAX_BYTES:
             part = self._parts[0]
             if isinstance(part, FileSpan):
-                if part.length >= SENDFILE_MIN_BYTES:
+                if _SENDFILE and part.length >= SENDFILE_MIN_BYTES:
                     break
-                part = part.read()
-            taken.append(part)
-            size += len(part)
-            self._parts.popleft()
+                piece: bytes | bytearray | memoryview = part.read(JOINED_MAX_BYTES)
+                if not part.length:
+                    self._parts.popleft()
+            else:
+                piece = part
+                self._parts.popleft()
+            taken.append(piece)
+            size += len(piece)
         data = taken[0] if len(taken) == 1 else b"".join(taken)
         try:
             # MSG_MORE: the head of an answer waits for the span behind it instead of going in a packet of its own.
-            sent = sock.send(data, socket.MSG_MORE) if self._parts else sock.send(data)
+            sent = sock.send(data, _MORE_FOLLOWS) if self._parts else sock.send(data)
         except (BlockingIOError, InterruptedError):
             self._parts.appendleft(data)
             raise
@@ -129,3 +140,8 @@ class Outgoing:
                 part.release()
         self._parts.clear()
         self.size_bytes = 0
+
+
+def _cut_off(span: FileSpan) -> ConnectionAbortedError:
+    # The file is shorter than the answer promised: nothing honest can follow on this connection.
+    return ConnectionAbortedError(f"{span.file.path} ends before position {span.position + span.length}")

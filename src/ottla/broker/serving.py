@@ -8,7 +8,8 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TextIO
 
 from ottla.broker.config import ConfigError, NodeConfig
@@ -20,7 +21,7 @@ from ottla.log.errors import StorageError
 from ottla.quorum.quorum import QuorumError
 from ottla.quorum.stored import StoredStateError
 
-__all__ = ["CannotServe", "run"]
+__all__ = ["CannotServe", "new_loop", "run"]
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,18 @@ def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: f
     _set_up_logging(verbosity)
     for warning in config.warnings():
         log.warning("%s", warning)
-    return asyncio.run(_serve(config, disk, verbosity, out, began))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(_serve(config, disk, verbosity, out, began))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, which answers a tenth faster; else one that can watch sockets."""
+    try:
+        uvloop = import_module("uvloop")
+    except ImportError:
+        return asyncio.SelectorEventLoop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
@@ -75,7 +87,7 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
     except StorageError as error:
         raise CannotServe(f"the disk failed: {error}") from None
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end, 0)
+        _on_signal(loop, number, lambda: end(0))
     _say_ready(node, out, began)
     gc.collect()
     gc.freeze()
@@ -85,6 +97,13 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
     else:
         await node.kill()  # nothing can be written any more; threads that still wait for the disk end before the loop
     return code
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, number: int, step: Callable[[], None]) -> None:
+    try:
+        loop.add_signal_handler(number, step)
+    except NotImplementedError:  # Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(step))
 
 
 def _say_ready(node: Node, out: TextIO, began: float) -> None:

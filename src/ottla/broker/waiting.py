@@ -56,6 +56,10 @@ class Waiting:
         heapq.heappush(self._deadlines, (waiter.deadline_at_ms, next(self._serial), waiter))
         return True
 
+    def is_awaited(self, key: Hashable) -> bool:
+        """Whether anybody waits for this; who comes later looks for himself before he waits."""
+        return key in self._by_key
+
     def wake(self, key: Hashable) -> None:
         """Something moved: ask everyone who waits for it."""
         waiters = self._by_key.get(key)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ottla.broker import connection as connection_module
+from ottla.broker import outgoing as outgoing_module
 from ottla.broker.connection import Connection, Limits, Peer
 from ottla.broker.dispatch import Api, Dispatch
 from ottla.broker.outgoing import FileSpan
@@ -271,7 +272,11 @@ def test_frames_behind_a_parked_request_are_bounded(
     assert parking.fd in parking.loop.readers
 
 
-def test_records_leave_from_a_file(open_bench: Opener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_sendfile", [True, False])
+def test_records_leave_from_a_file(
+    open_bench: Opener, tmp_path: Path, has_sendfile: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing_module, "_SENDFILE", has_sendfile)
     content = bytes(range(256)) * 4_000
     (tmp_path / "x.log").write_bytes(content)
     file = LogFile(Directory(LogStorage(OsDisk()), str(tmp_path)), "x.log")
