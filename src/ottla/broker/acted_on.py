@@ -78,6 +78,7 @@ ACTED_ON: Final = frozenset(
         "ottla.validate.records",
         "process.roles",
         "producer.id.expiration.ms",
+        "queued.max.request.bytes",
         "replica.high.watermark.checkpoint.interval.ms",
         "socket.listen.backlog.size",
         "socket.request.max.bytes",

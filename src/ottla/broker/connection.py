@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.broker.budget import Budget
 from ottla.broker.dispatch import Api, Dispatch
 from ottla.broker.outgoing import Outgoing, Part
 from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
@@ -47,6 +48,7 @@ class Loop(Protocol):
 
 class Limits(NamedTuple):
     frame_max_bytes: int = frames.FRAME_MAX_BYTES
+    budget: Budget | None = None
 
 
 class Peer(NamedTuple):
@@ -79,9 +81,11 @@ class _Slot:
 
 class Connection:
     __slots__ = (
+        "_charged_bytes",
         "_dispatch",
         "_is_closing",
         "_is_reading",
+        "_is_starved",
         "_is_writing",
         "_limits",
         "_loop",
@@ -123,6 +127,8 @@ class Connection:
         self._is_reading = False
         self._is_writing = False
         self._is_closing = False
+        self._is_starved = False
+        self._charged_bytes = 0
         self.peer = peer
         self.offered_apis = offered_apis
         self.principal = "User:ANONYMOUS"
@@ -173,6 +179,32 @@ class Connection:
             self._partial += data[used:]
         for frame in whole:
             self._enqueue(frame)
+        if self._limits.budget is not None:
+            self._charge(self._limits.budget)
+
+    def _charge(self, budget: Budget) -> None:
+        """Ask for room for a large request that has begun; without it nothing more is read."""
+        if self._charged_bytes or len(self._partial) < _SIZE_BYTES:
+            return
+        size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        if size <= RECEIVE_BYTES:
+            return
+        if budget.take(self, size, self._feed):
+            self._charged_bytes = size
+        else:
+            self._is_starved = True
+
+    def _feed(self) -> None:
+        """There is room again."""
+        self._is_starved = False
+        if self._limits.budget is not None:
+            self._charge(self._limits.budget)
+        self.flush()
+
+    def _discharge(self) -> None:
+        charged, self._charged_bytes = self._charged_bytes, 0
+        if charged and self._limits.budget is not None:
+            self._limits.budget.give_back(charged)
 
     def _complete(self, data: memoryview) -> memoryview:
         """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
@@ -207,6 +239,8 @@ class Connection:
             while self._queue and self._can_work():
                 frame = self._queue.popleft()
                 self._queued_bytes -= len(frame)
+                if len(frame) == self._charged_bytes:
+                    self._discharge()
                 request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
                 if unwritten and api is not unwritten[0][0]:
                     self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
@@ -289,7 +323,8 @@ class Connection:
                 self.close(f"sending failed: {error}")
                 return
         self._watch_writing(bool(self._outgoing))
-        self._watch_reading(self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX)
+        has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
+        self._watch_reading(has_room and not self._is_starved)
         if self._is_closing and not self._outgoing and not self._slots:
             self.close("drained")
 
@@ -337,5 +372,8 @@ class Connection:
             if slot.later is not None:
                 slot.later.cancel()
         self._slots.clear()
+        self._discharge()
+        if self._limits.budget is not None:
+            self._limits.budget.forget(self)
         self._sock.close()
         self._owner.connection_closed(self)

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.budget import Budget
 from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
@@ -95,6 +96,8 @@ class Node:
         self._deadline: asyncio.TimerHandle | None = None
         self._woken: dict[TopicPartition, None] = {}
         self._drained: asyncio.Future[None] | None = None
+        limit_bytes = config["queued.max.request.bytes"]
+        self._budget = Budget(limit_bytes) if limit_bytes > 0 else None
         # Filled by `start`.
         self.loop: asyncio.AbstractEventLoop
         self.offload: Offload
@@ -189,7 +192,7 @@ class Node:
             connections_per_ip_max=self.config["max.connections.per.ip"],
             idle_max_ms=self.config["connections.max.idle.ms"],
             backlog=self.config["socket.listen.backlog.size"],
-            connection=Limits(frame_max_bytes=self.config["socket.request.max.bytes"]),
+            connection=Limits(self.config["socket.request.max.bytes"], self._budget),
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
@@ -330,8 +333,8 @@ class Node:
         return later
 
     def park(self, waiter: Waiter) -> bool:
-        """Let a request wait; False if there are too many, then it must be answered now."""
-        if not self.waiting.park(waiter):
+        """Let a request wait; False if there are too many, or the node stops: then it must be answered now."""
+        if not self.is_serving or not self.waiting.park(waiter):
             return False
         self._watch_deadlines()
         return True

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TextIO
+from typing import Any, TextIO
 
 from ottla.broker.config import ConfigError, NodeConfig
 from ottla.broker.metadata_log import MetadataLogError
@@ -80,14 +80,10 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
         from ottla.broker.request_log import RequestLog
 
         node.dispatch.observers.append(RequestLog(node.clock, node.topic_name))
-    try:
-        await node.start()
-    except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
-        raise CannotServe(str(error)) from None
-    except StorageError as error:
-        raise CannotServe(f"the disk failed: {error}") from None
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, lambda: end(0))
+    if not await _start(node, ended):
+        return 0
     _say_ready(node, out, began)
     gc.collect()
     gc.freeze()
@@ -97,6 +93,24 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
     else:
         await node.kill()  # nothing can be written any more; threads that still wait for the disk end before the loop
     return code
+
+
+async def _start(node: Node, ended: asyncio.Future[int]) -> bool:
+    """Start, unless a signal comes first; whether the node serves."""
+    starting = asyncio.ensure_future(node.start())
+    either: list[asyncio.Future[Any]] = [starting, ended]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
+        raise CannotServe(str(error)) from None
+    except StorageError as error:
+        raise CannotServe(f"the disk failed: {error}") from None
+    return True
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: int, step: Callable[[], None]) -> None:

@@ -1,0 +1,127 @@
+"""The bound on requests under way, and signals that come too early."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from ottla.broker.budget import Budget
+from ottla.broker.node import Node
+from ottla.broker.serving import _start
+from ottla.wire import frames
+from tests.unit.broker.desk import Line, batch, produce_request, running_node
+
+
+def test_who_was_granted_finishes_and_who_was_not_is_told_when_there_is_room():
+    budget = Budget(100)
+    told: list[str] = []
+    assert budget.take("a", 80, lambda: told.append("a"))
+    assert budget.take("b", 80, lambda: told.append("b")), "it may be overdrawn by one"
+    assert not budget.take("c", 10, lambda: told.append("c"))
+    assert not budget.take("d", 10, lambda: told.append("d"))
+    budget.forget("d")
+    budget.give_back(10)
+    assert told == []
+    budget.give_back(70)
+    assert told == ["c"]
+    assert budget.used_bytes == 80
+
+
+def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path):
+    with running_node(tmp_path, queued_max_request_bytes=1) as running:
+        desk = running.desk
+        topic = desk.topic()
+        request = produce_request(topic, {0: batch(bytes(700_000))})
+        frame = frames.write_request(request, 13, correlation_id=1, client_id="x")
+        first, second, third = desk.connect(), desk.connect(), desk.connect()
+        half = len(frame) // 2
+
+        def begin(line: Line) -> None:
+            line._sock.sendall(frame[:half])
+
+        begin(first)
+        assert desk.produce(topic, batch(b"small")).error_code == 0
+        begin(second)
+        second._sock.sendall(frame[half:])
+        begin(third)
+        assert second.is_silent(0.2), "the first one is under way"
+        third.close()
+        first._sock.sendall(frame[half:])
+        for line in (first, second):
+            assert line.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
+            line.close()
+        budget = running.node._budget
+        assert budget is not None
+        for _ in range(500):  # the loop has still to read that the third one is gone
+            running.change(lambda: None)
+            if budget.used_bytes == 0:
+                break
+        assert budget.used_bytes == 0
+
+
+def test_a_connection_that_breaks_off_gives_its_room_back(tmp_path: Path):
+    with running_node(tmp_path, queued_max_request_bytes=1) as running:
+        topic = running.desk.topic()
+        frame = frames.write_request(
+            produce_request(topic, {0: batch(bytes(700_000))}), 13, correlation_id=1, client_id="x"
+        )
+        first, second = running.desk.connect(), running.desk.connect()
+        first._sock.sendall(frame[:1000])
+        assert running.desk.produce(topic, batch(b"small")).error_code == 0
+        second._sock.sendall(frame)
+        assert second.is_silent(0.1)
+        first.close()
+        with closing(second):
+            assert second.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
+
+
+class SlowNode:
+    """A node that takes for ever to start."""
+
+    was_cancelled = False
+
+    async def start(self) -> None:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+
+
+def test_a_signal_ends_a_start():
+    node = SlowNode()
+
+    async def life() -> bool:
+        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(ended.set_result, 0)
+        return await _start(cast(Node, node), ended)
+
+    assert asyncio.run(life()) is False
+    assert node.was_cancelled
+
+
+def test_a_start_that_is_given_up_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from ottla.broker.config import NodeConfig
+    from ottla.broker.loading import Loading
+    from ottla.log.lock import DirectoryLock
+
+    async def for_ever(_: Loading) -> None:
+        await asyncio.sleep(1000)
+
+    monkeypatch.setattr(Loading, "run", for_ever)
+    config = NodeConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"})
+
+    async def life() -> None:
+        starting = asyncio.ensure_future(Node(config).start())
+        await asyncio.wait([starting], timeout=0.2)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    asyncio.run(life())
+    DirectoryLock(str(tmp_path)).release(remove=True)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
