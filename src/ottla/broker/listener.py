@@ -70,6 +70,12 @@ class Listener:
         self._by_host: Counter[str] = Counter()
         self._is_accepting = False
 
+    def change_limits(self, limits: ListenerLimits) -> None:
+        """Act on other limits from now on; connections that are there stay as they are."""
+        self._limits = limits
+        if self._sock.fileno() != -1:
+            self._watch(True)  # there may be room now
+
     @property
     def address(self) -> tuple[str, int]:
         host, port = self._sock.getsockname()[:2]

@@ -168,7 +168,7 @@ class Node:
                 self,
                 self.dispatch,
                 offered_apis=self._offered_apis(listener.name),
-                limits=self._limits(),
+                limits=self._limits(self.config),
             )
             port = sock.getsockname()[1]
             advertised = self.config.advertised[listener.name]
@@ -186,13 +186,13 @@ class Node:
                 opened.close()
             raise StartError(str(error.strerror or error)) from None
 
-    def _limits(self) -> ListenerLimits:
+    def _limits(self, settings: NodeConfig | Settings) -> ListenerLimits:
         return ListenerLimits(
-            connections_max=self.config["max.connections"],
-            connections_per_ip_max=self.config["max.connections.per.ip"],
-            idle_max_ms=self.config["connections.max.idle.ms"],
-            backlog=self.config["socket.listen.backlog.size"],
-            connection=Limits(self.config["socket.request.max.bytes"], self._budget),
+            connections_max=settings["max.connections"],
+            connections_per_ip_max=settings["max.connections.per.ip"],
+            idle_max_ms=settings["connections.max.idle.ms"],
+            backlog=settings["socket.listen.backlog.size"],
+            connection=Limits(settings["socket.request.max.bytes"], self._budget),
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
@@ -386,6 +386,8 @@ class Node:
         if any(resource_type == BROKER for resource_type, _ in changes.configs):
             self.settings.forget()
             self.replicas.reconfigure_all()
+            for listener in self.listeners.values() if self.is_serving else ():
+                listener.change_limits(self._limits(self.settings))
         self.replicas.apply(self.image, changes)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)

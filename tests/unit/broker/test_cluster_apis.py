@@ -16,6 +16,7 @@ from ottla.wire.types import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    IncrementalAlterConfigsRequest,
     MetadataRequest,
     MetadataResponse,
 )
@@ -418,6 +419,20 @@ def test_a_full_listener_lets_newcomers_wait(tmp_path_factory: pytest.TempPathFa
         number = second.send(by_name(), NEWEST)
         assert second.is_silent(0.2)
         first.close()
+        assert second.receive(3, NEWEST, number).brokers
+        second.close()
+
+
+def test_limits_can_be_changed_while_the_node_runs(tmp_path_factory: pytest.TempPathFactory):
+    kind = IncrementalAlterConfigsRequest
+    change = kind.AlterConfigsResource(4, "", (kind.AlterableConfig("max.connections", 0, "2"),))
+    with running_node(tmp_path_factory.mktemp("change"), max_connections=1) as running:
+        first = running.desk.line
+        assert first.ask(by_name(), NEWEST).brokers
+        second = running.desk.connect()
+        number = second.send(by_name(), NEWEST)
+        assert second.is_silent(0.1)
+        assert first.ask(kind((change,)), 1).responses[0].error_code == 0
         assert second.receive(3, NEWEST, number).brokers
         second.close()
 
