@@ -143,6 +143,7 @@ class Node:
         self.housekeeping.start()
         self.is_serving = True
         for listener in self.listeners.values():
+            listener.change_limits(self._limits(self.settings))
             listener.start()
 
     async def _serve_metrics(self) -> None:
