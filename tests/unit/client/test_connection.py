@@ -20,7 +20,7 @@ from ottla.client.errors import (
     ResponseError,
     UnsupportedVersionError,
 )
-from ottla.client.handshake import open_connection
+from ottla.client.handshake import _is_number, open_connection
 from ottla.client.settings import Settings
 from ottla.wire import frames, types
 from tests.unit.client.fake import DROP, HOLD, FakeBroker, FakeCluster, run
@@ -316,6 +316,27 @@ def test_what_gets_no_answer_is_only_sent():
     run(body)
 
 
+def test_what_gets_no_answer_fails_with_its_connection(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        async with connected() as (broker, connection):
+            broker.on("Produce", HOLD)
+            write = connection._write
+
+            def write_to_a_full_socket(*arguments: Any) -> int:
+                connection.pause_writing()
+                return write(*arguments)
+
+            monkeypatch.setattr(connection, "_write", write_to_a_full_socket)
+            posting = asyncio.create_task(connection.post(types.ProduceRequest(acks=0), 9))
+            await broker.was_asked("Produce")
+            assert not posting.done()
+            broker.disconnect()
+            with pytest.raises(ConnectionLostError):
+                await posting
+
+    run(body)
+
+
 def test_nothing_is_written_while_the_peer_does_not_read():
     async def body() -> None:
         async with connected() as (_, connection):
@@ -399,6 +420,11 @@ def test_a_broker_that_does_not_speak_tls_is_hinted_at():
                 await open_connection(Peer(parse_address(cluster.broker().address)), Settings.of(tls=tls))
 
     run(body)
+
+
+@pytest.mark.parametrize(("host", "is_one"), [("127.0.0.1", True), ("::1", True), ("localhost", False)])
+def test_names_may_have_several_addresses(host: str, is_one: bool):
+    assert _is_number(host) is is_one
 
 
 def test_nobody_at_the_address():

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.client import Delivered, Producer, ProducerRecord, TopicPartition
+from ottla.client import producer as producer_module
 from ottla.client.errors import ConfigurationError, ConnectionLostError, ProduceError, ResponseError
 from ottla.client.partitioner import partition_of_key
 from ottla.wire import frames, types
@@ -148,6 +149,25 @@ def test_each_leader_gets_one_request_with_all_its_partitions():
             }
             orders, bills = topic_id("orders"), topic_id("bills")
             assert sent == {1: [(orders, 0), (orders, 2)], 2: [(bills, 0), (orders, 1), (orders, 3)]}
+
+    run(body)
+
+
+def test_a_round_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(producer_module, "REQUEST_BYTES_MAX", 5000)
+
+    async def body() -> None:
+        cluster, log = cluster_of(orders=[1] * 20)
+        async with cluster, cluster.client() as client:
+            records = [ProducerRecord("orders", b"v" * 1000, partition=index) for index in range(20)]
+            await Producer(client).send_all([*records, ProducerRecord("orders", b"v" * 50_000, partition=0)])
+            sizes = [
+                [len(each.records) for topic in asked.topic_data for each in topic.partition_data]
+                for asked in cluster.broker().asked_for("Produce")
+            ]
+            assert all(sum(each) <= 5000 or len(each) == 1 for each in sizes)
+            assert sum(map(len, sizes)) == sum(map(len, log.batches.values())) == 20
+            assert len(sizes) >= 5
 
     run(body)
 
