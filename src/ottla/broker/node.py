@@ -129,15 +129,17 @@ class Node:
         self.slices = Slices(self.loop)
         self._bind()
         try:
+            await self._serve_metrics()
             self._open_storage()
             await self._boot()
         except BaseException:
+            if self._metrics_page is not None:
+                self._metrics_page.close()
             for listener in self.listeners.values():
                 listener.close()
             if hasattr(self, "storage"):
                 self.storage.release(remove=False)
             raise
-        await self._serve_metrics()
         self.replicas.begin_round()
         self.housekeeping = Housekeeping(self)
         self.housekeeping.start()
@@ -152,7 +154,7 @@ class Node:
             return
         from ottla.broker.metrics_page import MetricsPage
 
-        self._metrics_page = MetricsPage(self.metrics.page)
+        self._metrics_page = MetricsPage(lambda: self.metrics.page() if self.is_serving else "")
         host = self.config.client_listeners[0].host
         try:
             self.metrics_port = await self._metrics_page.start(host, port)

@@ -318,6 +318,14 @@ def test_a_port_in_use_costs_nothing(tmp_path: Path):
     assert tree(tmp_path) == {}
 
 
+def test_a_metrics_port_in_use_costs_nothing(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=f"the metrics page cannot listen on 127.0.0.1:{port}"):
+            try_to_start(tmp_path, ottla_metrics_port=port)
+    assert tree(tmp_path) == {}
+
+
 def test_damage_with_changes_behind_it(tmp_path: Path):
     start_and_stop(tmp_path, lambda running: make_topic(running.desk, "orders"))
     path = tmp_path / LOG
