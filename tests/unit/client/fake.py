@@ -54,9 +54,19 @@ class FakeBroker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._writers)
+
     def on(self, api: str, *answers: Any) -> None:
         """Answer an API with these, one after the other: a message, a function of the request, bytes, DROP or HOLD."""
         self._script[api] = deque(answers)
+
+    async def has_connections(self, count: int) -> None:
+        """Wait until so many connections are open."""
+        while self.open_connections != count:
+            self.asked.clear()
+            await self.asked.wait()
 
     async def was_asked(self, api: str) -> None:
         """Wait for the first request of an API."""
@@ -98,6 +108,7 @@ class FakeBroker:
                         break
         finally:
             self._writers.discard(writer)
+            self.asked.set()
             self._tasks.discard(task)
             writer.close()
 

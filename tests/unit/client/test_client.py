@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.client import Client, TopicPartition
+from ottla.client import client as client_module
 from ottla.client.client import always
 from ottla.client.connection import patience_ms
 from ottla.client.errors import (
@@ -172,6 +173,21 @@ def test_a_coordinator_is_asked_for_until_there_is_one():
             cluster.broker().on("Heartbeat", WELL)
             await client.send(HEARTBEAT, coordinator=("group", "g"))
             assert len(cluster.broker().asked_for("FindCoordinator")) == 3
+
+    run(body)
+
+
+def test_not_every_coordinator_is_remembered_for_ever(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(client_module, "COORDINATORS_HELD_MAX", 2)
+
+    async def body() -> None:
+        async with FakeCluster() as cluster, cluster.client() as client:
+            cluster.broker().on("Heartbeat", WELL)
+            for group_id in ("a", "b", "b", "c", "c", "a"):
+                await client.send(HEARTBEAT, coordinator=("group", group_id))
+            asked = [each.coordinator_keys for each in cluster.broker().asked_for("FindCoordinator")]
+            assert asked == [("a",), ("b",), ("c",), ("a",)]
+            assert len(client._coordinators) == 2
 
     run(body)
 

@@ -395,6 +395,18 @@ def test_a_topic_that_is_not_there():
     run(body)
 
 
+def test_a_fetcher_takes_its_connections_with_it():
+    async def body() -> None:
+        cluster, _ = cluster_of(orders=[batch(0)])
+        async with cluster, cluster.client() as client:
+            async with Fetcher(client, {ORDERS: 0}) as fetcher:
+                await fetcher.poll(timeout_ms=20_000)
+                assert cluster.broker().open_connections == 2
+            await cluster.broker().has_connections(1)
+
+    run(body)
+
+
 def test_closing_leaves_nothing_behind():
     async def body() -> None:
         cluster, _ = cluster_of(orders=[batch(0)])
