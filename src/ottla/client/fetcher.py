@@ -184,6 +184,7 @@ class Fetcher:
         `until` is the offset to stop before: for each partition, or LATEST for where each of them ends now.
         """
         ends = await self._ends(until)
+        await self._settle_start()
         self._drop_finished(ends)
         while ends is None or self._start or self._positions:
             for fetched in await self.poll():
@@ -224,7 +225,6 @@ class Fetcher:
             return {TopicPartition(*at): offset for at, offset in until.items()}
         wanted = dict.fromkeys((*self._start, *self._positions), until)
         listed = await list_offsets(self._client, wanted, isolation=self._isolation)
-        await self._settle_start()
         return {at: each.offset for at, each in listed.items()}
 
     def _drop_finished(self, ends: Mapping[TopicPartition, int] | None) -> None:

@@ -133,6 +133,18 @@ def test_reading_begins_and_ends_inside_batches(start: int, until: Any, found: l
     run(body)
 
 
+@pytest.mark.parametrize("until", [LATEST, {ORDERS: 0}])
+def test_an_empty_log_is_not_waited_for(until: Any):
+    async def body() -> None:
+        cluster, _ = cluster_of(orders=[])
+        async with cluster, cluster.client() as client:
+            cluster.broker().on("Fetch", HOLD)
+            assert await offsets(client, EARLIEST, until) == []
+            assert cluster.broker().asked_for("Fetch") == []
+
+    run(body)
+
+
 def test_gaps_that_compaction_left_are_stepped_over():
     async def body() -> None:
         cluster, _ = cluster_of(orders=[batch(2, 5, last_offset_delta=9), batch(20)])
@@ -403,6 +415,7 @@ def test_a_fetcher_takes_its_connections_with_it():
                 await fetcher.poll(timeout_ms=20_000)
                 assert cluster.broker().open_connections == 2
             await cluster.broker().has_connections(1)
+            assert client._dependents == set()
 
     run(body)
 
