@@ -39,7 +39,6 @@ from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk, read_all
 from ottla.log.names import TopicPartition
-from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.bootstrap import bootstrap_records
 from ottla.metadata.config_rules import Rules
 from ottla.metadata.context import ControllerSettings
@@ -49,6 +48,7 @@ from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
 from ottla.metadata.image import BROKER, Changes, MetadataImage
 from ottla.quorum.voters import Listener as VoterListener
 from ottla.quorum.voters import Voter, VoterSet
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import Versioned
 

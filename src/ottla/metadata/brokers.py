@@ -26,12 +26,12 @@ from collections.abc import Callable
 from enum import Enum
 
 from ottla.metadata import elections, features
-from ottla.metadata.access import Operation
 from ottla.metadata.checks import check_cluster_access
 from ottla.metadata.cluster_image import FENCE, UNFENCE, BrokerImage, ControllerImage, Endpoint, controller_record
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.uuids import is_reserved
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.context import Context
 from ottla.metadata.fault import Reject
 from ottla.metadata.records import BATCH_RECORDS_MAX
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.metadata import features
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.checks import check_single, check_size
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
 from ottla.metadata.topic_names import check_topic_name
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResponse

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.features import SUPPORTED
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.keyed import Versioned
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ replicas get that directory when they are made. A directory that has failed mean
 from __future__ import annotations
 
 from ottla.metadata import features
-from ottla.metadata.access import Operation
 from ottla.metadata.brokers import check_broker_epoch
 from ottla.metadata.checks import check_cluster_access
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.topic_image import PartitionImage
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
 
-
-class Reject(Exception):
-    """A request, or one entry of it, that must be refused. `message` is for people; None lets clients use their own."""
-
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-    def __str__(self) -> str:
-        return f"{self.code.name}: {self.message or self.code.meaning}"
+__all__ = ["MetadataFault", "Reject", "UnsupportedMetadataError"]
 
 
 class MetadataFault(ValueError):

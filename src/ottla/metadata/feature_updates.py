@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ottla.metadata import features
-from ottla.metadata.access import Operation
 from ottla.metadata.checks import check_cluster_access
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import BROKER, CLUSTER_DEFAULT
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import ConfigRecord, FeatureLevelRecord

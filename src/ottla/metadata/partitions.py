@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ottla.metadata import features
-from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.checks import charge, check_cluster_access, check_single, check_size
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.placement import draw_from, place
 from ottla.metadata.topic_image import PartitionImage, TopicImage, partition_record
 from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.create_partitions import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.metadata.access import Operation
 from ottla.metadata.brokers import check_broker_epoch
 from ottla.metadata.checks import check_cluster_access
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ottla.metadata import configs
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.checks import charge, check_single, check_size
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
@@ -16,6 +15,7 @@ from ottla.metadata.placement import draw_from, place
 from ottla.metadata.topic_image import TopicImage
 from ottla.metadata.topic_names import METADATA_TOPIC, check_topic_name, has_collision_chars
 from ottla.metadata.uuids import UNASSIGNED, draw
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import RemoveTopicRecord, TopicRecord

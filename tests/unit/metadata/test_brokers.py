@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from ottla.metadata import features
-from ottla.metadata.access import Operation
 from ottla.metadata.context import Result
 from ottla.metadata.topic_image import NO_LEADER
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest

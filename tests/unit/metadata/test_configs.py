@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from ottla.metadata import features
-from ottla.metadata.access import ResourceType
 from ottla.metadata.configs import APPEND, DELETE, SET, SUBTRACT
 from ottla.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ottla.wire.access import ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.cluster_metadata import ClearElrRecord, ConfigRecord

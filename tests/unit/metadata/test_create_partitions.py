@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from ottla.metadata.access import Operation
 from ottla.metadata.context import Result
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.image import TOPIC
 from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.cluster_metadata import ClearElrRecord, ConfigRecord, PartitionRecord, TopicRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse

@@ -2,9 +2,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.metadata.access import Operation, ResourceType
 from ottla.metadata.image import TOPIC
 from ottla.metadata.uuids import UNASSIGNED
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.unit.metadata.cluster import Cluster, uuid

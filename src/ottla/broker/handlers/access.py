@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import NOT_ASKED, cluster_operations
 from ottla.broker.request import Request
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_cluster import (
     DescribeClusterResponse,

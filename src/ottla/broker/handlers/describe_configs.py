@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
 from ottla.metadata.config_rules import (
     DEFAULT,
@@ -30,6 +29,7 @@ from ottla.metadata.config_rules import (
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
 from ottla.metadata.topic_names import check_topic_name
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_configs import (
     DescribeConfigsRequest,

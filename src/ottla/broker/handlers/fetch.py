@@ -23,8 +23,8 @@ from ottla.broker.waiting import Waiter
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.names import TopicPartition
 from ottla.log.read import FetchRegion, Isolation
-from ottla.metadata.access import Operation
 from ottla.metadata.fault import Reject
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.fetch import (
     FetchRequest,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER
 from ottla.broker.request import Request
-from ottla.metadata.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_config_resources import (
     ListConfigResourcesResponse,

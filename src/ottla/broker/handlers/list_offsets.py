@@ -23,8 +23,8 @@ from ottla.log.read import (
     MAX_TIMESTAMP,
     OffsetAndTimestamp,
 )
-from ottla.metadata.access import Operation
 from ottla.metadata.fault import Reject
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_offsets import (
     ListOffsetsRequest,

@@ -18,9 +18,9 @@ from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
 from ottla.broker.waiting import Waiter
 from ottla.log.append import AppendInfo
 from ottla.log.errors import LogError
-from ottla.metadata.access import Operation
 from ottla.metadata.fault import Reject
 from ottla.metadata.topic_names import INTERNAL_TOPICS
+from ottla.wire.access import Operation
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.produce import (

@@ -1,0 +1,338 @@
+"""A shard: one core, and the partition of an internal topic that holds its records.
+
+Theory of operation. Every call of the core gives a `Result` (see `ottla.coordinator.contract`). `_apply` puts its
+records into the open batch, replays them, sets its timers, and files its replies and effects in `_pending` under the
+offset that must be committed first. The batch stays open until `flush`, at the end of the turn, so that what many
+requests decide in one turn is one batch and one write; `advance`, after the write, lets go what is committed.
+
+Results are applied in the order in which they were decided, and let go in that order: an answer never overtakes another
+that rests on an earlier offset. An answer that rests on nothing uncommitted leaves at once.
+
+What can go wrong:
+
+=============================  =========================================================================================
+the append is refused          nothing has happened; replies become errors, `settled(after)` gets the error
+not committed in time          replies become errors, `settled(after)` gets the error; the records stay applied, and the
+                               effects leave if they are committed after all
+the batch cannot be written    the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
+leadership moves               `unload`: everything pending and parked is told NOT_COORDINATOR
+=============================  =========================================================================================
+
+A shard does no input or output and knows no event loop: the simulation drives the same class as the broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from ottla.coordinator.contract import COMMITTED, Context, Core, Outcome, Producer, Reply, Result, Timer, World
+from ottla.coordinator.deadlines import Deadlines
+from ottla.coordinator.records import encode_record
+from ottla.wire.batch import BatchBuilder
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+
+__all__ = ["Edge", "Journal", "Shard"]
+
+log = logging.getLogger(__name__)
+
+_RECORD_OVERHEAD_BYTES: Final = 32
+"""At most what a record's lengths and deltas take in a batch."""
+
+_Encoded = tuple[bytes, bytes | None]
+
+
+class Journal(Protocol):
+    """The partition of a shard, as far as the shard needs it. Refusals are exceptions with a `code`."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """With what is staged."""
+        ...
+
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def batch_max_bytes(self) -> int: ...
+
+    def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
+        """Take a batch, to be written at the end of the turn; gives its base offset."""
+        ...
+
+    def stage_marker(
+        self, producer: Producer, *, committed: bool, coordinator_epoch: int, transaction_version: int
+    ) -> int: ...
+
+
+class Edge(Protocol):
+    """Who takes what leaves a shard."""
+
+    def monotonic_ms(self) -> int: ...
+    def wall_ms(self) -> int: ...
+    def reply(self, token: Any, message: Any) -> None: ...  # noqa: ANN401
+    def refuse(self, token: Any, code: ErrorCode, message: str | None) -> None: ...  # noqa: ANN401
+
+    def perform(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
+        """Do what an effect says; `done` may be called at once or later, and not at all if the process ends."""
+        ...
+
+    def lost(self, shard: Shard, error: Exception) -> None:
+        """The shard's state and its log may differ from here on."""
+        ...
+
+
+class _Pending:
+    """What leaves when the log is committed up to `end_offset`."""
+
+    __slots__ = ("after", "deadline_at_ms", "effects", "end_offset", "replies")
+
+    def __init__(self, end_offset: int, deadline_at_ms: int, result: Result) -> None:
+        self.end_offset = end_offset
+        self.deadline_at_ms = deadline_at_ms
+        self.replies = result.replies
+        self.effects = result.effects
+        self.after = result.after
+
+
+class Shard:
+    def __init__(self, core: Core, journal: Journal, world: World, edge: Edge, *, write_timeout_ms: int) -> None:
+        self.core = core
+        self.journal = journal
+        self.world = world
+        self.deadlines = Deadlines()
+        self.is_loaded = False
+        self._edge = edge
+        self._write_timeout_ms = write_timeout_ms
+        self._batch = BatchBuilder()
+        self._pending: deque[_Pending] = deque()
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self.journal.log_end_offset + len(self._batch)
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether something must be flushed or is waited for."""
+        return bool(self._pending) or len(self._batch) > 0
+
+    def context(self, **request: Any) -> Context:  # noqa: ANN401 - fields of Context
+        return Context(now_ms=self._edge.monotonic_ms(), wall_ms=self._edge.wall_ms(), world=self.world, **request)
+
+    # --- calls of the core --------------------------------------------------------------------------------------------
+
+    def handle(self, request: Any, context: Context) -> None:  # noqa: ANN401
+        """Put a request to the core; whoever `context.token` stands for is answered through the edge."""
+        try:
+            result = self.core.handle(request, context)
+        except Reject as reject:
+            self._edge.refuse(context.token, reject.code, reject.message)
+            return
+        self._apply(result)
+
+    def start(self) -> None:
+        """The log has been replayed."""
+        self.is_loaded = True
+        self._apply(self.core.loaded(self.context()))
+
+    def expire(self) -> None:
+        """See to the deadlines that have come, and to writes that take too long."""
+        now_ms = self._edge.monotonic_ms()
+        while (key := self.deadlines.take_due(now_ms)) is not None:
+            self._apply(self.core.expire(key, self.context()))
+        self._expire_pending(now_ms)
+
+    def next_at_ms(self) -> int | None:
+        """When `expire` has something to do."""
+        at_ms = self.deadlines.next_at_ms()
+        waiting_at_ms = next((each.deadline_at_ms for each in self._pending if each.replies or each.after), None)
+        known = [each for each in (at_ms, waiting_at_ms) if each is not None]
+        return min(known) if known else None
+
+    def tell(self, call: Callable[[Context], Result]) -> None:
+        """Call the core otherwise, for instance when topics have changed."""
+        self._apply(call(self.context()))
+
+    def settle(self, subject: Any, outcome: Outcome) -> None:  # noqa: ANN401
+        if self.is_loaded:
+            self._apply(self.core.settled(subject, outcome, self.context()))
+
+    def end_transaction(
+        self,
+        producer: Producer,
+        token: Any,  # noqa: ANN401
+        message: Any,  # noqa: ANN401
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> None:
+        """Append a transaction's marker and replay it; `token` is answered with `message` when it is committed."""
+        try:
+            self._close_batch()
+            self.journal.stage_marker(
+                producer,
+                committed=committed,
+                coordinator_epoch=coordinator_epoch,
+                transaction_version=transaction_version,
+            )
+        except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
+            self._edge.refuse(token, _code(error), str(error))
+            return
+        self.core.replay_marker(producer.producer_id, producer.producer_epoch, committed)
+        self._file(Result(replies=(Reply(token, message),)))
+
+    # --- what a result brings -----------------------------------------------------------------------------------------
+
+    def _apply(self, result: Result) -> None:
+        if result.records:
+            try:
+                self._append(result)
+            except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
+                self._fail(result, _code(error), str(error))
+                return
+        for timer in result.timers:
+            self._set(timer)
+        if result.replies or result.effects or result.after is not None:
+            self._file(result)
+
+    def _set(self, timer: Timer) -> None:
+        if timer.at_ms is None:
+            self.deadlines.cancel(timer.key)
+        else:
+            self.deadlines.set(timer.key, timer.at_ms)
+
+    def _append(self, result: Result) -> None:
+        """Give the records their offsets and replay them."""
+        encoded = [encode_record(each) for each in result.records]
+        if result.producer is not None:
+            self._append_transactional(result.records, encoded, result.producer)
+            return
+        for first, last in self._pieces(encoded, result.is_atomic):
+            self._make_room(sum(map(_size, encoded[first:last])))
+            at_ms, offset = self._edge.wall_ms(), self.end_offset
+            for key, value in encoded[first:last]:
+                self._batch.append(at_ms, key, value)
+            self._replay(result.records[first:last], offset)
+
+    def _pieces(self, encoded: Sequence[_Encoded], is_atomic: bool) -> Iterable[tuple[int, int]]:
+        """From where to where the records of each batch go. Reject if they do not fit."""
+        sizes = [_size(each) for each in encoded]
+        limit = self.journal.batch_max_bytes - self._batch_overhead
+        if sum(sizes) <= limit:
+            return [(0, len(sizes))]
+        if is_atomic or max(sizes) > limit:
+            raise Reject(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{sum(sizes)} bytes of records are more than one batch may hold ({limit})"
+            )
+        pieces, first, held = [], 0, 0
+        for index, size in enumerate(sizes):
+            if held + size > limit:
+                pieces.append((first, index))
+                first, held = index, 0
+            held += size
+        return [*pieces, (first, len(sizes))]
+
+    @property
+    def _batch_overhead(self) -> int:
+        return BatchBuilder().size_bytes
+
+    def _make_room(self, size_bytes: int) -> None:
+        if self._batch.size_bytes + size_bytes > self.journal.batch_max_bytes:
+            self._close_batch()
+
+    def _append_transactional(
+        self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], producer: Producer
+    ) -> None:
+        """Records of a transaction stand in a batch of their own, under the producer's id."""
+        self._close_batch()
+        batch, at_ms = BatchBuilder(), self._edge.wall_ms()
+        for key, value in encoded:
+            batch.append(at_ms, key, value)
+        offset = self.journal.stage(batch, producer)
+        self._replay(records, offset, *producer)
+
+    def _replay(
+        self, records: Sequence[KeyedRecord], offset: int, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        for index, each in enumerate(records):
+            self.core.replay(each, offset + index, producer_id, producer_epoch)
+
+    def _fail(self, result: Result, code: ErrorCode, message: str | None) -> None:
+        for reply in result.replies:
+            self._edge.refuse(reply.token, code, message)
+        if result.after is not None:
+            self.settle(result.after, Outcome(code, message=message))
+
+    # --- letting go ---------------------------------------------------------------------------------------------------
+
+    def _file(self, result: Result) -> None:
+        end_offset = self.end_offset
+        if not self._pending and self.journal.high_watermark >= end_offset:
+            self._release(result.replies, result.effects, result.after)
+            return
+        self._pending.append(_Pending(end_offset, self._edge.monotonic_ms() + self._write_timeout_ms, result))
+
+    def _release(self, replies: Iterable[Reply], effects: Iterable[Any], after: object) -> None:
+        for token, message in replies:
+            self._edge.reply(token, message)
+        if after is not None:
+            self.settle(after, COMMITTED)
+        for effect in effects:
+            self._edge.perform(effect, lambda outcome, effect=effect: self.settle(effect, outcome))  # type: ignore[misc]
+
+    def flush(self) -> None:
+        """Hand the open batch to the journal, which writes it at the end of the turn."""
+        with suppress(Reject):
+            self._close_batch()
+
+    def _close_batch(self) -> None:
+        if not len(self._batch):
+            return
+        batch, self._batch = self._batch, BatchBuilder()
+        try:
+            self.journal.stage(batch, None)
+        except Exception as error:  # its records are replayed already
+            log.exception("a batch that was replayed cannot be written")
+            self._edge.lost(self, error)
+            raise Reject(ErrorCode.NOT_COORDINATOR) from error
+
+    def advance(self) -> None:
+        """Let go what is committed by now."""
+        high_watermark = self.journal.high_watermark
+        while self._pending and self._pending[0].end_offset <= high_watermark:
+            pending = self._pending.popleft()
+            self._release(pending.replies, pending.effects, pending.after)
+
+    def _expire_pending(self, now_ms: int) -> None:
+        """Tell those who have waited too long. Effects stay: the records may be committed yet."""
+        for pending in list(self._pending):
+            if pending.deadline_at_ms > now_ms:
+                return
+            replies, pending.replies = pending.replies, ()
+            after, pending.after = pending.after, None
+            for token, _ in replies:
+                self._edge.refuse(token, ErrorCode.REQUEST_TIMED_OUT, None)
+            if after is not None:
+                self.settle(after, Outcome(ErrorCode.REQUEST_TIMED_OUT))
+
+    def unload(self) -> None:
+        """Leadership is lost, or the log failed: whoever waits must look for the coordinator elsewhere."""
+        self.is_loaded = False
+        pending, self._pending = self._pending, deque()
+        for token in [reply.token for each in pending for reply in each.replies] + list(self.core.unloaded()):
+            self._edge.refuse(token, ErrorCode.NOT_COORDINATOR, None)
+
+
+def _size(encoded: _Encoded) -> int:
+    key, value = encoded
+    return len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES
+
+
+def _code(error: Exception) -> ErrorCode:
+    return ErrorCode(getattr(error, "code", ErrorCode.UNKNOWN_SERVER_ERROR))

@@ -1,0 +1,122 @@
+"""The groups of one partition of `__consumer_offsets`, whatever their kind, and what every kind of group can be asked.
+
+Offsets belong to a group's name, not to its kind: a group may turn from classic into consumer and back, and its offsets
+stay. So the offsets family asks these questions and knows no kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from ottla.coordinator.contract import Context
+from ottla.wire.keyed import KeyedRecord
+
+__all__ = ["Claim", "CommitCheck", "ExpiryRule", "Group", "GroupKind", "GroupTable"]
+
+
+class GroupKind(StrEnum):
+    """The names that ListGroups shows."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    STREAMS = "streams"
+    SHARE = "share"
+
+
+class Claim(NamedTuple):
+    """As whom somebody commits or fetches offsets. `generation` is the member epoch in the newer protocols."""
+
+    member_id: str = ""
+    generation: int = -1
+    instance_id: str | None = None
+    is_transactional: bool = False
+
+
+CommitCheck = Callable[[str, bytes, int], None]
+"""Topic, topic id, partition: raises Reject if this very partition must not be committed by the member."""
+
+
+class ExpiryRule(NamedTuple):
+    """When offsets of a group are too old. `base_ms` of a commit time gives the time that is compared; topics that the
+    group is subscribed to are left alone."""
+
+    base_ms: Callable[[int], int]
+    is_subscribed: Callable[[str], bool]
+
+
+class Group(Protocol):
+    """A group of any kind."""
+
+    group_id: str
+
+    @property
+    def kind(self) -> GroupKind: ...
+    @property
+    def protocol_type(self) -> str:
+        """As ListGroups shows it."""
+        ...
+
+    def state_name(self) -> str:
+        """As ListGroups shows it, for instance Stable."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        ...
+
+    def check_commit(self, claim: Claim, context: Context) -> CommitCheck | None:
+        """Reject who must not commit; what comes back is asked for each partition. Soft state may change: a commit
+        shows that a classic member lives. The version of the request is `context.api_version`."""
+        ...
+
+    def check_fetch(self, member_id: str, member_epoch: int) -> None:
+        """Reject who must not fetch offsets."""
+        ...
+
+    def check_delete(self) -> None:
+        """Reject if the group must stay."""
+        ...
+
+    def check_offset_delete(self) -> None:
+        """Reject if no offset of the group may be deleted now."""
+        ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    def expiry(self, context: Context) -> ExpiryRule | None:
+        """When its offsets expire; None if none does."""
+        ...
+
+    def tombstones(self) -> Sequence[KeyedRecord]:
+        """What removes the group, without its offsets."""
+        ...
+
+    def hard_state(self) -> Any:  # noqa: ANN401
+        """What its records say, as plain values."""
+        ...
+
+
+class GroupTable:
+    """Groups by name. Only replay puts groups in and takes them out, with one exception: a classic group exists softly
+    from its first join to its first record, and then `is_written` of it is False."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    def put(self, group: Group) -> None:
+        self._groups[group.group_id] = group
+
+    def remove(self, group_id: str) -> None:
+        self._groups.pop(group_id, None)
+
+    def all(self) -> Mapping[str, Group]:
+        return self._groups
