@@ -35,6 +35,8 @@ OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 QUEUED_FRAMES_MAX: Final = 256
 QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Frames behind a parked request beyond which the socket is not read."""
+_NOT_YET: Final = frozenset({AfterWrite, Later, type(None)})
+"""What a handler gives in place of an answer."""
 
 
 class Loop(Protocol):
@@ -249,6 +251,9 @@ class Connection:
                         self._queued_bytes += len(frame)
                         break
                 answer = self._dispatch.call(api, request)
+                if not unwritten and type(answer) not in _NOT_YET:
+                    self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
+                    continue
                 if unwritten or isinstance(answer, AfterWrite):
                     unwritten.append((api, request, answer))
                 else:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla import wire
 from ottla.broker import handlers
@@ -25,7 +25,14 @@ __all__ = ["Api", "Dispatch", "Observer", "api_of", "load_api"]
 
 log = logging.getLogger(__name__)
 
-_API_VERSIONS = frames.API_VERSIONS_KEY
+_API_VERSIONS: Final = frames.API_VERSIONS_KEY
+_FLEXIBLE_HEADER: Final = 2
+_HEADER_MIN_BYTES: Final = 10
+"""Of a request: key, version, correlation id and the length of the client id."""
+_CLIENT_IDS_MAX: Final = 10_000
+"""Client ids that are kept as text; more are read anew for each request."""
+_WITH_RECORDS: Final = frozenset({1, 59, 78})
+"""Fetch, FetchSnapshot and ShareFetch."""
 
 
 class Api(NamedTuple):
@@ -61,6 +68,27 @@ def api_of(module: ModuleType) -> Api:
     return Api(key, frames.api_names()[key], low, high, module.handle, module.refuse)
 
 
+class _Version:
+    """One version of an API: how it is read and written. Looked up once for all its requests."""
+
+    __slots__ = ("api", "decode", "encode", "encode_parts", "has_header_tags", "response_tags", "version")
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.api = api
+        self.version = version
+        self.decode = wire.decoder(f"{api.name}Request", version)
+        self.has_header_tags = frames.request_header_version(api.key, version) == _FLEXIBLE_HEADER
+        self.response_tags = b"\x00" if frames.response_header_version(api.key, version) else b""
+        # Only answers with records may hold places in files; the others are cheaper in one piece.
+        name = f"{api.name}Response"
+        self.encode: Callable[[Any], bytes] | None = None
+        self.encode_parts: Callable[[Any], list[Any]] | None = None
+        if api.key in _WITH_RECORDS:
+            self.encode_parts = wire.part_encoder(name, version)
+        else:
+            self.encode = wire.encoder(name, version)
+
+
 class Dispatch:
     """Reads requests, calls handlers, writes answers. `node` is what handlers get as their first argument."""
 
@@ -74,6 +102,10 @@ class Dispatch:
         self.observers = list(observers)
         self._load = load
         self._apis: dict[int, Api] = {}
+        self._versions: dict[bytes, _Version] = {}
+        """By the first four bytes of a frame: API key and version."""
+        self._answers: dict[int, _Version] = {}
+        self._client_ids: dict[bytes, str] = {}
 
     def _api(self, key: int) -> Api | None:
         api = self._load(key)
@@ -83,24 +115,48 @@ class Dispatch:
 
     def read(self, connection: Any, frame: bytes, now_ms: int) -> tuple[Request, Api]:  # noqa: ANN401
         """The request in a frame. Raises Close for what must not be answered."""
+        known = self._versions.get(frame[:4])
+        if known is None or known.api.key not in connection.offered_apis or len(frame) < _HEADER_MIN_BYTES:
+            return self._read_first(connection, frame, now_ms)
+        at = _HEADER_MIN_BYTES + (frame[8] << 8 | frame[9])
+        client_id = self._client_ids.get(frame[_HEADER_MIN_BYTES:at])
+        if client_id is None or at >= len(frame) or (known.has_header_tags and frame[at]):
+            return self._read_first(connection, frame, now_ms)
+        if known.has_header_tags:
+            at += 1  # there are none
+        try:
+            body = known.decode(frame, at, False)
+        except WireError as error:
+            raise Close(str(error)) from None
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        api = known.api
+        return Request(connection, api.key, known.version, correlation_id, client_id, body, now_ms), api
+
+    def _read_first(self, connection: Any, frame: bytes, now_ms: int) -> tuple[Request, Api]:  # noqa: ANN401
+        """As `read`, for what it has not met before, and for what is unusual."""
         try:
             header, at = frames.read_request_header(frame)
-            key = header.request_api_key
+            key, version = header.request_api_key, header.request_api_version
             api = self._apis.get(key) or self._api(key) if key in connection.offered_apis else None
             if api is None:
                 raise Close(f"API key {key} is not offered here")
-            if not api.low <= header.request_api_version <= api.high:
+            if not api.low <= version <= api.high:
                 return self._unserved_version(connection, header, api, now_ms), api
-            body = wire.decoder(f"{api.name}Request", header.request_api_version)(frame, at, False)
+            known = self._versions.get(frame[:4]) or self._versions.setdefault(frame[:4], _Version(api, version))
+            body = known.decode(frame, at, False)
         except WireError as error:
             raise Close(str(error)) from None
-        return Request(connection, header, body, now_ms), api
+        client_id = header.client_id or ""
+        if len(self._client_ids) < _CLIENT_IDS_MAX:
+            self._client_ids[client_id.encode()] = client_id
+        return Request(connection, key, version, header.correlation_id, client_id, body, now_ms), api
 
     def _unserved_version(self, connection: Any, header: RequestHeader, api: Api, now_ms: int) -> Request:  # noqa: ANN401
         if api.key != _API_VERSIONS:
             raise Close(f"{api.name} v{header.request_api_version} is not served ({api.low} to {api.high} are)")
         # A newer client than we know: its handler sees that there is no body and answers in version 0.
-        return Request(connection, header, None, now_ms)
+        client_id = header.client_id or ""
+        return Request(connection, api.key, header.request_api_version, header.correlation_id, client_id, None, now_ms)
 
     def call(self, api: Api, request: Request) -> Answer:
         """The handler's answer. What it did not foresee becomes the API's own error, and a line in the log."""
@@ -135,15 +191,24 @@ class Dispatch:
         """The frame of an answer, in parts."""
         # An ApiVersions request that is too new is answered in version 0.
         version = request.version if request.body is not None else 0
+        key = api.key << 16 | version
+        known = self._answers.get(key)
+        if known is None:
+            known = self._answers[key] = _Version(api, version)
+        head = request.correlation_id.to_bytes(4, "big", signed=True) + known.response_tags
         try:
-            body = wire.part_encoder(f"{api.name}Response", version)(message)
+            if known.encode is not None:
+                body = known.encode(message)
+                size = len(head) + len(body)
+                parts: list[Part] = [size.to_bytes(4, "big") + head + body]
+            else:
+                assert known.encode_parts is not None
+                pieces = known.encode_parts(message)
+                size = len(head) + sum(map(len, pieces))
+                parts = [size.to_bytes(4, "big") + head, *pieces]
         except WireError:
             log.exception("the answer to %s v%s cannot be written", api.name, version)
             raise Close("its answer cannot be written") from None
-        head = request.correlation_id.to_bytes(4, "big", signed=True)
-        if frames.response_header_version(api.key, version):
-            head += b"\x00"
-        size = len(head) + sum(map(len, body))
         for observer in self.observers:
             observer.answered(request, api, message, size)
-        return [size.to_bytes(4, "big") + head, *body]
+        return parts

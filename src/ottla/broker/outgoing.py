@@ -77,9 +77,10 @@ class Outgoing:
 
     def add(self, parts: Sequence[Part]) -> None:
         for part in parts:
-            if len(part):
+            size = len(part)
+            if size:
                 self._parts.append(part)
-                self.size_bytes += len(part)
+                self.size_bytes += size
             elif isinstance(part, FileSpan):
                 part.release()
 
@@ -107,22 +108,7 @@ class Outgoing:
 
     def _send_joined(self, sock: socket.socket) -> int:
         """Send bytes and short spans together; what the socket did not take stays first."""
-        taken: list[bytes | bytearray | memoryview] = []
-        size = 0
-        while self._parts and size < JOINED_MAX_BYTES:
-            part = self._parts[0]
-            if isinstance(part, FileSpan):
-                if _SENDFILE and part.length >= SENDFILE_MIN_BYTES:
-                    break
-                piece: bytes | bytearray | memoryview = part.read(JOINED_MAX_BYTES)
-                if not part.length:
-                    self._parts.popleft()
-            else:
-                piece = part
-                self._parts.popleft()
-            taken.append(piece)
-            size += len(piece)
-        data = taken[0] if len(taken) == 1 else b"".join(taken)
+        data = self._take_joined()
         try:
             # MSG_MORE: the head of an answer waits for the span behind it instead of going in a packet of its own.
             sent = sock.send(data, _MORE_FOLLOWS) if self._parts else sock.send(data)
@@ -132,6 +118,25 @@ class Outgoing:
         if sent < len(data):
             self._parts.appendleft(memoryview(data)[sent:])
         return sent
+
+    def _take_joined(self) -> bytes | bytearray | memoryview:
+        parts = self._parts
+        taken: list[bytes | bytearray | memoryview] = []
+        size = 0
+        while parts and size < JOINED_MAX_BYTES:
+            piece = parts[0]
+            if isinstance(piece, FileSpan):
+                span = piece
+                if _SENDFILE and span.length >= SENDFILE_MIN_BYTES:
+                    break
+                piece = span.read(JOINED_MAX_BYTES)
+                if not span.length:
+                    parts.popleft()
+            else:
+                parts.popleft()
+            taken.append(piece)
+            size += len(piece)
+        return taken[0] if len(taken) == 1 else b"".join(taken)
 
     def clear(self) -> None:
         """Give up what was not sent."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.broker.connection import Connection
-    from ottla.wire.types.headers import RequestHeader
 
 __all__ = ["AfterWrite", "Answer", "Close", "Later", "Request"]
 
@@ -32,12 +31,21 @@ class Request:
 
     __slots__ = ("api_key", "body", "client_id", "connection", "correlation_id", "received_at_ms", "version")
 
-    def __init__(self, connection: Connection, header: RequestHeader, body: Any, received_at_ms: int) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        connection: Connection,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str,
+        body: Any,  # noqa: ANN401
+        received_at_ms: int,
+    ) -> None:
         self.connection = connection
-        self.api_key = header.request_api_key
-        self.version = header.request_api_version
-        self.correlation_id = header.correlation_id
-        self.client_id = header.client_id or ""
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
         self.body = body
         self.received_at_ms = received_at_ms
         """On the clock of timers, not of records."""
