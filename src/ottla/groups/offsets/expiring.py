@@ -1,0 +1,84 @@
+"""Expiry: offsets that nobody has renewed for long go, and groups that have neither offsets nor members.
+
+Every offsets.retention.check.interval.ms each group is asked for its rule (`Group.expiry`). An offset goes when it is
+offsets.retention.minutes old, counted from where the group's rule says, or when its own time has come if the client
+gave it one; never while a transaction is about to write it, nor if the group reads its topic. A group without a rule
+stays as it is. A shard can hold very many offsets, so a check goes through them in pieces of some milliseconds, between
+which others have their turn.
+
+Soft: `_left`, the groups that the present check has still to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.coordinator.contract import Context, Result, Timer
+from ottla.groups.offsets.records import NO_EXPIRY, offset_tombstone
+from ottla.groups.offsets.store import NOTHING_STORED, OffsetStore, StoredOffset
+from ottla.groups.table import ExpiryRule, GroupTable
+from ottla.wire.keyed import KeyedRecord
+
+__all__ = ["EXPIRE", "Expiring"]
+
+EXPIRE: Final = ("offsets", "expire")
+"""The key of the timer."""
+_MS_PER_MINUTE: Final = 60_000
+_PIECE: Final = 2_000
+"""Offsets and groups that one turn looks at, about; a larger group is not divided."""
+
+
+class Expiring:
+    def __init__(self, table: GroupTable, store: OffsetStore) -> None:
+        self._table = table
+        self._store = store
+        self._left: list[str] = []
+
+    def schedule(self, context: Context) -> Result:
+        interval_ms = context.world.settings["offsets.retention.check.interval.ms"]
+        return Result(timers=(Timer(EXPIRE, context.now_ms + interval_ms),))
+
+    def check(self, context: Context) -> Result:
+        """Look at the next piece, and say when to go on."""
+        if not self._left:
+            self._left = list(self._table.all())[::-1]
+        records: list[KeyedRecord] = []
+        looked_at = 0
+        while self._left and looked_at < _PIECE:
+            group_id = self._left.pop()
+            looked_at += 1 + sum(map(len, self._store.committed(group_id).values()))
+            records += self._expired(group_id, context)
+        timers = (Timer(EXPIRE, context.now_ms + 1),) if self._left else self.schedule(context).timers
+        return Result(records, timers=timers, is_atomic=False)
+
+    def _expired(self, group_id: str, context: Context) -> list[KeyedRecord]:
+        """What removes a group's expired offsets, and the group if nothing is left of it."""
+        group = self._table.get(group_id)
+        rule = group.expiry(context) if group is not None else None
+        if group is None or rule is None:
+            return []
+        due = list(self._due(group_id, rule, context))
+        records = [offset_tombstone(group_id, *each) for each in due]
+        stored_count = sum(map(len, self._store.committed(group_id).values()))
+        if group.is_empty and len(due) == stored_count and not self._store.unstable(group_id):
+            records += group.tombstones()
+        return records
+
+    def _due(self, group_id: str, rule: ExpiryRule, context: Context) -> Iterator[tuple[str, int]]:
+        retention_ms = context.world.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
+        unstable = self._store.unstable(group_id)
+        for topic, by_partition in self._store.committed(group_id).items():
+            if rule.is_subscribed(topic):
+                continue
+            writers = unstable.get(topic, NOTHING_STORED)
+            for partition, stored in by_partition.items():
+                if partition not in writers and _is_due(stored, rule, context.wall_ms, retention_ms):
+                    yield topic, partition
+
+
+def _is_due(stored: StoredOffset, rule: ExpiryRule, wall_ms: int, retention_ms: int) -> bool:
+    value = stored.value
+    if value.expire_timestamp != NO_EXPIRY:
+        return wall_ms >= value.expire_timestamp
+    return wall_ms - rule.base_ms(value.commit_timestamp) >= retention_ms
