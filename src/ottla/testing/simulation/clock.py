@@ -1,0 +1,31 @@
+"""Time that stands still until somebody moves it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["WALL_START_MS", "VirtualClock"]
+
+WALL_START_MS: Final = 1_700_000_000_000
+"""What the wall clock shows when the other one shows 0."""
+
+
+class VirtualClock:
+    """Two clocks, as a computer has them: `monotonic_ms` never goes back; the wall clock may be set."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+        self._wall_offset_ms = WALL_START_MS
+
+    def monotonic_ms(self) -> int:
+        return self._now_ms
+
+    def wall_ms(self) -> int:
+        return self._now_ms + self._wall_offset_ms
+
+    def advance_to(self, at_ms: int) -> None:
+        self._now_ms = max(self._now_ms, at_ms)
+
+    def jump_wall(self, by_ms: int) -> None:
+        """Somebody sets the wall clock, forward or back."""
+        self._wall_offset_ms += by_ms

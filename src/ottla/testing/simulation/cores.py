@@ -1,0 +1,23 @@
+"""The coordinators that can be simulated: the same cores that a broker makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ottla.broker.coordinators.composing import CORES
+from ottla.coordinator.contract import Core
+
+__all__ = ["KINDS", "Kind"]
+
+
+class Kind(NamedTuple):
+    """A kind of coordinator: the topic of its log, and how an empty core is made."""
+
+    topic: str
+    make_core: Callable[[], Core]
+
+
+_TOPICS: Final = {"groups": "__consumer_offsets", "transactions": "__transaction_state"}
+
+KINDS: Final = {name: Kind(topic, CORES[topic]) for name, topic in _TOPICS.items() if topic in CORES}

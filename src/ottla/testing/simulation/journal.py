@@ -1,0 +1,72 @@
+"""A replica that is a partition of `ottla.log` and nothing more, and how a log is read back and compacted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+
+from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.replaying import Replay
+from ottla.coordinator.contract import Core
+from ottla.log.append import AppendInfo
+from ottla.log.cleaner import cleanable, compact
+from ottla.log.partition import Partition
+from ottla.log.producer_state import Origin, Verification
+from ottla.testing.simulation.clock import VirtualClock
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+__all__ = ["VirtualReplica", "compact_fully", "replay_partition"]
+
+
+class VirtualReplica:
+    """What a `ReplicaJournal` writes to. `appended` is told of every batch; what is told to fail is refused."""
+
+    is_leader = True
+    has_log = True
+
+    def __init__(self, partition: Partition, clock: VirtualClock, appended: Callable[[BatchView], None]) -> None:
+        self.log = partition
+        self.refusals: deque[ErrorCode] = deque()
+        """What the next appends are refused with."""
+        self._clock = clock
+        self._appended = appended
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    def stage(self, records: bytes, *, origin: Origin, verification: Verification | None = None) -> AppendInfo:
+        if self.refusals:
+            raise Reject(self.refusals.popleft())
+        buffer = bytearray(records)
+        info = self.log.stage_as_leader(
+            buffer, 0, self._clock.wall_ms(), origin=origin, verification=verification or Verification()
+        )
+        for batch in split_batches(bytes(buffer)):
+            assert isinstance(batch, BatchView)
+            self._appended(batch)
+        return info
+
+
+def replay_partition(core: Core, partition: Partition) -> list[str]:
+    """Let a new core take over what a log says; gives what it could not read, which is never the case in our own."""
+    replay = Replay(core, partition.topic_partition.topic)
+    for _ in load_steps(partition, replay):
+        pass
+    return sorted(replay.faults)
+
+
+def compact_fully(partition: Partition, now_ms: int) -> None:
+    """Compact until nothing is left to remove: the second run meets tombstones whose time is over."""
+    partition.update_high_watermark(partition.log_end_offset)
+    partition.roll(now_ms)
+    for run in range(2):
+        at_ms = now_ms + run * (partition.config.delete_retention_ms + 1)
+        _run_to_end(compact(partition, cleanable(partition, None, at_ms), at_ms))
+
+
+def _run_to_end(steps: Generator[None, None, object]) -> None:
+    for _ in steps:
+        pass

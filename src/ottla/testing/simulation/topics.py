@@ -1,0 +1,71 @@
+"""Topics without a controller: a table that tests change as they like."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ottla.coordinator.contract import TopicsChange
+
+__all__ = ["VirtualTopic", "VirtualTopics"]
+
+
+class VirtualTopic(msgspec.Struct, frozen=True):
+    name: str
+    topic_id: bytes
+    partition_count: int
+    partition_racks: Sequence[frozenset[str]] = ()
+
+    def racks(self, partition: int) -> frozenset[str]:
+        return self.partition_racks[partition] if partition < len(self.partition_racks) else frozenset()
+
+
+class VirtualTopics:
+    """The `Topics` of a coordinator. Ids follow from the name and from how often it was created."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, VirtualTopic] = {}
+        self._by_id: dict[bytes, VirtualTopic] = {}
+        self._version = 0
+        self._names_of_ids: dict[bytes, str] = {}
+        self._created: Counter[str] = Counter()
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def by_name(self, name: str) -> VirtualTopic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> VirtualTopic | None:
+        return self._by_id.get(topic_id)
+
+    def names(self) -> Iterable[str]:
+        return self._by_name.keys()
+
+    def name_of_id(self, topic_id: bytes) -> str | None:
+        """The name that an id belongs to, or belonged to before the topic was deleted."""
+        return self._names_of_ids.get(topic_id)
+
+    def put(self, name: str, partition_count: int, racks: Sequence[frozenset[str]] = ()) -> TopicsChange:
+        """Create a topic, or let it grow."""
+        self._version += 1
+        known = self._by_name.get(name)
+        topic_id = self._new_id(name) if known is None else known.topic_id
+        topic = VirtualTopic(name, topic_id, partition_count, racks or (known.partition_racks if known else ()))
+        self._by_name[name] = self._by_id[topic_id] = topic
+        self._names_of_ids[topic_id] = name
+        return TopicsChange(created=(name,)) if known is None else TopicsChange(grown=(name,))
+
+    def delete(self, name: str) -> TopicsChange:
+        self._version += 1
+        topic = self._by_name.pop(name)
+        del self._by_id[topic.topic_id]
+        return TopicsChange(deleted=((name, topic.topic_id),))
+
+    def _new_id(self, name: str) -> bytes:
+        self._created[name] += 1
+        return hashlib.blake2b(f"{name} {self._created[name]}".encode(), digest_size=16).digest()

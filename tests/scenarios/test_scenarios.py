@@ -1,0 +1,32 @@
+"""Runs every conversation in tests/golden/scenarios; `pytest tests/scenarios --rewrite` writes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.simulation.cores import KINDS
+from ottla.testing.simulation.scenario import run_text
+
+FOLDER = Path(__file__).parent.parent / "golden" / "scenarios"
+FILES = sorted(FOLDER.rglob("*.txt"))
+NAMES = [path.relative_to(FOLDER).as_posix().removesuffix(".txt") for path in FILES]
+
+
+def kind_of(path: Path) -> str:
+    """Scenarios of transactions stand in a folder of their own; all others are of groups."""
+    return "transactions" if path.parent.name == "txn" else "groups"
+
+
+@pytest.mark.parametrize(
+    "path", FILES, ids=[path.relative_to(FOLDER).as_posix().removesuffix(".txt") for path in FILES]
+)
+def test_scenario(path: Path, request: pytest.FixtureRequest) -> None:
+    text = path.read_text()
+    seen, faults = run_text(text, KINDS[kind_of(path)])
+    if request.config.getoption("--rewrite", default=False):
+        path.write_text(seen)
+        text = seen
+    assert seen == text
+    assert faults == [], "hard state must be the same live, replayed, and replayed after compaction"
