@@ -9,6 +9,7 @@ COMMANDS = {
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
+    "groups": Entry("ottla.cli.groups:groups", "See and change groups of all kinds, on any cluster."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
     "quorum": Entry("ottla.cli.quorum:quorum", "Look at the quorum of controllers, of any cluster."),

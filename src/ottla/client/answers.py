@@ -27,6 +27,8 @@ class SendOptions(TypedDict, total=False):
     """To the coordinator: `("group", group_id)`, `("transaction", transactional_id)` or `("share", key)`."""
     version: int | None
     """Speak this version and no other one."""
+    max_version: int | None
+    """Speak the highest version that both sides have, but none above this one."""
     retry: bool
     """False: send it once, whatever happens."""
     lane: str

@@ -203,7 +203,9 @@ class Client(TypedSend):
     ) -> Answer:
         peer = await self._find(route, deadline, tried)
         connection = await self._connections.get(peer, options.get("lane", LANES.get(api, USUAL_LANE)))
-        version = choose_version(api, connection.versions, peer, options.get("version"))
+        version = choose_version(
+            api, connection.versions, peer, options.get("version"), at_most=options.get("max_version")
+        )
         message = build(version)
         # The broker may take its time if the request says so, whatever the deadline; the answer is on its way then.
         timeout_ms = deadline.left_s * SECOND_MS + patience_ms(message)

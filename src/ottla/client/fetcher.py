@@ -36,7 +36,7 @@ from ottla.wire.types.fetch import (
     FetchResponsePartitionData,
 )
 
-__all__ = ["ConsumerRecord", "FetchOptions", "Fetched", "Fetcher", "fetch"]
+__all__ = ["ConsumerRecord", "FetchOptions", "Fetched", "Fetcher", "fetch", "partitions_in"]
 
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 50 * 1024 * 1024
@@ -306,7 +306,7 @@ class Fetcher:
         body = answer.of(FetchResponse)
         if body.error_code:
             self._error = ResponseError(answer.peer, "Fetch", body.error_code)
-        for at, data in _partitions(body, self._client.metadata):
+        for at, data in partitions_in(body, self._client.metadata):
             if self._positions.get(at) != positions.get(at):
                 continue  # sought elsewhere meanwhile, or dropped
             if data.error_code:
@@ -362,7 +362,10 @@ class Fetcher:
             self._client.metadata.expire(at.topic)
 
 
-def _partitions(body: FetchResponse, metadata: Metadata) -> Iterable[tuple[TopicPartition, FetchResponsePartitionData]]:
+def partitions_in(
+    body: FetchResponse, metadata: Metadata
+) -> Iterable[tuple[TopicPartition, FetchResponsePartitionData]]:
+    """What an answer says of each partition; it knows topics by name or, in later versions, by id."""
     for topic in body.responses:
         name = topic.topic or metadata.name_of(topic.topic_id)
         if name is not None:

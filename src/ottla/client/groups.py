@@ -1,4 +1,4 @@
-"""Groups of all four kinds: which there are, and what the coordinator knows of one."""
+"""Groups of all four kinds: which there are, what their coordinators know of them, and deleting them."""
 
 from __future__ import annotations
 
@@ -6,53 +6,36 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from ottla.client.address import Peer
 from ottla.client.client import Client, always
 from ottla.client.errors import ConfigurationError, ResponseError, check
+from ottla.client.group_view import DescribedGroup, GroupView, view_of
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupDescribeResponseDescribedGroup,
-)
-from ottla.wire.types.describe_groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    DescribeGroupsResponseDescribedGroup,
-)
+from ottla.wire.types.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from ottla.wire.types.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.wire.types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.types.list_groups import ListGroupsRequest, ListGroupsResponse
-from ottla.wire.types.share_group_describe import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-    ShareGroupDescribeResponseDescribedGroup,
-)
-from ottla.wire.types.streams_group_describe import (
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-    StreamsGroupDescribeResponseDescribedGroup,
-)
+from ottla.wire.types.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
-__all__ = ["DescribedGroup", "ListedGroup", "describe", "list_groups"]
+__all__ = ["DescribedGroup", "ListedGroup", "delete", "describe", "list_groups", "try_delete", "try_view", "view"]
 
 CLASSIC: Final = "classic"
 _STATES_VERSION: Final = 4
 _TYPES_VERSION: Final = 5
+_AT_A_TIME: Final = 100
+"""How many groups one request describes."""
 
-DescribedGroup = (
-    DescribeGroupsResponseDescribedGroup
-    | ConsumerGroupDescribeResponseDescribedGroup
-    | ShareGroupDescribeResponseDescribedGroup
-    | StreamsGroupDescribeResponseDescribedGroup
-)
-"""What the coordinator says of a group; which of these it is depends on the group's type."""
 _Described = (
     DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse | StreamsGroupDescribeResponse
 )
 
-_DESCRIBE: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
-    "classic": ("DescribeGroups", lambda group_id: DescribeGroupsRequest(groups=(group_id,))),
-    "consumer": ("ConsumerGroupDescribe", lambda group_id: ConsumerGroupDescribeRequest(group_ids=(group_id,))),
-    "share": ("ShareGroupDescribe", lambda group_id: ShareGroupDescribeRequest(group_ids=(group_id,))),
-    "streams": ("StreamsGroupDescribe", lambda group_id: StreamsGroupDescribeRequest(group_ids=(group_id,))),
+_Ids = tuple[str, ...]
+_DESCRIBE: Final[Mapping[str, tuple[str, Callable[[_Ids], object]]]] = {
+    "classic": ("DescribeGroups", lambda group_ids: DescribeGroupsRequest(groups=group_ids)),
+    "consumer": ("ConsumerGroupDescribe", lambda group_ids: ConsumerGroupDescribeRequest(group_ids=group_ids)),
+    "share": ("ShareGroupDescribe", lambda group_ids: ShareGroupDescribeRequest(group_ids=group_ids)),
+    "streams": ("StreamsGroupDescribe", lambda group_ids: StreamsGroupDescribeRequest(group_ids=group_ids)),
 }
 
 
@@ -63,6 +46,8 @@ class ListedGroup(NamedTuple):
     state: str
     """"" where brokers do not say (before 2.6)."""
     protocol_type: str
+    coordinator: int
+    """The node that listed it."""
 
 
 async def list_groups(client: Client, *, types: Iterable[str] = (), states: Iterable[str] = ()) -> list[ListedGroup]:
@@ -92,9 +77,12 @@ async def _list_at(client: Client, node_id: int, types: set[str], states: set[st
     body = answer.of(ListGroupsResponse)
     check(answer.peer, "ListGroups", body.error_code)
     return [
-        ListedGroup(each.group_id, each.group_type.lower() or CLASSIC, each.group_state, each.protocol_type)
+        ListedGroup(each.group_id, each.group_type.lower() or CLASSIC, each.group_state, each.protocol_type, node_id)
         for each in body.groups
     ]
+
+
+# --- describe ---------------------------------------------------------------------------------------------------------
 
 
 async def describe(client: Client, group_id: str, *, type: str | None = None) -> DescribedGroup:
@@ -102,16 +90,52 @@ async def describe(client: Client, group_id: str, *, type: str | None = None) ->
 
     ResponseError (GROUP_ID_NOT_FOUND) if there is no such group.
     """
+    return (await _described(client, group_id, type))[0]
+
+
+async def view(client: Client, group_id: str, *, type: str | None = None) -> GroupView:
+    """The same in one form for all kinds of groups, with the coordinator's address."""
+    return view_of(*await _described(client, group_id, type))
+
+
+async def _described(client: Client, group_id: str, type: str | None) -> tuple[DescribedGroup, Peer]:
     kind = await _type_of(client, group_id) if type is None else type.lower()
     if kind not in _DESCRIBE:
         raise ConfigurationError(f"groups of type {kind!r} cannot be described; there are {', '.join(_DESCRIBE)}")
     api, request = _DESCRIBE[kind]
-    answer = await client.ask(api, always(request(group_id)), coordinator=("group", group_id))
-    body = answer.body
-    assert isinstance(body, _Described)
-    group: DescribedGroup = body.groups[0]
+    answer = await client.ask(api, always(request((group_id,))), coordinator=("group", group_id))
+    group = _groups_in(answer.body)[0]
     check(answer.peer, api, group.error_code, f"group {group_id}", group.error_message)
-    return group
+    return group, answer.peer
+
+
+async def try_view(client: Client, listed: Iterable[ListedGroup]) -> dict[str, GroupView | ResponseError]:
+    """Views of many groups that were listed a moment ago, with few requests to each coordinator."""
+    kinds: dict[tuple[int, str], list[str]] = {}
+    for each in listed:
+        kinds.setdefault((each.coordinator, each.type), []).append(each.group_id)
+    some = [
+        _view_at(client, node_id, kind, tuple(group_ids[at : at + _AT_A_TIME]))
+        for (node_id, kind), group_ids in kinds.items()
+        for at in range(0, len(group_ids), _AT_A_TIME)
+    ]
+    return {name: outcome for outcomes in await asyncio.gather(*some) for name, outcome in outcomes.items()}
+
+
+async def _view_at(client: Client, node_id: int, kind: str, group_ids: _Ids) -> dict[str, GroupView | ResponseError]:
+    api, request = _DESCRIBE[kind]
+    answer = await client.ask(api, always(request(group_ids)), broker=node_id)
+    outcomes: dict[str, GroupView | ResponseError] = {}
+    for group in _groups_in(answer.body):
+        name = group.group_id
+        error = ResponseError(answer.peer, api, group.error_code, f"group {name}", group.error_message)
+        outcomes[name] = error if group.error_code else view_of(group, answer.peer)
+    return outcomes
+
+
+def _groups_in(body: object) -> tuple[DescribedGroup, ...]:
+    assert isinstance(body, _Described)
+    return body.groups
 
 
 async def _type_of(client: Client, group_id: str) -> str:
@@ -122,3 +146,25 @@ async def _type_of(client: Client, group_id: str) -> str:
         if each.group_id == group_id:
             return each.group_type.lower() or CLASSIC
     raise ResponseError(answer.peer, "ListGroups", ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
+
+
+# --- delete -----------------------------------------------------------------------------------------------------------
+
+
+async def delete(client: Client, *group_ids: str) -> None:
+    """Delete groups that have no members, with their offsets. ResponseError for the first that cannot be deleted."""
+    for outcome in (await try_delete(client, *group_ids)).values():
+        if outcome is not None:
+            raise outcome
+
+
+async def try_delete(client: Client, *group_ids: str) -> dict[str, ResponseError | None]:
+    """Delete groups, each at its own coordinator; an error, or None, for each of them."""
+    outcomes: dict[str, ResponseError | None] = {}
+    for group_id in group_ids:
+        request = DeleteGroupsRequest(groups_names=(group_id,))
+        answer = await client.ask("DeleteGroups", always(request), coordinator=("group", group_id))
+        (each,) = answer.of(DeleteGroupsResponse).results
+        error = ResponseError(answer.peer, "DeleteGroups", each.error_code, f"group {group_id}", each.error_message)
+        outcomes[group_id] = error if each.error_code else None
+    return outcomes

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from ottla.client.client import Answer, Client
 from ottla.client.errors import ConfigurationError
-from ottla.client.leaders import LeaderCall, Reply, by_topic, raise_first
+from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_topic, raise_first
 from ottla.client.metadata import TopicPartition
 from ottla.wire.types.delete_records import (
     DeleteRecordsRequest,
@@ -35,6 +35,7 @@ __all__ = [
     "delete_records",
     "isolation_level",
     "list_offsets",
+    "try_list_offsets",
 ]
 
 LATEST: Final = -1
@@ -83,6 +84,17 @@ async def list_offsets(
 
     Timestamps are milliseconds. ResponseError for the first partition that cannot be asked.
     """
+    return raise_first(await try_list_offsets(client, wanted, isolation=isolation, timeout_ms=timeout_ms))
+
+
+async def try_list_offsets(
+    client: Client,
+    wanted: Offsets,
+    *,
+    isolation: Isolation = "read_uncommitted",
+    timeout_ms: int | None = None,
+) -> Outcomes[ListedOffset]:
+    """Like `list_offsets`, with an outcome for each partition: some may be known although others cannot be asked."""
     level = isolation_level(isolation)
     timestamps = {TopicPartition(*at): timestamp for at, timestamp in wanted.items()}
     deadline = client.deadline(timeout_ms)
@@ -104,7 +116,7 @@ async def list_offsets(
         )
 
     call = LeaderCall("ListOffsets", build, _read_list_offsets)
-    return raise_first(await call.ask(client, timestamps, deadline))
+    return await call.ask(client, timestamps, deadline)
 
 
 def _read_list_offsets(answer: Answer) -> Iterable[Reply[ListedOffset]]:

@@ -40,8 +40,11 @@ def api_of(request: type) -> str:
     return name.removesuffix("Request")
 
 
-def choose_version(api: str, ranges: ApiRanges, peer: Peer, wanted: int | None = None) -> int:
-    """The highest common version, or `wanted` if the broker has it; UnsupportedVersionError otherwise.
+def choose_version(
+    api: str, ranges: ApiRanges, peer: Peer, wanted: int | None = None, *, at_most: int | None = None
+) -> int:
+    """The highest common version not above `at_most`, or `wanted` if the broker has it; UnsupportedVersionError
+    otherwise.
 
     An unstable version is spoken only if it is wanted: a broker offers it to those who develop it.
     """
@@ -55,6 +58,8 @@ def choose_version(api: str, ranges: ApiRanges, peer: Peer, wanted: int | None =
             raise UnsupportedVersionError(peer, f"{api} v{wanted}", f"it has {offered}")
         return wanted
     ours = ApiRange(entry.low, entry.high - 1 if entry.unstable and entry.high > entry.low else entry.high)
+    if at_most is not None:
+        ours = ours._replace(high=min(ours.high, at_most))
     version = min(offered.high, ours.high)
     if version < max(offered.low, ours.low):
         raise UnsupportedVersionError(peer, api, f"it has {offered} and we speak {ours}")

@@ -413,7 +413,7 @@ def test_groups_are_listed_by_all_coordinators():
             cluster.broker(1).on("ListGroups", listed("b"))
             cluster.broker(2).on("ListGroups", listed("a", kind="share", state="Empty"))
             found = await groups.list_groups(client)
-            assert found == [("a", "share", "Empty", "consumer"), ("b", "consumer", "Stable", "consumer")]
+            assert found == [("a", "share", "Empty", "consumer", 2), ("b", "consumer", "Stable", "consumer", 1)]
             assert [each.group_id for each in await groups.list_groups(client, types=["share"])] == ["a"]
             assert [each.group_id for each in await groups.list_groups(client, states=["STABLE"])] == ["b"]
             asked = cluster.broker(1).asked_for("ListGroups")
@@ -430,7 +430,7 @@ def test_older_coordinators_list_classic_groups():
             cluster.broker().on("ListGroups", listed("a"))
             async with cluster.client() as client:
                 found = await groups.list_groups(client, types=["classic"], states=["Stable"])
-                assert found == [("a", "classic", "", "consumer")], (
+                assert found == [("a", "classic", "", "consumer", 1)], (
                     "the state is not known, so it may be the wanted one"
                 )
                 assert await groups.list_groups(client, types=["share"]) == []

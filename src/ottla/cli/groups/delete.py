@@ -1,0 +1,100 @@
+"""`ottla groups delete` and `delete-offsets`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Target, on_cluster, one_line, target_options
+from ottla.cli.failure import Failure, nearest
+from ottla.cli.groups.find import chosen_partitions, has_members, kept_offsets, listed_group
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.errors import ResponseError
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.option("--if-exists", is_flag=True, help="A group that is not there is no error.")
+@target_options
+def delete(target: Target, names: tuple[str, ...], if_exists: bool) -> None:
+    """Delete groups with their offsets. A group that has members cannot be deleted."""
+
+    async def work(client: Client) -> dict[str, str]:
+        from ottla.client.groups import try_delete
+
+        outcomes = await try_delete(client, *dict.fromkeys(names))
+        return {name: await _why(client, name, error) if error else "" for name, error in outcomes.items()}
+
+    failures = []
+    for name, why in on_cluster(target, work).items():
+        if not why:
+            click.echo(f"{name} deleted")
+        elif if_exists and why.startswith(_absent(name)):
+            click.echo(f"{name} was not there")
+        else:
+            failures.append(why)
+    if failures:
+        raise Failure("; ".join(failures))
+
+
+def _absent(name: str) -> str:
+    return f"there is no group '{name}'"
+
+
+async def _why(client: Client, name: str, error: ResponseError) -> str:
+    """Why a group cannot be deleted, in words that help."""
+    from ottla.client.groups import list_groups, view
+    from ottla.wire.errors import ErrorCode
+
+    if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+        advice = nearest(name, [each.group_id for each in await list_groups(client)])
+        return f"{_absent(name)}; {advice}" if advice else _absent(name)
+    if error.code == ErrorCode.NON_EMPTY_GROUP:
+        return f"{has_members(await view(client, name))}, so it stays; stop them first"
+    return one_line(error)
+
+
+@click.command("delete-offsets")
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    required=True,
+    metavar="TOPIC[:P,...]",
+    help="Of these partitions; repeatable.",
+)
+@target_options
+def delete_offsets(target: Target, name: str, topics: tuple[str, ...]) -> None:
+    """Forget what a group has committed for some topics. Members must not be subscribed to them."""
+
+    async def work(client: Client) -> dict[TopicPartition, ResponseError | None]:
+        from ottla.client.group_offsets import delete_offsets as delete_committed
+
+        group = await listed_group(client, name)
+        if group.type == "share":
+            raise Failure(f"group '{name}' is a share group, which commits no offsets")
+        kept = await kept_offsets(client, name, group.type)
+        wanted = [at for at in await chosen_partitions(client, topics, kept) if at in kept]
+        if not wanted:
+            raise Failure(f"group '{name}' has no offsets of these topics", f"'ottla groups offsets {name}' shows all")
+        return await delete_committed(client, name, wanted)
+
+    outcomes = on_cluster(target, work)
+    for at, error in sorted(outcomes.items()):
+        if error is None:
+            click.echo(f"{at} deleted")
+    failures = [_why_kept(at, error) for at, error in sorted(outcomes.items()) if error is not None]
+    if failures:
+        raise Failure("; ".join(failures))
+
+
+def _why_kept(at: TopicPartition, error: ResponseError) -> str:
+    from ottla.wire.errors import ErrorCode
+
+    if error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
+        return f"{at} stays, since members of the group are subscribed to its topic"
+    return one_line(error)

@@ -1,0 +1,107 @@
+"""Looking groups up by name, and which partitions a user means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ottla.cli.failure import Failure, nearest
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.group_offsets import Committed
+    from ottla.client.group_view import GroupView
+    from ottla.client.groups import ListedGroup
+
+MEMBERS_NAMED_MAX = 5
+
+
+async def listed_group(client: Client, group_id: str, advice: str = "") -> ListedGroup:
+    """A group as its coordinator lists it; a Failure with the nearest name if there is none."""
+    from ottla.client.groups import list_groups
+
+    found = {each.group_id: each for each in await list_groups(client)}
+    if group_id not in found:
+        advice = nearest(group_id, found) or advice or "'ottla groups list' lists them all"
+        raise Failure(f"there is no group '{group_id}'", advice)
+    return found[group_id]
+
+
+async def viewed_groups(client: Client, names: Iterable[str]) -> list[GroupView]:
+    """The groups of these names, or all groups."""
+    from ottla.client.errors import ClientError
+    from ottla.client.groups import list_groups, try_view
+
+    listed = {each.group_id: each for each in await list_groups(client)}
+    wanted = list(dict.fromkeys(names)) or sorted(listed)
+    missing = next((name for name in wanted if name not in listed), None)
+    if missing is not None:
+        advice = nearest(missing, listed) or "'ottla groups list' lists them all"
+        raise Failure(f"there is no group '{missing}'", advice)
+    views = await try_view(client, [listed[name] for name in wanted])
+    found: list[GroupView] = []
+    for name in wanted:
+        outcome = views[name]
+        if isinstance(outcome, ClientError):
+            raise outcome
+        found.append(outcome)
+    return found
+
+
+async def kept_offsets(client: Client, group_id: str, kind: str) -> dict[TopicPartition, Committed]:
+    """What a group has committed, or where a share group starts."""
+    from ottla.client.group_offsets import committed, share_starts
+
+    return await (share_starts if kind == "share" else committed)(client, group_id)
+
+
+async def check_inactive(client: Client, group: ListedGroup, what: str) -> None:
+    """A Failure that names the members, if the group has some: offsets change only while nobody uses them."""
+    from ottla.client.groups import view
+
+    if group.state in ("Empty", "Dead"):
+        return
+    seen = await view(client, group.group_id, type=group.type)
+    if seen.members:
+        raise Failure(f"{has_members(seen)}; {what}", "stop them first; nothing was changed")
+
+
+def has_members(group: GroupView) -> str:
+    """`group 'billing' is Stable and has 2 members (billing-1, billing-2)`."""
+    names = [each.instance_id or each.client_id or each.member_id for each in group.members]
+    more = ", ..." if len(names) > MEMBERS_NAMED_MAX else ""
+    shown = ", ".join(sorted(names)[:MEMBERS_NAMED_MAX]) + more
+    count = f"{len(names)} member{'s' * (len(names) != 1)}"
+    return f"group '{group.group_id}' is {group.state} and has {count} ({shown})"
+
+
+async def chosen_partitions(
+    client: Client, topics: Iterable[str], kept: Mapping[TopicPartition, object]
+) -> list[TopicPartition]:
+    """What `--topic NAME` and `--topic NAME:0,2` mean; without any, all that the group has offsets of."""
+    from ottla.client import TopicPartition
+    from ottla.client.topics import TopicDescription, try_describe
+
+    wanted = dict(map(_topic_and_partitions, topics))
+    if not wanted:
+        return sorted(kept)
+    described = await try_describe(client, *wanted)
+    chosen: list[TopicPartition] = []
+    for name, indexes in wanted.items():
+        topic = described[name]
+        if not isinstance(topic, TopicDescription):
+            raise topic
+        there = [each.partition for each in topic.partitions]
+        absent = next((index for index in indexes if index not in there), None)
+        if absent is not None:
+            raise Failure(f"topic '{name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
+        chosen += (TopicPartition(name, index) for index in indexes or there)
+    return sorted(chosen)
+
+
+def _topic_and_partitions(text: str) -> tuple[str, list[int]]:
+    name, colon, indexes = text.partition(":")
+    words = [word.strip() for word in indexes.split(",")] if colon else []
+    if not name or not all(word.isascii() and word.isdigit() for word in words):
+        raise Failure(f"--topic {text!r} is neither NAME nor NAME:PARTITION,...", "for instance --topic orders:0,2")
+    return name, list(map(int, words))

@@ -1,0 +1,41 @@
+"""Moments and durations as people write them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+from ottla.cli.failure import Failure
+
+UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
+
+
+def moment_ms(text: str) -> int:
+    """A date and time of ISO 8601, in UTC if it names no zone, or milliseconds since 1970."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Failure(f"{text!r} is not a time", "write 2026-11-15T07:00:00, or milliseconds since 1970") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def moment_of_duration_ms(text: str, now_ms: int | None = None) -> int:
+    """The moment so long ago."""
+    ago_ms = duration_ms(text)
+    return max(0, (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - ago_ms)
+
+
+def duration_ms(text: str) -> int:
+    """`90s`, `1d12h`, or as ISO 8601 has it: `P1DT12H`."""
+    iso = _ISO.fullmatch(text)
+    if iso and any(iso.groups()):
+        return round(sum(float(n) * u for n, u in zip(iso.groups(), UNITS_MS.values(), strict=False) if n))
+    pieces = _SHORT.findall(text)
+    if pieces and "".join(number + unit for number, unit in pieces) == text:
+        return round(sum(float(number) * UNITS_MS[unit] for number, unit in pieces))
+    raise Failure(f"{text!r} is not a duration", "write for instance 90s, 2h, 1d12h or PT2H")

@@ -1,0 +1,131 @@
+"""`ottla groups offsets`: how far a group has come, and how far it is behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.groups.find import chosen_partitions, kept_offsets, viewed_groups
+from ottla.cli.groups.watch import Watch, look, watch_options
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.group_offsets import Committed
+    from ottla.client.group_view import GroupView, MemberView
+    from ottla.client.lag import Lag
+
+COLUMNS = (
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+    Column("COMMITTED", is_number=True),
+    Column("END", is_number=True),
+    Column("LAG", is_number=True),
+    Column("SECONDS", is_number=True),
+    Column("MEMBER"),
+    Column("NOTE"),
+)
+
+
+class Row(NamedTuple):
+    at: TopicPartition
+    lag: Lag
+    seconds: float | None
+    member: MemberView | None
+    kept: Committed | None
+
+
+class Found(NamedTuple):
+    group: GroupView
+    rows: list[Row]
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@click.option("--no-seconds", is_flag=True, help="Do not read records to find out how old they are.")
+@json_option
+@watch_options
+@target_options
+def offsets(target: Target, name: str, topics: tuple[str, ...], no_seconds: bool, as_json: bool, watch: Watch) -> None:
+    """Show what a group has committed, and how far it is behind in records and in seconds.
+
+    LAG is the number of records from the committed offset to the end of the partition. SECONDS is the age of the first
+    of them: now, less its timestamp. A partition that has been read to its end is behind by 0 seconds.
+    """
+
+    async def find(client: Client) -> Found:
+        return await _found(client, name, topics, seconds=not no_seconds)
+
+    look(target, watch, find, _json if as_json else None, _print)
+
+
+async def _found(client: Client, name: str, topics: Iterable[str], *, seconds: bool) -> Found:
+    from ottla.client import TopicPartition
+    from ottla.client.lag import lags
+
+    (group,) = await viewed_groups(client, [name])
+    kept = await kept_offsets(client, name, group.type)
+    owners = {at: member for member in group.members for at in member.assignment if isinstance(at, TopicPartition)}
+    wanted = await chosen_partitions(client, topics, dict.fromkeys((*kept, *owners)))
+    committed = {at: kept[at].offset if at in kept else None for at in wanted}
+    found = await lags(client, committed, seconds=seconds)
+    now_ms = time.time_ns() // 1_000_000
+    return Found(group, [_row(at, found[at], owners.get(at), kept.get(at), now_ms) for at in wanted])
+
+
+def _row(at: TopicPartition, lag: Lag, member: MemberView | None, kept: Committed | None, now_ms: int) -> Row:
+    if kept is not None and kept.lag is not None:
+        lag = lag._replace(records=kept.lag)  # a share group may have acknowledged some behind its start
+    return Row(at, lag, lag.seconds(now_ms), member, kept)
+
+
+def _print(found: Found) -> None:
+    group = found.group
+    known = [row.lag.records for row in found.rows if row.lag.records is not None]
+    ages = [row.seconds for row in found.rows if row.seconds is not None]
+    facts = [f"{group.type} group", group.state]
+    if known:
+        facts.append(f"{sum(known)} records behind")
+    if ages:
+        facts.append(f"{max(ages):.1f} seconds behind")
+    click.echo("  ".join([click.style(group.group_id, bold=True), *facts]))
+    if found.rows:
+        print_table(COLUMNS, map(_cells, found.rows))
+    else:
+        click.echo("  no offsets")
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    seconds = None if row.seconds is None else f"{row.seconds:.1f}"
+    member = None if row.member is None else row.member.member_id
+    return (*row.at, row.lag.committed, row.lag.end_offset, row.lag.records, seconds, member, row.lag.note or None)
+
+
+def _json(found: Found) -> dict[str, Any]:
+    return {
+        "groupId": found.group.group_id,
+        "type": found.group.type,
+        "state": found.group.state,
+        "partitions": [_row_json(row) for row in found.rows],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "topic": row.at.topic,
+        "partition": row.at.partition,
+        "committedOffset": row.lag.committed,
+        "committedLeaderEpoch": None if row.kept is None else row.kept.leader_epoch,
+        "metadata": None if row.kept is None else row.kept.metadata,
+        "startOffset": row.lag.start_offset,
+        "endOffset": row.lag.end_offset,
+        "lag": row.lag.records,
+        "lagSeconds": row.seconds,
+        "oldestTimestampMs": row.lag.oldest_at_ms,
+        "memberId": None if row.member is None else row.member.member_id,
+        "note": row.lag.note,
+    }

@@ -1,0 +1,209 @@
+"""`ottla groups reset`: let a group without members go on elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, on_cluster, one_line, print_json, print_table, target_options
+from ottla.cli.failure import Failure
+from ottla.cli.groups.find import check_inactive, chosen_partitions, kept_offsets, listed_group
+from ottla.cli.groups.moments import moment_ms, moment_of_duration_ms
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.group_offsets import Committed
+    from ottla.client.groups import ListedGroup
+
+COLUMNS = (
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+    Column("COMMITTED", is_number=True),
+    Column("NEW", is_number=True),
+    Column("NOTE"),
+)
+WAYS = {
+    "to_earliest": "--to-earliest",
+    "to_latest": "--to-latest",
+    "to_current": "--to-current",
+    "to_offset": "--to-offset",
+    "shift_by": "--shift-by",
+    "to_datetime": "--to-datetime",
+    "by_duration": "--by-duration",
+}
+
+
+class Way(NamedTuple):
+    """How the new offsets are found: one of WAYS, with its value if it has one."""
+
+    name: str
+    value: int = 0
+    """An offset, a distance, or milliseconds since 1970."""
+
+
+class Change(NamedTuple):
+    at: TopicPartition
+    before: int | None
+    after: int
+    note: str = ""
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="These partitions; repeatable.")
+@click.option("--all-topics", is_flag=True, help="All partitions that the group has an offset of.")
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record.")
+@click.option("--to-current", is_flag=True, help="Where it is now; to the end where nothing was committed.")
+@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset.")
+@click.option("--shift-by", type=int, metavar="N", help="Forward, or back if N is negative.")
+@click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (UTC unless told).")
+@click.option("--by-duration", metavar="DURATION", help="To the first record since so long ago: 90s, 2h, 1d12h, PT2H.")
+@click.option("--execute", is_flag=True, help="Do it; without this, only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--create", is_flag=True, help="Commit offsets even if there is no such group yet.")
+@json_option
+@target_options
+def reset(
+    target: Target,
+    name: str,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    execute: bool,
+    dry_run: bool,
+    create: bool,
+    as_json: bool,
+    **ways: Any,  # noqa: ANN401
+) -> None:
+    """Let a group go on at other offsets. It must have no members.
+
+    Without --execute nothing is changed. An offset that is not in the log becomes the nearest one that is.
+    """
+    if execute and dry_run:
+        raise Failure("--execute and --dry-run exclude each other")
+    if bool(topics) == all_topics:
+        raise Failure("it is not clear which offsets are meant", "give --topic or --all-topics")
+    way = chosen_way(ways)
+
+    async def work(client: Client) -> list[Change]:
+        group = await _group(client, name, create)
+        await check_inactive(client, group, "offsets can be changed only while it has none")
+        kept = await kept_offsets(client, name, group.type)
+        changes = await _plan(client, await chosen_partitions(client, topics, kept), kept, way)
+        if execute:
+            await _execute(client, group, changes)
+        return changes
+
+    _report(name, on_cluster(target, work), execute, as_json)
+
+
+def chosen_way(ways: Mapping[str, Any]) -> Way:
+    """The one way that was given; times become milliseconds."""
+    given = [key for key in WAYS if ways.get(key) is not None and ways[key] is not False]  # 0 is an offset
+    if len(given) != 1:
+        problem = f"{WAYS[given[0]]} and {WAYS[given[1]]} exclude each other" if given else "no new place is given"
+        raise Failure(problem, f"choose one of {', '.join(WAYS.values())}")
+    (key,) = given
+    if key == "to_datetime":
+        return Way(key, moment_ms(ways[key]))
+    if key == "by_duration":
+        return Way(key, moment_of_duration_ms(ways[key]))
+    return Way(key, int(ways[key]))
+
+
+async def _group(client: Client, name: str, create: bool) -> ListedGroup:
+    from ottla.client.groups import ListedGroup
+
+    try:
+        group = await listed_group(client, name, "--create makes one")
+    except Failure:
+        if not create:
+            raise
+        return ListedGroup(name, "classic", "Dead", "", -1)
+    if group.type == "streams":
+        raise Failure(
+            f"group '{name}' is a streams group, whose state goes with its offsets", "reset the whole application"
+        )
+    return group
+
+
+async def _plan(
+    client: Client, partitions: list[TopicPartition], kept: Mapping[TopicPartition, Committed], way: Way
+) -> list[Change]:
+    from ottla.client import EARLIEST, LATEST, list_offsets
+
+    starts = await list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+    ends = await list_offsets(client, dict.fromkeys(partitions, LATEST))
+    is_time = way.name in ("to_datetime", "by_duration")
+    times = await list_offsets(client, dict.fromkeys(partitions, way.value)) if is_time else {}
+    changes = []
+    for at in partitions:
+        before = kept[at].offset if at in kept else None
+        start, end = starts[at].offset, ends[at].offset
+        wanted, note = _wanted(way, at, before, start, end, times[at].offset if is_time else -1)
+        inside = min(max(wanted, start), end)
+        if inside != wanted:
+            note = f"{wanted} is not in the log"
+        changes.append(Change(at, before, inside, note))
+    return changes
+
+
+def _wanted(way: Way, at: TopicPartition, before: int | None, start: int, end: int, by_time: int) -> tuple[int, str]:
+    """The offset that is asked for, whether or not it is in the log, and a remark."""
+    if way.name == "to_earliest":
+        return start, ""
+    if way.name == "to_latest":
+        return end, ""
+    if way.name == "to_offset":
+        return way.value, ""
+    if way.name == "shift_by":
+        if before is None:
+            raise Failure(f"{at} cannot be shifted, since nothing was committed", "choose another way for it")
+        return before + way.value, ""
+    if way.name == "to_current":
+        return (end, "nothing was committed") if before is None else (before, "")
+    return (end, "no record is so new") if by_time < 0 else (by_time, "")
+
+
+async def _execute(client: Client, group: ListedGroup, changes: list[Change]) -> None:
+    from ottla.client.group_offsets import alter_share, commit
+
+    wanted = {each.at: each.after for each in changes}
+    if not wanted:
+        return
+    outcomes = await (alter_share if group.type == "share" else commit)(client, group.group_id, wanted)
+    failures = [error for error in outcomes.values() if error is not None]
+    if failures:
+        done = len(outcomes) - len(failures)
+        raise Failure("; ".join(map(_why, failures)), f"{done} of {len(outcomes)} partitions were changed")
+
+
+def _why(error: Any) -> str:  # noqa: ANN401
+    from ottla.wire.errors import ErrorCode
+
+    if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.NON_EMPTY_GROUP):
+        return f"{one_line(error)}: a member has joined meanwhile"
+    return one_line(error)
+
+
+def _report(name: str, changes: list[Change], execute: bool, as_json: bool) -> None:
+    if as_json:
+        shown = [
+            {
+                "topic": each.at.topic,
+                "partition": each.at.partition,
+                "committedOffset": each.before,
+                "newOffset": each.after,
+                "note": each.note,
+            }
+            for each in changes
+        ]
+        print_json({"groupId": name, "executed": execute, "partitions": shown})
+    elif changes:
+        print_table(COLUMNS, ((*each.at, each.before, each.after, each.note or None) for each in changes))
+    else:
+        click.echo(f"group '{name}' has no offsets")
+    if changes and not execute:
+        click.echo("nothing was changed; --execute does it", err=True)

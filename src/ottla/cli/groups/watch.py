@@ -1,0 +1,108 @@
+"""Looking once, or again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from ottla.cli.cluster import Target, on_cluster, one_line, print_json
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+
+DEFAULT_INTERVAL_S = 2.0
+T = TypeVar("T")
+
+
+class Watch(NamedTuple):
+    """How often to look; `interval_s` is None to look once."""
+
+    interval_s: float | None = None
+    rounds_max: int | None = None
+
+
+def watch_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The options of commands that can look again and again; the command gets them as one `watch`."""
+
+    @wraps(command)
+    def gathered(*, watch: bool, interval: float, count: int | None, **others: object) -> T:
+        return command(watch=Watch(interval, count) if watch else Watch(), **others)
+
+    for option in reversed(_OPTIONS):
+        gathered = option(gathered)
+    return gathered
+
+
+_OPTIONS = (
+    click.option("--watch", is_flag=True, help="Look again and again, until interrupted."),
+    click.option(
+        "--interval",
+        type=click.FloatRange(0, min_open=True),
+        default=DEFAULT_INTERVAL_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long --watch waits between two looks.",
+    ),
+    click.option("--count", type=click.IntRange(1), metavar="N", help="Let --watch look N times."),
+)
+
+
+def look(
+    target: Target,
+    watch: Watch,
+    find: Callable[[Client], Awaitable[T]],
+    as_json: Callable[[T], object] | None,
+    show: Callable[[T], None],
+) -> None:
+    """Find something out and print it: once, or as often as `watch` says, over one connection.
+
+    A terminal shows the newest look alone; elsewhere each look is added below a line with the time, or with JSON as one
+    line of its own. While watching, a cluster that does not answer is waited for.
+    """
+    if watch.interval_s is None:
+        found = on_cluster(target, find)
+        if as_json is None:
+            show(found)
+        else:
+            print_json(as_json(found))
+        return
+    interval_s = watch.interval_s
+
+    async def watching(client: Client) -> None:
+        rounds = 0
+        while watch.rounds_max is None or rounds < watch.rounds_max:
+            if rounds:
+                await asyncio.sleep(interval_s)
+            rounds += 1
+            await _one_look(client, find, as_json, show)
+
+    on_cluster(target, watching)
+
+
+async def _one_look(
+    client: Client,
+    find: Callable[[Client], Awaitable[T]],
+    as_json: Callable[[T], object] | None,
+    show: Callable[[T], None],
+) -> None:
+    from ottla.client import ClientError
+
+    try:
+        found = await find(client)
+    except ClientError as error:
+        click.echo(f"ottla: {one_line(error)}", err=True)
+        return
+    if as_json is not None:
+        click.echo(json.dumps(as_json(found), ensure_ascii=False))
+        return
+    if sys.stdout.isatty():
+        click.clear()
+    click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
+    show(found)

@@ -1,0 +1,174 @@
+"""The offsets that a group keeps: reading, changing and deleting them.
+
+Classic, consumer and streams groups commit one offset for each partition. Share groups have a start offset instead,
+which the brokers move; it can be read and changed by other APIs, in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ottla.client.client import Answer, Client, always
+from ottla.client.errors import ProtocolError, ResponseError, check
+from ottla.client.leaders import by_topic
+from ottla.client.metadata import TopicPartition
+from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
+from ottla.wire.types.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from ottla.wire.types.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.types.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+__all__ = ["Committed", "alter_share", "commit", "committed", "delete_offsets", "share_starts"]
+
+_BY_NAME_VERSION: Final = 9
+"""The last version of OffsetCommit and OffsetFetch that names topics; later ones know them by id, so that offsets of a
+topic that is gone could not be told apart."""
+_MANY_GROUPS_VERSION: Final = 8
+NOTHING: Final = -1
+
+PartitionOutcomes = dict[TopicPartition, ResponseError | None]
+"""For each partition an error, or None if it went well."""
+
+
+class Committed(NamedTuple):
+    offset: int
+    """The next record to process."""
+    leader_epoch: int = -1
+    metadata: str = ""
+    lag: int | None = None
+    """What the coordinator says itself of a share group: records that are still to be delivered or acknowledged."""
+
+
+async def committed(client: Client, group_id: str, *, require_stable: bool = False) -> dict[TopicPartition, Committed]:
+    """All offsets that a group has committed. `require_stable` waits for transactions that commit some."""
+
+    def build(version: int) -> OffsetFetchRequest:
+        if version < _MANY_GROUPS_VERSION:
+            return OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable and version >= 7)
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        return OffsetFetchRequest(groups=(group,), require_stable=require_stable)
+
+    answer = await client.ask("OffsetFetch", build, coordinator=("group", group_id), max_version=_BY_NAME_VERSION)
+    body = answer.of(OffsetFetchResponse)
+    group = body.groups[0] if answer.version >= _MANY_GROUPS_VERSION else body
+    check(answer.peer, "OffsetFetch", group.error_code, f"group {group_id}")
+    found: dict[TopicPartition, Committed] = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            at = TopicPartition(topic.name, each.partition_index)
+            check(answer.peer, "OffsetFetch", each.error_code, f"group {group_id}, {at}")
+            if each.committed_offset != NOTHING:
+                found[at] = Committed(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
+    return found
+
+
+async def share_starts(client: Client, group_id: str) -> dict[TopicPartition, Committed]:
+    """Where each partition of a share group starts, and what is left of it; nothing for what was never read."""
+    group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(group,))
+    answer = await client.ask("DescribeShareGroupOffsets", always(request), coordinator=("group", group_id))
+    (described,) = answer.of(DescribeShareGroupOffsetsResponse).groups
+    api = "DescribeShareGroupOffsets"
+    check(answer.peer, api, described.error_code, f"group {group_id}", described.error_message)
+    found: dict[TopicPartition, Committed] = {}
+    for topic in described.topics:
+        for each in topic.partitions:
+            at = TopicPartition(topic.topic_name, each.partition_index)
+            check(answer.peer, api, each.error_code, f"group {group_id}, {at}", each.error_message)
+            if each.start_offset != NOTHING:
+                lag = None if each.lag < 0 else each.lag
+                found[at] = Committed(each.start_offset, each.leader_epoch, lag=lag)
+    return found
+
+
+async def commit(client: Client, group_id: str, offsets: Mapping[TopicPartition, int | Committed]) -> PartitionOutcomes:
+    """Commit offsets as somebody who is no member: this goes well only while the group has no members."""
+    kind = OffsetCommitRequest.OffsetCommitRequestPartition
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=tuple(
+            OffsetCommitRequest.OffsetCommitRequestTopic(
+                name,
+                partitions=tuple(kind(at.partition, *_of(offsets[at])[:3]) for at in partitions),
+            )
+            for name, partitions in by_topic(offsets).items()
+        ),
+    )
+    answer = await client.ask(
+        "OffsetCommit", always(request), coordinator=("group", group_id), max_version=_BY_NAME_VERSION
+    )
+    said = {
+        TopicPartition(topic.name, each.partition_index): (each.error_code, None)
+        for topic in answer.of(OffsetCommitResponse).topics
+        for each in topic.partitions
+    }
+    return _outcomes(answer, "OffsetCommit", group_id, offsets, said)
+
+
+async def alter_share(client: Client, group_id: str, starts: Mapping[TopicPartition, int]) -> PartitionOutcomes:
+    """Let a share group without members start elsewhere."""
+    kind = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestPartition
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=tuple(
+            AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic(
+                name, tuple(kind(at.partition, starts[at]) for at in partitions)
+            )
+            for name, partitions in by_topic(starts).items()
+        ),
+    )
+    answer = await client.ask("AlterShareGroupOffsets", always(request), coordinator=("group", group_id))
+    body = answer.of(AlterShareGroupOffsetsResponse)
+    check(answer.peer, "AlterShareGroupOffsets", body.error_code, f"group {group_id}", body.error_message)
+    said = {
+        TopicPartition(topic.topic_name, each.partition_index): (each.error_code, each.error_message)
+        for topic in body.responses
+        for each in topic.partitions
+    }
+    return _outcomes(answer, "AlterShareGroupOffsets", group_id, starts, said)
+
+
+async def delete_offsets(client: Client, group_id: str, partitions: Iterable[TopicPartition]) -> PartitionOutcomes:
+    """Forget what a group has committed for some partitions; members must not be subscribed to their topics."""
+    wanted = list(dict.fromkeys(partitions))
+    kind = OffsetDeleteRequest.OffsetDeleteRequestPartition
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=tuple(
+            OffsetDeleteRequest.OffsetDeleteRequestTopic(name, tuple(kind(at.partition) for at in each))
+            for name, each in by_topic(wanted).items()
+        ),
+    )
+    answer = await client.ask("OffsetDelete", always(request), coordinator=("group", group_id))
+    body = answer.of(OffsetDeleteResponse)
+    check(answer.peer, "OffsetDelete", body.error_code, f"group {group_id}")
+    said = {
+        TopicPartition(topic.name, each.partition_index): (each.error_code, None)
+        for topic in body.topics
+        for each in topic.partitions
+    }
+    return _outcomes(answer, "OffsetDelete", group_id, wanted, said)
+
+
+def _of(value: int | Committed) -> Committed:
+    return Committed(value) if isinstance(value, int) else value
+
+
+def _outcomes(
+    answer: Answer,
+    api: str,
+    group_id: str,
+    wanted: Iterable[TopicPartition],
+    said: Mapping[TopicPartition, tuple[int, str | None]],
+) -> PartitionOutcomes:
+    outcomes: PartitionOutcomes = {}
+    for at in wanted:
+        if at not in said:
+            raise ProtocolError(answer.peer, f"{api}Response v{answer.version} leaves out {at}")
+        code, message = said[at]
+        outcomes[at] = ResponseError(answer.peer, api, code, f"group {group_id}, {at}", message) if code else None
+    return outcomes
