@@ -17,6 +17,7 @@ from ottla.broker.budget import Budget
 from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
+from ottla.broker.coordinators import Coordinators
 from ottla.broker.dispatch import Dispatch, Observer
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.formatting import random_uuid
@@ -52,9 +53,11 @@ from ottla.wire.access import Operation, ResourceType
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import Versioned
 
-__all__ = ["Node", "StartError"]
+__all__ = ["Authorizer", "Node", "StartError"]
 
 if TYPE_CHECKING:
+    from ottla.broker.coordinators.internal_topics import InternalTopics
+    from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.metrics_page import MetricsPage
 
 log = logging.getLogger(__name__)
@@ -62,6 +65,9 @@ log = logging.getLogger(__name__)
 DRAIN_MAX_SECONDS: Final = 5.0
 SESSION_EVICTION_MS: Final = 120_000
 """A fetch session unused for longer gives its place to a new one."""
+
+
+Authorizer = Callable[[Request, Operation, ResourceType, str], bool]
 
 
 class StartError(Exception):
@@ -79,6 +85,7 @@ class Node:
         disk: Disk | None = None,
         observers: Sequence[Observer] = (),
         on_fatal: Callable[[str], None] | None = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
@@ -93,6 +100,7 @@ class Node:
         self.metrics_port: int | None = None
         self._metrics_page: MetricsPage | None = None
         self._on_fatal = on_fatal
+        self._authorizer = authorizer
         self._deadline: asyncio.TimerHandle | None = None
         self._woken: dict[TopicPartition, None] = {}
         self._drained: asyncio.Future[None] | None = None
@@ -111,6 +119,11 @@ class Node:
         self.producer_ids: ProducerIds
         self.slices: Slices
         self.housekeeping: Housekeeping
+        self.coordinators: Coordinators
+        self.internal_topics: InternalTopics
+        self.groups: Runtime
+        self.transactions: Runtime
+        self.share_state: Runtime
 
     @property
     def node_id(self) -> int:
@@ -232,6 +245,11 @@ class Node:
             new_uuid=random_uuid,
             went_offline=self._went_offline,
         )
+        self.coordinators = Coordinators(self)
+        self.internal_topics = self.coordinators.internal_topics
+        self.groups = self.coordinators.groups
+        self.transactions = self.coordinators.transactions
+        self.share_state = self.coordinators.share_state
         self.fetch_sessions = FetchSessions(
             self.config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
         )
@@ -259,6 +277,7 @@ class Node:
         self._assign_directories()
         self.membership.heartbeat()
         self.metadata.sync()
+        await self.coordinators.start()
 
     def _load_metadata(self) -> LoadedMetadata:
         config = LogConfig(
@@ -306,7 +325,8 @@ class Node:
     # --- what connections and handlers use ----------------------------------------------------------------------------
 
     def write_staged(self) -> None:
-        self.replicas.write_staged()
+        """End a turn: whatever was decided in it is written, and who waited for that is answered."""
+        self.coordinators.turns.end()
 
     def connection_closed(self, connection: Connection) -> None:
         self.listeners[connection.peer.listener].forget(connection)
@@ -316,8 +336,8 @@ class Node:
     def authorize(
         self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        """Whether the request's principal may do something. There is no authorizer yet: everybody may."""
-        return True
+        """Whether the request's principal may do something. Without an authorizer everybody may."""
+        return self._authorizer is None or self._authorizer(request, operation, resource_type, resource_name)
 
     def topic_name(self, topic_id: bytes) -> str | None:
         topic = self.image.topic_by_id(topic_id)
@@ -344,6 +364,7 @@ class Node:
 
     def wake(self, key: TopicPartition) -> None:
         """A partition has moved: those who wait for it are asked once the present turn is over."""
+        self.coordinators.turns.moved(*key)
         if self.waiting.is_awaited(key):
             if not self._woken:
                 self.loop.call_soon(self._wake_now)
@@ -370,6 +391,12 @@ class Node:
         self.waiting.expire(self.clock.monotonic_ms())
         self._watch_deadlines()
 
+    def run_timers(self) -> None:
+        """Do what is due by the node's clock. The loop's timers do it; a clock that was moved by hand needs a push."""
+        self._expire()
+        self.coordinators.turns.expire()
+        self.write_staged()
+
     def fail(self, reason: str) -> None:
         """The node cannot go on: its own metadata cannot be kept."""
         log.critical("%s", reason)
@@ -392,6 +419,7 @@ class Node:
             for listener in self.listeners.values() if self.is_serving else ():
                 listener.change_limits(self._limits(self.settings))
         self.replicas.apply(self.image, changes)
+        self.coordinators.follow(changes)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 
@@ -424,6 +452,7 @@ class Node:
 
     def _end_background(self) -> None:
         self.housekeeping.stop()
+        self.coordinators.turns.close()
         self.slices.close()
         if self._metrics_page is not None:
             self._metrics_page.close()
@@ -432,6 +461,7 @@ class Node:
         for listener in self.listeners.values():
             listener.stop_accepting()
         self.waiting.expire(2**63)  # whoever waits for something is answered with what there is
+        self.coordinators.stop()
         for listener in self.listeners.values():
             listener.drain()
         if any(listener.connections for listener in self.listeners.values()):

@@ -68,6 +68,11 @@ class Later:
         self.on_cancel: Callable[[], None] | None = None
         """Called when the connection goes before the answer, so that what waits can be forgotten."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether completing it sends the answer, and lets the connection go on, at once."""
+        return self._deliver is not None
+
     def complete(self, message: object) -> None:
         """Give the answer; None for none at all."""
         if self.is_complete:

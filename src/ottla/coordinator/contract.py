@@ -34,6 +34,7 @@ from ottla.wire.keyed import KeyedRecord
 __all__ = [
     "COMMITTED",
     "NOTHING",
+    "BrokerSettings",
     "Context",
     "Core",
     "GroupSettings",
@@ -66,10 +67,15 @@ class Timer(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """The transaction that records belong to: they become visible with its marker."""
+    """The transaction that records belong to: they become visible with its marker.
+
+    `guard` is what `Runtime.verification_guard` gave before the transaction's coordinator was asked: a marker that came
+    in between makes the append fail. None stands for: asked in this very step, or not at all.
+    """
 
     producer_id: int
     producer_epoch: int
+    guard: int | None = None
 
 
 class Outcome(NamedTuple):
@@ -143,6 +149,12 @@ class TopicsChange(NamedTuple):
     """Name and id."""
 
 
+class BrokerSettings(Protocol):
+    def __getitem__(self, name: str, /) -> Any:  # noqa: ANN401
+        """A setting of the broker, such as offsets.retention.minutes, in its own type."""
+        ...
+
+
 class GroupSettings(Protocol):
     def __call__(self, group_id: str, name: str) -> Any:  # noqa: ANN401
         """A setting of a group, such as consumer.session.timeout.ms, in its own type."""
@@ -152,8 +164,7 @@ class GroupSettings(Protocol):
 class World(msgspec.Struct):
     """What surrounds a core and changes without its doing. One for all shards of a kind."""
 
-    settings: Mapping[str, Any]
-    """Settings of the broker, in their own types."""
+    settings: BrokerSettings
     group_setting: GroupSettings
     topics: Topics
     feature: Callable[[str], int]

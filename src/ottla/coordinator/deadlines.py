@@ -30,11 +30,14 @@ class Deadlines:
     def get(self, key: Hashable) -> int | None:
         return self._at_ms.get(key)
 
-    def set(self, key: Hashable, at_ms: int) -> None:
+    def set(self, key: Hashable, at_ms: int) -> bool:
+        """File a key, or move it; whether `next_at_ms` may be earlier now."""
         self._at_ms[key] = at_ms
         filed_at_ms = self._filed_at_ms.get(key)
         if filed_at_ms is None or at_ms < filed_at_ms:
             self._file(key, at_ms)
+            return True
+        return False
 
     def cancel(self, key: Hashable) -> None:
         self._at_ms.pop(key, None)

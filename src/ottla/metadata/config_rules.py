@@ -236,6 +236,12 @@ class Rules:
             synonyms.append(Synonym(key.name, key.default, DEFAULT))
         return Setting(key, synonyms[0].value, synonyms[0].source, False, tuple(synonyms))
 
+    def group_text(
+        self, name: str, group: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> str | None:
+        """One setting of a group."""
+        return self._group_setting(group_defs()[name], group, broker, cluster).value
+
     def client_metrics_configs(self, subscription: Mapping[str, str]) -> list[Setting]:
         """All settings of a subscription, by name. Apache Kafka lists no synonyms of what was not set."""
         found = []

@@ -15,9 +15,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ottla.broker.clock import Clock
+from ottla.broker.clock import Clock, ManualClock
 from ottla.broker.config import NodeConfig
-from ottla.broker.node import Node
+from ottla.broker.node import Authorizer, Node
 from ottla.log.disk import OsDisk
 from ottla.wire import frames
 from ottla.wire.batch import AnyBatch, Record, build_batch, split_batches
@@ -227,10 +227,17 @@ def values(partition: FetchResponse.PartitionData) -> list[bytes | None]:
 class RunningNode:
     """A node whose loop runs in a thread of its own."""
 
-    def __init__(self, directory: Path, clock: Clock | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        clock: Clock | None = None,
+        authorizer: Authorizer | None = None,
+        **settings: object,
+    ) -> None:
         named = {key.replace("_", "."): str(value) for key, value in settings.items()}
         local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": str(directory)}
-        self.node = Node(NodeConfig(local, named), clock=clock, disk=OsDisk(durable=False))
+        self.clock = clock
+        self.node = Node(NodeConfig(local, named), clock=clock, disk=OsDisk(durable=False), authorizer=authorizer)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="node")
         self._desk: Desk | None = None
@@ -260,6 +267,12 @@ class RunningNode:
         self._loop.call_soon_threadsafe(run)
         assert done.wait(TIMEOUT_S)
 
+    def advance(self, ms: int) -> None:
+        """Let time go by, on a clock that stands still otherwise, and do what is due then."""
+        assert isinstance(self.clock, ManualClock)
+        self.clock.advance(ms)
+        self.change(self.node.run_timers)
+
     @property
     def desk(self) -> Desk:
         if self._desk is None:
@@ -269,8 +282,10 @@ class RunningNode:
 
 
 @contextmanager
-def running_node(directory: Path, clock: Clock | None = None, **settings: object) -> Iterator[RunningNode]:
-    running = RunningNode(directory, clock, **settings)
+def running_node(
+    directory: Path, clock: Clock | None = None, authorizer: Authorizer | None = None, **settings: object
+) -> Iterator[RunningNode]:
+    running = RunningNode(directory, clock, authorizer, **settings)
     running.start()
     try:
         yield running

@@ -11,11 +11,14 @@ that rests on an earlier offset. An answer that rests on nothing uncommitted lea
 What can go wrong:
 
 =============================  =========================================================================================
+the core refuses (Reject)      nothing has happened; who asked gets the error
 the append is refused          nothing has happened; replies become errors, `settled(after)` gets the error
 not committed in time          replies become errors, `settled(after)` gets the error; the records stay applied, and the
                                effects leave if they are committed after all
-the batch cannot be written    the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
+the batch cannot be written,   the shard is lost: state and log differ. `Edge.lost` discards it; it is loaded again
+a replay fails
 leadership moves               `unload`: everything pending and parked is told NOT_COORDINATOR
+the core fails otherwise       a line in the log; who asked gets UNKNOWN_SERVER_ERROR; hard state is as it was
 =============================  =========================================================================================
 
 A shard does no input or output and knows no event loop: the simulation drives the same class as the broker.
@@ -29,15 +32,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.contract import COMMITTED, Context, Core, Outcome, Producer, Reply, Result, Timer, World
+from ottla.coordinator.contract import COMMITTED, NOTHING, Context, Core, Outcome, Producer, Reply, Result, World
 from ottla.coordinator.deadlines import Deadlines
 from ottla.coordinator.records import encode_record
-from ottla.wire.batch import BatchBuilder
+from ottla.wire.batch import HEADER_BYTES, BatchBuilder
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
-__all__ = ["Edge", "Journal", "Shard"]
+__all__ = ["Edge", "Journal", "Shard", "as_coordinator_error"]
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +48,23 @@ _RECORD_OVERHEAD_BYTES: Final = 32
 """At most what a record's lengths and deltas take in a batch."""
 
 _Encoded = tuple[bytes, bytes | None]
+
+_AS_COORDINATOR: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def as_coordinator_error(code: ErrorCode) -> ErrorCode:
+    """What a client of a coordinator hears when the coordinator's own log answers this."""
+    return _AS_COORDINATOR.get(code, code)
 
 
 class Journal(Protocol):
@@ -81,8 +101,16 @@ class Edge(Protocol):
         """Do what an effect says; `done` may be called at once or later, and not at all if the process ends."""
         ...
 
+    def unflushed(self, shard: Shard) -> None:
+        """The shard has something to be written: `flush`, write, `advance` at the end of the turn."""
+        ...
+
+    def due_at(self, shard: Shard, at_ms: int) -> None:
+        """`expire` has something to do at that time, which may be earlier than was known."""
+        ...
+
     def lost(self, shard: Shard, error: Exception) -> None:
-        """The shard's state and its log may differ from here on."""
+        """The shard's state and its log may differ from here on: unload it, and load it again."""
         ...
 
 
@@ -109,12 +137,21 @@ class Shard:
         self._edge = edge
         self._write_timeout_ms = write_timeout_ms
         self._batch = BatchBuilder()
+        self._batch_offset = 0
+        """Where the open batch begins."""
+        self._is_behind = False
+        """Whether something that was applied is not committed yet."""
         self._pending: deque[_Pending] = deque()
 
     @property
     def end_offset(self) -> int:
         """Where the next record goes."""
         return self.journal.log_end_offset + len(self._batch)
+
+    @property
+    def pending_count(self) -> int:
+        """How many results wait to be committed."""
+        return len(self._pending)
 
     @property
     def has_unwritten(self) -> bool:
@@ -126,25 +163,34 @@ class Shard:
 
     # --- calls of the core --------------------------------------------------------------------------------------------
 
-    def handle(self, request: Any, context: Context) -> None:  # noqa: ANN401
-        """Put a request to the core; whoever `context.token` stands for is answered through the edge."""
+    def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401
+        """Put a request to the core; whoever `context.token` stands for is answered through the edge.
+
+        Gives what the core has decided, so that the caller can tell an answer that waits for its records from none.
+        """
         try:
             result = self.core.handle(request, context)
         except Reject as reject:
             self._edge.refuse(context.token, reject.code, reject.message)
-            return
+            return NOTHING
+        except Exception:
+            log.exception("a coordinator failed at %s", type(request).__name__)
+            self._edge.refuse(context.token, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            return NOTHING
         self._apply(result)
+        return result
 
     def start(self) -> None:
         """The log has been replayed."""
         self.is_loaded = True
-        self._apply(self.core.loaded(self.context()))
+        self._is_behind = self.journal.high_watermark < self.journal.log_end_offset
+        self.tell(self.core.loaded)
 
     def expire(self) -> None:
         """See to the deadlines that have come, and to writes that take too long."""
         now_ms = self._edge.monotonic_ms()
-        while (key := self.deadlines.take_due(now_ms)) is not None:
-            self._apply(self.core.expire(key, self.context()))
+        while self.is_loaded and (key := self.deadlines.take_due(now_ms)) is not None:
+            self.tell(lambda context, key=key: self.core.expire(key, context))  # type: ignore[misc]
         self._expire_pending(now_ms)
 
     def next_at_ms(self) -> int | None:
@@ -156,11 +202,16 @@ class Shard:
 
     def tell(self, call: Callable[[Context], Result]) -> None:
         """Call the core otherwise, for instance when topics have changed."""
-        self._apply(call(self.context()))
+        try:
+            result = call(self.context())
+        except Exception:
+            log.exception("a coordinator failed")
+            return
+        self._apply(result)
 
     def settle(self, subject: Any, outcome: Outcome) -> None:  # noqa: ANN401
         if self.is_loaded:
-            self._apply(self.core.settled(subject, outcome, self.context()))
+            self.tell(lambda context: self.core.settled(subject, outcome, context))
 
     def end_transaction(
         self,
@@ -181,10 +232,11 @@ class Shard:
                 coordinator_epoch=coordinator_epoch,
                 transaction_version=transaction_version,
             )
+            self._fall_behind()
+            self._replaying(lambda: self.core.replay_marker(producer.producer_id, producer.producer_epoch, committed))
         except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
-            self._edge.refuse(token, _code(error), str(error))
+            self._edge.refuse(token, as_coordinator_error(_code(error)), _message(error))
             return
-        self.core.replay_marker(producer.producer_id, producer.producer_epoch, committed)
         self._file(Result(replies=(Reply(token, message),)))
 
     # --- what a result brings -----------------------------------------------------------------------------------------
@@ -194,18 +246,15 @@ class Shard:
             try:
                 self._append(result)
             except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
-                self._fail(result, _code(error), str(error))
+                self._fail(result, as_coordinator_error(_code(error)), _message(error))
                 return
-        for timer in result.timers:
-            self._set(timer)
+        for key, at_ms in result.timers:
+            if at_ms is None:
+                self.deadlines.cancel(key)
+            elif self.deadlines.set(key, at_ms):
+                self._edge.due_at(self, at_ms)
         if result.replies or result.effects or result.after is not None:
             self._file(result)
-
-    def _set(self, timer: Timer) -> None:
-        if timer.at_ms is None:
-            self.deadlines.cancel(timer.key)
-        else:
-            self.deadlines.set(timer.key, timer.at_ms)
 
     def _append(self, result: Result) -> None:
         """Give the records their offsets and replay them."""
@@ -216,14 +265,17 @@ class Shard:
         for first, last in self._pieces(encoded, result.is_atomic):
             self._make_room(sum(map(_size, encoded[first:last])))
             at_ms, offset = self._edge.wall_ms(), self.end_offset
+            if not len(self._batch):
+                self._batch_offset = offset
             for key, value in encoded[first:last]:
                 self._batch.append(at_ms, key, value)
+            self._fall_behind()
             self._replay(result.records[first:last], offset)
 
     def _pieces(self, encoded: Sequence[_Encoded], is_atomic: bool) -> Iterable[tuple[int, int]]:
         """From where to where the records of each batch go. Reject if they do not fit."""
         sizes = [_size(each) for each in encoded]
-        limit = self.journal.batch_max_bytes - self._batch_overhead
+        limit = self.journal.batch_max_bytes - HEADER_BYTES
         if sum(sizes) <= limit:
             return [(0, len(sizes))]
         if is_atomic or max(sizes) > limit:
@@ -238,10 +290,6 @@ class Shard:
             held += size
         return [*pieces, (first, len(sizes))]
 
-    @property
-    def _batch_overhead(self) -> int:
-        return BatchBuilder().size_bytes
-
     def _make_room(self, size_bytes: int) -> None:
         if self._batch.size_bytes + size_bytes > self.journal.batch_max_bytes:
             self._close_batch()
@@ -250,18 +298,36 @@ class Shard:
         self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], producer: Producer
     ) -> None:
         """Records of a transaction stand in a batch of their own, under the producer's id."""
+        self._pieces(encoded, is_atomic=True)
         self._close_batch()
         batch, at_ms = BatchBuilder(), self._edge.wall_ms()
         for key, value in encoded:
             batch.append(at_ms, key, value)
         offset = self.journal.stage(batch, producer)
-        self._replay(records, offset, *producer)
+        self._fall_behind()
+        self._replay(records, offset, producer.producer_id, producer.producer_epoch)
+
+    def _fall_behind(self) -> None:
+        self._is_behind = True
+        self._edge.unflushed(self)
 
     def _replay(
         self, records: Sequence[KeyedRecord], offset: int, producer_id: int = -1, producer_epoch: int = -1
     ) -> None:
-        for index, each in enumerate(records):
-            self.core.replay(each, offset + index, producer_id, producer_epoch)
+        def replay() -> None:
+            for index, each in enumerate(records):
+                self.core.replay(each, offset + index, producer_id, producer_epoch)
+
+        self._replaying(replay)
+
+    def _replaying(self, replay: Callable[[], None]) -> None:
+        """The records are in the log by now: if the core cannot take them over, it is of no use any more."""
+        try:
+            replay()
+        except Exception as error:
+            log.exception("a coordinator failed to replay what it has decided itself")
+            self._edge.lost(self, error)
+            raise Reject(ErrorCode.NOT_COORDINATOR) from error
 
     def _fail(self, result: Result, code: ErrorCode, message: str | None) -> None:
         for reply in result.replies:
@@ -272,11 +338,13 @@ class Shard:
     # --- letting go ---------------------------------------------------------------------------------------------------
 
     def _file(self, result: Result) -> None:
-        end_offset = self.end_offset
-        if not self._pending and self.journal.high_watermark >= end_offset:
+        if not self._is_behind and not self._pending:
             self._release(result.replies, result.effects, result.after)
             return
-        self._pending.append(_Pending(end_offset, self._edge.monotonic_ms() + self._write_timeout_ms, result))
+        pending = _Pending(self.end_offset, self._edge.monotonic_ms() + self._write_timeout_ms, result)
+        if not self._pending:
+            self._edge.due_at(self, pending.deadline_at_ms)
+        self._pending.append(pending)
 
     def _release(self, replies: Iterable[Reply], effects: Iterable[Any], after: object) -> None:
         for token, message in replies:
@@ -296,7 +364,8 @@ class Shard:
             return
         batch, self._batch = self._batch, BatchBuilder()
         try:
-            self.journal.stage(batch, None)
+            offset = self.journal.stage(batch, None)
+            assert offset == self._batch_offset, f"the batch of offset {self._batch_offset} was put at {offset}"
         except Exception as error:  # its records are replayed already
             log.exception("a batch that was replayed cannot be written")
             self._edge.lost(self, error)
@@ -305,6 +374,7 @@ class Shard:
     def advance(self) -> None:
         """Let go what is committed by now."""
         high_watermark = self.journal.high_watermark
+        self._is_behind = high_watermark < self.end_offset
         while self._pending and self._pending[0].end_offset <= high_watermark:
             pending = self._pending.popleft()
             self._release(pending.replies, pending.effects, pending.after)
@@ -316,14 +386,16 @@ class Shard:
                 return
             replies, pending.replies = pending.replies, ()
             after, pending.after = pending.after, None
+            code = as_coordinator_error(ErrorCode.REQUEST_TIMED_OUT)
             for token, _ in replies:
-                self._edge.refuse(token, ErrorCode.REQUEST_TIMED_OUT, None)
+                self._edge.refuse(token, code, None)
             if after is not None:
-                self.settle(after, Outcome(ErrorCode.REQUEST_TIMED_OUT))
+                self.settle(after, Outcome(code))
 
     def unload(self) -> None:
         """Leadership is lost, or the log failed: whoever waits must look for the coordinator elsewhere."""
         self.is_loaded = False
+        self._batch = BatchBuilder()
         pending, self._pending = self._pending, deque()
         for token in [reply.token for each in pending for reply in each.replies] + list(self.core.unloaded()):
             self._edge.refuse(token, ErrorCode.NOT_COORDINATOR, None)
@@ -336,3 +408,7 @@ def _size(encoded: _Encoded) -> int:
 
 def _code(error: Exception) -> ErrorCode:
     return ErrorCode(getattr(error, "code", ErrorCode.UNKNOWN_SERVER_ERROR))
+
+
+def _message(error: Exception) -> str | None:
+    return error.message if isinstance(error, Reject) else str(error)

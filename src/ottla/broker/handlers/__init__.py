@@ -32,6 +32,7 @@ SERVED: Final[dict[int, Served]] = {
     1: Served("fetch", 4, 18),
     2: Served("list_offsets", 1, 11),
     3: Served("metadata", 0, 13),
+    10: Served("find_coordinator", 0, 6),
     18: Served("api_versions", 0, 5),
     19: Served("create_topics", 2, 7),
     20: Served("delete_topics", 1, 6),

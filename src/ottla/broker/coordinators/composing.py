@@ -1,0 +1,34 @@
+"""Which cores there are, and what they are made of. Nothing is imported before a partition is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+
+if TYPE_CHECKING:
+    from ottla.coordinator.contract import Core
+    from ottla.groups.coordinator import Family
+    from ottla.groups.table import GroupTable
+
+__all__ = ["CORES", "group_core"]
+
+
+def group_core() -> Core:
+    """A core for one partition of `__consumer_offsets`."""
+    from ottla.groups.coordinator import GroupCoordinator
+    from ottla.groups.table import GroupTable
+
+    return GroupCoordinator(_families(GroupTable()))
+
+
+def _families(table: GroupTable) -> list[Family]:
+    """One line for each kind of group, and one for offsets."""
+    return []
+
+
+CORES: Final[dict[str, Callable[[], Core]]] = {
+    GROUPS.name: group_core,
+}
+"""Topic -> what makes a core for one of its partitions."""

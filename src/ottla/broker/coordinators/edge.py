@@ -1,0 +1,79 @@
+"""What leaves a shard on its way to a connection: answers, refusals, effects.
+
+An answer that comes while the request is still being handled is simply its answer. One that comes later would make the
+connection go on with what queued up behind the request, in the middle of a shard's work; so such answers gather, and
+leave between two turns of the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.coordinators.shard import Shard
+from ottla.broker.request import Later
+from ottla.coordinator.contract import Outcome
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.runtime import Runtime
+    from ottla.broker.coordinators.turns import Turns
+
+__all__ = ["Asked", "RuntimeEdge"]
+
+log = logging.getLogger(__name__)
+
+Refuse = Callable[[ErrorCode, str | None], Any]
+Perform = Callable[[Any, Callable[[Outcome], None]], None]
+
+
+class Asked(Later):
+    """A request that was put to a coordinator: what shards know as a token."""
+
+    __slots__ = ("refuse",)
+
+    def __init__(self, refuse: Refuse) -> None:
+        super().__init__()
+        self.refuse = refuse
+        """Makes the answer that carries an error."""
+
+
+class RuntimeEdge:
+    """The edge of all shards of a runtime."""
+
+    def __init__(self, runtime: Runtime, turns: Turns) -> None:
+        self._runtime = runtime
+        self._turns = turns
+        self.monotonic_ms = turns.clock.monotonic_ms
+        self.wall_ms = turns.clock.wall_ms
+        self.performers: dict[type, Perform] = {}
+
+    def reply(self, token: Asked | None, message: object) -> None:
+        if token is None:
+            return  # nobody has asked: the core itself wanted something
+        if token.is_awaited:
+            self._turns.deliver(token, message)
+        else:
+            token.complete(message)
+
+    def refuse(self, token: Asked | None, code: ErrorCode, message: str | None) -> None:
+        if token is not None:
+            self.reply(token, token.refuse(code, message))
+
+    def perform(self, effect: object, done: Callable[[Outcome], None]) -> None:
+        performer = self.performers.get(type(effect))
+        if performer is None:
+            log.error("nobody performs %s", type(effect).__name__)
+            done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        performer(effect, done)
+
+    def unflushed(self, shard: Shard) -> None:
+        self._turns.unflushed(shard)
+
+    def due_at(self, shard: Shard, at_ms: int) -> None:
+        self._turns.due_at(shard, at_ms)
+
+    def lost(self, shard: Shard, error: Exception) -> None:
+        self._runtime.lost(shard, error)

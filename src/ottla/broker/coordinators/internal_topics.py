@@ -1,0 +1,116 @@
+"""The topics in which coordinators keep their state: what they are like, and how they come to be.
+
+Apache Kafka answers the first client that it should come again, and creates the topic meanwhile. Here the request that
+first needs one waits until it is there. It gets as many replicas as the setting says, or as there are brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
+
+_CREATE_VERSION: Final = 7
+
+
+class InternalTopic(NamedTuple):
+    """A topic, and the settings of the broker that say what it is like."""
+
+    name: str
+    partitions: str
+    replication: str
+    write_timeout: str
+    compression: str | None
+    configs: Mapping[str, str]
+    """Setting of the topic -> its value, or the setting of the broker that has it in angle brackets."""
+
+
+GROUPS: Final = InternalTopic(
+    "__consumer_offsets",
+    "offsets.topic.num.partitions",
+    "offsets.topic.replication.factor",
+    "offsets.commit.timeout.ms",
+    "offsets.topic.compression.codec",
+    {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "<offsets.topic.segment.bytes>",
+    },
+)
+TRANSACTIONS: Final = InternalTopic(
+    "__transaction_state",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
+    "request.timeout.ms",
+    None,
+    {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "<transaction.state.log.min.isr>",
+        "segment.bytes": "<transaction.state.log.segment.bytes>",
+        "unclean.leader.election.enable": "false",
+    },
+)
+SHARE_STATE: Final = InternalTopic(
+    "__share_group_state",
+    "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.write.timeout.ms",
+    "share.coordinator.state.topic.compression.codec",
+    {
+        # Never compacted: a snapshot and the updates that follow it have the same key. What is older is pruned.
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "<share.coordinator.state.topic.min.isr>",
+        "retention.ms": "-1",
+        "segment.bytes": "<share.coordinator.state.topic.segment.bytes>",
+    },
+)
+
+Created = Callable[[ErrorCode], None]
+
+
+class InternalTopics:
+    """Makes them, each once."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._waiting: dict[str, list[Created]] = {}
+
+    def ensure(self, topic: InternalTopic, done: Created) -> None:
+        """See to it that a topic is there; `done` gets NONE, or why it cannot be."""
+        if self._node.image.topic(topic.name) is not None:
+            done(ErrorCode.NONE)
+            return
+        waiting = self._waiting.setdefault(topic.name, [])
+        waiting.append(done)
+        if len(waiting) == 1:
+            self._node.metadata.submit(self._request(topic), _CREATE_VERSION, self._created)
+
+    def _request(self, topic: InternalTopic) -> CreateTopicsRequest:
+        node, kind = self._node, CreateTopicsRequest
+        replication_factor = min(node.settings[topic.replication], max(len(node.image.brokers), 1))
+        configs = {name: self._value(value) for name, value in topic.configs.items()}
+        wanted = kind.CreatableTopic(
+            topic.name,
+            num_partitions=node.settings[topic.partitions],
+            replication_factor=replication_factor,
+            configs=tuple(kind.CreatableTopicConfig(name, value) for name, value in configs.items()),
+        )
+        return kind(topics=(wanted,))
+
+    def _value(self, value: str) -> str:
+        return str(self._node.settings[value[1:-1]]) if value.startswith("<") else value
+
+    def _created(self, reply: CreateTopicsResponse) -> None:
+        for topic in reply.topics:
+            code = ErrorCode(topic.error_code)
+            for done in self._waiting.pop(topic.name, []):
+                done(ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code)

@@ -1,0 +1,81 @@
+"""The journal of a shard: a partition of an internal topic that this node leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.broker.replicas import Replica
+from ottla.coordinator.contract import Producer
+from ottla.log.producer_state import Origin, Verification
+from ottla.wire.batch import BatchBuilder, Compression, build_end_txn_marker
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+__all__ = ["ReplicaJournal"]
+
+
+class ReplicaJournal:
+    """Appends as the coordinator: no sequence numbers, and nothing that only clients must keep to.
+
+    Nothing is made on the disk before the first append.
+    """
+
+    __slots__ = ("_compression", "_wall_ms", "replica")
+
+    def __init__(
+        self, replica: Replica, wall_ms: Callable[[], int], compression: Compression = Compression.NONE
+    ) -> None:
+        self.replica = replica
+        self._wall_ms = wall_ms
+        self._compression = compression
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.replica.log.next_offset if self.replica.has_log else 0
+
+    @property
+    def high_watermark(self) -> int:
+        return self.replica.high_watermark
+
+    @property
+    def batch_max_bytes(self) -> int:
+        config = self._led().log.config
+        return min(config.max_message_bytes, config.segment_bytes)
+
+    def _led(self) -> Replica:
+        # A topic that was deleted in this very turn must not come back by being written to.
+        if not self.replica.is_leader:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.replica
+
+    def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
+        replica = self._led()
+        if producer is None:
+            records = batch.build(compression=self._compression)
+            return replica.stage(records, origin=Origin.COORDINATOR).base_offset
+        records = batch.build(
+            compression=self._compression,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            is_transactional=True,
+        )
+        guard = self.verification_guard(producer.producer_id) if producer.guard is None else producer.guard
+        # The guard counts markers in any version: the coordinator's appends have no sequence that could tell.
+        return replica.stage(records, origin=Origin.COORDINATOR, verification=Verification(guard)).base_offset
+
+    def verification_guard(self, producer_id: int) -> int:
+        return self._led().log.producers.verification_guard(producer_id)
+
+    def stage_marker(
+        self, producer: Producer, *, committed: bool, coordinator_epoch: int, transaction_version: int
+    ) -> int:
+        replica = self._led()
+        marker = build_end_txn_marker(
+            committed=committed,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=self._wall_ms(),
+        )
+        verification = Verification(transaction_version=transaction_version)
+        return replica.stage(marker, origin=Origin.COORDINATOR, verification=verification).base_offset

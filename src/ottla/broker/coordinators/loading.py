@@ -1,0 +1,33 @@
+"""Reading the log of a shard from the disk into its core, in small steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.broker.coordinators.replaying import Replay
+from ottla.log.partition import Partition
+from ottla.log.read import Isolation
+from ottla.wire.batch import split_batches
+
+__all__ = ["load_steps"]
+
+_READ_BYTES: Final = 1 << 17
+
+
+def load_steps(partition: Partition, replay: Replay) -> Iterator[None]:
+    """Replay all that is written; stops after every batch, so that the caller can do something else meanwhile.
+
+    The end of the log is looked up again each time: nobody but the shard appends, and it is not there yet.
+    """
+    offset = partition.log_start_offset
+    while offset < partition.log_end_offset:
+        region = partition.read(offset, _READ_BYTES, Isolation.LOG_END, min_one_batch=True)
+        if region.file is None or not region.length:
+            return
+        data = region.file.handle().read(region.length, region.position)
+        for batch in split_batches(data):
+            if batch.last_offset >= offset:
+                replay.take(batch)
+                offset = batch.last_offset + 1
+                yield

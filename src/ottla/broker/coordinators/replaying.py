@@ -1,0 +1,82 @@
+"""Replaying a log into a core: what a start does, and what the simulation compares with.
+
+A log may hold what another release has written, or what nobody can read. That is no bug of ours and no reason to stand
+still: such records are counted by kind, told once, and passed over; they stay in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from ottla.coordinator.contract import Core
+from ottla.wire.batch import AnyBatch, BatchView, ControlRecordType, Record, read_control_type
+from ottla.wire.fault import WireError
+from ottla.wire.keyed import decode_keyed
+
+__all__ = ["Replay"]
+
+log = logging.getLogger(__name__)
+
+
+class Replay:
+    """One pass over the log of a partition."""
+
+    def __init__(self, core: Core, topic: str, place: str = "") -> None:
+        self._core = core
+        self._topic = topic
+        self._place = place or topic
+        self.record_count = 0
+        self.faults: Counter[str] = Counter()
+        """What was passed over, by kind."""
+
+    def take(self, batch: AnyBatch) -> None:
+        """Replay a batch. Nothing is raised for what it holds."""
+        if isinstance(batch, BatchView) and batch.is_control:
+            self._take_control(batch)
+            return
+        producer_id, producer_epoch = -1, -1
+        if isinstance(batch, BatchView) and batch.is_transactional:
+            producer_id, producer_epoch = batch.producer_id, batch.producer_epoch
+        for record in self._records(batch):
+            self._take_record(record, producer_id, producer_epoch)
+
+    def _records(self, batch: AnyBatch) -> list[Record]:
+        try:
+            return list(batch.records())
+        except WireError as error:
+            self._pass_over("a batch that cannot be read", batch.base_offset, error)
+            return []
+
+    def _take_record(self, record: Record, producer_id: int, producer_epoch: int) -> None:
+        self.record_count += 1
+        if record.key is None:
+            self._pass_over("a record without a key", record.offset)
+            return
+        try:
+            value = None if record.value is None else bytes(record.value)
+            keyed = decode_keyed(self._topic, bytes(record.key), value)
+        except WireError as error:
+            self._pass_over(f"a record that cannot be read (type {bytes(record.key[:2]).hex()})", record.offset, error)
+            return
+        try:
+            self._core.replay(keyed, record.offset, producer_id, producer_epoch)
+        except Exception as error:  # noqa: BLE001  # what it says does not fit; what follows may
+            self._pass_over(f"{type(keyed.key).__name__} that does not fit", record.offset, error)
+
+    def _take_control(self, batch: BatchView) -> None:
+        for record in self._records(batch):
+            try:
+                kind = read_control_type(record.key)
+            except WireError as error:
+                self._pass_over("a marker that cannot be read", record.offset, error)
+                continue
+            if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+                committed = kind == ControlRecordType.COMMIT
+                self._core.replay_marker(batch.producer_id, batch.producer_epoch, committed)
+
+    def _pass_over(self, kind: str, offset: int, error: Exception | None = None) -> None:
+        if kind not in self.faults:
+            reason = "" if error is None else f": {error}"
+            log.warning("%s, offset %d: passed over %s%s", self._place, offset, kind, reason)
+        self.faults[kind] += 1

@@ -1,0 +1,365 @@
+"""The runtime of one kind of coordinator: the shards of an internal topic, found by key, loaded and unloaded.
+
+Theory of operation. The partitions of the topic that this node leads have a shard each. Before the node listens, all of
+them are loaded; one that it comes to lead later is loaded in slices between requests, and whoever asks meanwhile is
+told to wait (COORDINATOR_LOAD_IN_PROGRESS). When leadership goes, or the log fails, the shard is discarded, and those
+who wait at it are sent away (NOT_COORDINATOR).
+
+=====================================  ===============================
+a request for                          is answered
+=====================================  ===============================
+a topic that does not exist            after it was created
+a shard that is there                  by its core
+one that is being loaded               COORDINATOR_LOAD_IN_PROGRESS
+a partition that another node leads    NOT_COORDINATOR
+a kind without a core                  COORDINATOR_NOT_AVAILABLE
+=====================================  ===============================
+
+Handlers call `answer`; those that ask several coordinators, or go on with what they hear, `ask` and `ask_all`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.coordinators.composing import CORES
+from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
+from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
+from ottla.broker.coordinators.journal import ReplicaJournal
+from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.shard import Shard
+from ottla.broker.coordinators.turns import Turns
+from ottla.broker.replicas import Replica
+from ottla.broker.request import AfterWrite, Answer, Request
+from ottla.coordinator.contract import Context, Core, Producer, TopicsChange, World
+from ottla.coordinator.placing import partition_for
+from ottla.log.errors import StorageError
+from ottla.wire.batch import Compression
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["Runtime"]
+
+log = logging.getLogger(__name__)
+
+_SLICE_SECONDS: Final = 0.02
+_PROGRESS_SECONDS: Final = 1.0
+
+RefuseRequest = Callable[[Request, int, str | None], Any]
+
+
+class Runtime:
+    def __init__(
+        self,
+        node: Node,
+        topic: InternalTopic,
+        turns: Turns,
+        topics: InternalTopics,
+        world: World,
+        make_core: Callable[[], Core] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.world = world
+        self.shards: dict[int, Shard] = {}
+        """By partition: those that are loaded."""
+        self.loading: set[int] = set()
+        self.partition_count = 0
+        """0 until the topic is there."""
+        self._node = node
+        self._turns = turns
+        self._topics = topics
+        self._make_core = make_core or CORES.get(topic.name)
+        self._edge = RuntimeEdge(self, turns)
+        self._is_started = False
+        turns.runtimes[topic.name] = self
+
+    @property
+    def performers(self) -> dict[type, Perform]:
+        """Class of effect -> who performs it: a function of the effect and of `done(outcome)`."""
+        return self._edge.performers
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def answer(self, request: Request, key: str, body: object = None, *, refuse: RefuseRequest) -> Answer:
+        """A handler's answer: what the coordinator of `key` says to the request, or to `body` in its place.
+
+        `refuse` is the handler module's own.
+        """
+        later = Asked(partial(refuse, request))
+        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        if shard is None:
+            self._ask_absent(request, key, request.body if body is None else body, later)
+            return later
+        context = Context(
+            request.received_at_ms,
+            self._edge.wall_ms(),
+            self.world,
+            later,
+            request.version,
+            request.client_id,
+            "/" + request.connection.peer.host,
+            partial(self._node.authorize, request),
+        )
+        result = shard.handle(request.body if body is None else body, context)
+        if later.is_complete:
+            return later.message
+        if any(reply.token is later for reply in result.replies):
+            return AfterWrite(lambda: later)
+        return later
+
+    def ask(
+        self, request: Request | None, key: str, body: object, done: Callable[[Any], None], *, refuse: Refuse
+    ) -> None:
+        """Ask the coordinator of `key`; `done` gets its answer, or what `refuse(code, message)` makes of an error.
+
+        `request` is on whose behalf; without one, the node itself asks.
+        """
+        later = Asked(refuse)
+        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        if shard is None:
+            self._ask_absent(request, key, body, later)
+        else:
+            shard.handle(body, self._context(request, later))
+        later.deliver_to(done)
+
+    def ask_all(
+        self, request: Request | None, body: object, done: Callable[[list[Any]], None], *, refuse: Refuse
+    ) -> None:
+        """Ask all coordinators of this node; `done` gets their answers in the order of partitions.
+
+        One that is being loaded answers with what `refuse` makes of COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        partitions = sorted([*self.shards, *self.loading])
+        if not partitions:
+            done([])
+            return
+        answers: dict[int, Any] = {}
+
+        def take(partition: int, answer: object) -> None:
+            answers[partition] = answer
+            if len(answers) == len(partitions):
+                done([answers[each] for each in partitions])
+
+        for partition in partitions:
+            later = Asked(refuse)
+            shard = self.shards.get(partition)
+            if shard is None:
+                self._edge.refuse(later, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None)
+            else:
+                shard.handle(body, self._context(request, later))
+            later.deliver_to(partial(take, partition))
+
+    def _context(self, request: Request | None, token: Asked) -> Context:
+        now_ms, wall_ms = self._edge.monotonic_ms(), self._edge.wall_ms()
+        if request is None:
+            return Context(now_ms, wall_ms, self.world, token)
+        return Context(
+            now_ms,
+            wall_ms,
+            self.world,
+            token,
+            request.version,
+            request.client_id,
+            "/" + request.connection.peer.host,
+            partial(self._node.authorize, request),
+        )
+
+    def _ask_absent(self, request: Request | None, key: str, body: object, later: Asked) -> None:
+        """Nobody is there to ask: create the topic first, or say why."""
+        if self._make_core is None:
+            self._edge.refuse(later, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+        elif self.partition_count:
+            self._edge.refuse(later, self._why_absent(partition_for(key, self.partition_count)), None)
+        else:
+            self._topics.ensure(self.topic, lambda code: self._ask_created(request, key, body, later, code))
+
+    def _ask_created(self, request: Request | None, key: str, body: object, later: Asked, code: ErrorCode) -> None:
+        shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
+        if shard is not None:
+            shard.handle(body, self._context(request, later))
+        elif code is ErrorCode.NONE and self.partition_count:
+            self._edge.refuse(later, self._why_absent(partition_for(key, self.partition_count)), None)
+        else:
+            self._edge.refuse(later, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+
+    def _why_absent(self, partition: int) -> ErrorCode:
+        is_loading = partition in self.loading
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def verification_guard(self, key: str, producer_id: int) -> int:
+        """To be taken before a transaction's coordinator is asked, for `Producer.guard`."""
+        replica = self._replica(partition_for(key, self.partition_count)) if self.partition_count else None
+        return replica.log.producers.verification_guard(producer_id) if replica is not None and replica.has_log else 0
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer: Producer,
+        done: Callable[[ErrorCode], None],
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> None:
+        """Write a transaction's marker to a partition of the topic; `done` gets NONE when it is committed."""
+        later = Asked(lambda code, _: code)
+        shard = self.shards.get(partition)
+        if shard is None:
+            is_known = partition < self.partition_count
+            code = self._why_absent(partition) if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self._edge.refuse(later, code, None)
+        else:
+            shard.end_transaction(
+                producer,
+                later,
+                ErrorCode.NONE,
+                committed=committed,
+                coordinator_epoch=coordinator_epoch,
+                transaction_version=transaction_version,
+            )
+        later.deliver_to(done)
+
+    def prune(self, partition: int, offset: int) -> None:
+        """Let the log of a partition begin at an offset: what lies before it is not needed any more."""
+        replica = self._replica(partition)
+        if replica is not None and replica.has_log:
+            replica.log.delete_records(min(offset, replica.high_watermark))
+
+    # --- loading and unloading ----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Load all partitions that this node leads, before anybody can ask."""
+        self._is_started = True
+        self._count_partitions()
+        began = paused = told = time.monotonic()
+        for partition in range(self.partition_count):
+            for _ in self._load(partition):
+                now = time.monotonic()
+                if now - told >= _PROGRESS_SECONDS:
+                    told = now
+                    log.info(
+                        "loading %s done=%d of=%d seconds=%.1f",
+                        self.topic.name,
+                        partition,
+                        self.partition_count,
+                        now - began,
+                    )
+                if now - paused >= _SLICE_SECONDS:
+                    await asyncio.sleep(0)
+                    paused = time.monotonic()
+
+    def follow(self, partitions: set[int]) -> None:
+        """The cluster has changed partitions of the topic: who leads them, or whether they are there."""
+        if not self._is_started:
+            return
+        self._count_partitions()
+        for partition in sorted(partitions):
+            self._follow(partition)
+
+    def _count_partitions(self) -> None:
+        topic = self._node.image.topic(self.topic.name)
+        self.partition_count = 0 if topic is None else len(topic.partitions)
+
+    def _follow(self, partition: int) -> None:
+        replica, shard = self._replica(partition), self.shards.get(partition)
+        if shard is not None and not self._is_led(shard):
+            self._unload(partition, shard)
+            shard = None
+        if shard is None and replica is not None and _can_lead(replica) and partition not in self.loading:
+            self._load_soon(partition, replica)
+
+    def _replica(self, partition: int) -> Replica | None:
+        return self._node.replicas.get(self.topic.name, partition)
+
+    def _is_led(self, shard: Shard) -> bool:
+        assert isinstance(shard.journal, ReplicaJournal)
+        return _can_lead(shard.journal.replica)
+
+    def _load_soon(self, partition: int, replica: Replica) -> None:
+        """Load a partition between requests; at once, if there is nothing to read."""
+        if not replica.has_log:
+            for _ in self._load(partition):
+                pass
+            return
+        self.loading.add(partition)
+        self._node.slices.add(f"loading {replica.topic_partition}", self._load(partition))
+
+    def _load(self, partition: int) -> Generator[None, None, None]:
+        replica = self._replica(partition)
+        if self._make_core is None or replica is None or not _can_lead(replica):
+            self.loading.discard(partition)
+            return
+        self.loading.add(partition)
+        core = self._make_core()
+        replay = Replay(core, self.topic.name, str(replica.topic_partition))
+        try:
+            if replica.has_log:
+                for _ in load_steps(replica.log, replay):
+                    yield
+                    if not _can_lead(replica):
+                        return
+        except StorageError as error:
+            self._node.replicas.directory_failed(replica.directory, error)
+            return
+        finally:
+            self.loading.discard(partition)
+        self._begin(partition, replica, core)
+
+    def _begin(self, partition: int, replica: Replica, core: Core) -> None:
+        settings = self._node.settings
+        codec = Compression(settings[self.topic.compression]) if self.topic.compression else Compression.NONE
+        journal = ReplicaJournal(replica, self._edge.wall_ms, codec)
+        timeout_ms = settings[self.topic.write_timeout]
+        shard = self.shards[partition] = Shard(core, journal, self.world, self._edge, write_timeout_ms=timeout_ms)
+        shard.start()
+
+    def advance(self, partition: int) -> None:
+        """The log of a partition has moved."""
+        shard = self.shards.get(partition)
+        if shard is None:
+            return
+        if self._is_led(shard):
+            shard.advance()
+        else:
+            self._unload(partition, shard)
+
+    def _unload(self, partition: int, shard: Shard) -> None:
+        del self.shards[partition]
+        self._turns.forget(shard)
+        shard.unload()
+
+    def lost(self, shard: Shard, error: Exception) -> None:
+        """A shard's state and its log differ: discard it and load it again."""
+        for partition, each in list(self.shards.items()):
+            if each is shard:
+                log.error("the coordinator of %s-%d is loaded again: %s", self.topic.name, partition, error)
+                self._unload(partition, shard)
+                self._node.loop.call_soon(self._follow, partition)
+
+    def topics_changed(self, change: TopicsChange) -> None:
+        for shard in list(self.shards.values()):
+            shard.tell(partial(_tell_topics, shard.core, change))
+
+    def stop(self) -> None:
+        """The node stops: send away whoever waits."""
+        self._is_started = False
+        for partition, shard in list(self.shards.items()):
+            self._unload(partition, shard)
+
+
+def _can_lead(replica: Replica) -> bool:
+    return replica.is_leader and not replica.is_offline
+
+
+def _tell_topics(core: Core, change: TopicsChange, context: Context) -> Any:  # noqa: ANN401
+    return core.topics_changed(change, context)

@@ -1,0 +1,156 @@
+"""The end of a turn, for the shards of all runtimes of a node: flush, write, let go; and their timers.
+
+Whatever a turn of the loop was about, requests of a connection or a deadline or an effect's outcome, the shards that
+have decided something are noted here. `end` hands their batches to the logs, writes what is staged, and lets go what is
+committed by then. Connections end their turn themselves; for all else one call is queued behind the present one.
+
+All deadlines of all shards rest on one timer of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.clock import Clock
+from ottla.broker.coordinators.shard import Shard
+from ottla.broker.request import Later
+from ottla.coordinator.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    from ottla.broker.coordinators.runtime import Runtime
+
+__all__ = ["Turns"]
+
+log = logging.getLogger(__name__)
+
+ROUNDS_MAX: Final = 16
+"""What is let go may bring something to write. After so many rounds others have their turn first."""
+
+
+class Turns:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, write: Callable[[], None]) -> None:
+        self.clock = clock
+        self.runtimes: dict[str, Runtime] = {}
+        """By topic."""
+        self._loop = loop
+        self._write = write
+        self._unflushed: dict[Shard, None] = {}
+        self._moved: dict[tuple[str, int], Runtime] = {}
+        self._is_queued = False
+        self._is_ending = False
+        self._answers: list[tuple[Later, Any]] = []
+        self._deadlines = Deadlines()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
+
+    # --- what happens in a turn ---------------------------------------------------------------------------------------
+
+    def unflushed(self, shard: Shard) -> None:
+        self._unflushed[shard] = None
+        self._queue()
+
+    def moved(self, topic: str, partition: int) -> None:
+        """A partition has moved: its high watermark, its leader, or it is gone."""
+        runtime = self.runtimes.get(topic)
+        if runtime is not None:
+            self._moved[topic, partition] = runtime
+            self._queue()
+
+    def _queue(self) -> None:
+        if not self._is_queued and not self._is_ending:
+            self._is_queued = True
+            self._loop.call_soon(self._end_queued)
+
+    def _end_queued(self) -> None:
+        self._is_queued = False
+        self.end()
+
+    # --- the end of a turn --------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Flush what was decided, write what is staged, let go what is committed."""
+        if not self._unflushed and not self._moved:
+            self._write()
+            return
+        if self._is_ending:
+            return  # whoever is at it goes on until nothing is left
+        self._is_ending = True
+        try:
+            for _ in range(ROUNDS_MAX):
+                self._end_round()
+                if not self._unflushed and not self._moved:
+                    break
+        finally:
+            self._is_ending = False
+        if self._unflushed or self._moved:
+            self._queue()
+
+    def _end_round(self) -> None:
+        unflushed, self._unflushed = self._unflushed, {}
+        for shard in unflushed:
+            shard.flush()
+        self._write()
+        moved, self._moved = self._moved, {}
+        for (_, partition), runtime in moved.items():
+            runtime.advance(partition)
+
+    # --- answers that come later --------------------------------------------------------------------------------------
+
+    def deliver(self, later: Later, message: object) -> None:
+        if not self._answers:
+            self._loop.call_soon(self.deliver_all)
+        self._answers.append((later, message))
+
+    def deliver_all(self) -> None:
+        """Send the answers that have gathered."""
+        answers, self._answers = self._answers, []
+        for later, message in answers:
+            later.complete(message)
+
+    # --- timers -------------------------------------------------------------------------------------------------------
+
+    def due_at(self, shard: Shard, at_ms: int) -> None:
+        """A shard has something to do then, or earlier."""
+        known_at_ms = self._deadlines.get(shard)
+        if known_at_ms is None or at_ms < known_at_ms:
+            self._deadlines.set(shard, at_ms)
+            self._watch(at_ms)
+
+    def forget(self, shard: Shard) -> None:
+        """A shard is unloaded."""
+        self._deadlines.cancel(shard)
+        self._unflushed.pop(shard, None)
+
+    def expire(self) -> None:
+        """Let all shards whose time has come see to it."""
+        now_ms = self.clock.monotonic_ms()
+        while (shard := self._deadlines.take_due(now_ms)) is not None:
+            assert isinstance(shard, Shard)
+            shard.expire()
+            next_at_ms = shard.next_at_ms()
+            if next_at_ms is not None and shard.is_loaded:
+                self._deadlines.set(shard, max(next_at_ms, now_ms + 1))
+
+    def _watch(self, at_ms: int) -> None:
+        """See to it that the loop's timer comes by then."""
+        if self._timer is not None:
+            if self._timer_at_ms <= at_ms:
+                return
+            self._timer.cancel()
+        self._timer_at_ms = at_ms
+        self._timer = self._loop.call_later(max(at_ms - self.clock.monotonic_ms(), 0) / 1000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self.expire()
+        next_at_ms = self._deadlines.next_at_ms()
+        if next_at_ms is not None:
+            self._watch(max(next_at_ms, self.clock.monotonic_ms() + 1))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

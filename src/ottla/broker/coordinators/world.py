@@ -1,0 +1,62 @@
+"""What surrounds the cores of a node: settings, topics, features, randomness."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.coordinators.topics import TopicsView
+from ottla.broker.formatting import random_uuid
+from ottla.broker.settings import Settings
+from ottla.coordinator.contract import World
+from ottla.metadata.config_defs import group_defs
+from ottla.metadata.image import GROUP, MetadataImage
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["GroupValues", "make_world"]
+
+
+class GroupValues:
+    """The settings of groups, worked out when first asked for. Groups for which nothing was set share what they get."""
+
+    def __init__(self, settings: Settings, image: MetadataImage) -> None:
+        self._settings = settings
+        self._image = image
+        self._defaults: dict[str, Any] = {}
+        self._own: dict[tuple[str, str], Any] = {}
+
+    def __call__(self, group_id: str, name: str) -> Any:  # noqa: ANN401
+        own = self._image.configs(GROUP, group_id)
+        if name not in own:
+            if name not in self._defaults:
+                self._defaults[name] = self._value(name, {})
+            return self._defaults[name]
+        key = (group_id, name)
+        if key not in self._own:
+            self._own[key] = self._value(name, own)
+        return self._own[key]
+
+    def _value(self, name: str, own: Any) -> Any:  # noqa: ANN401
+        settings = self._settings
+        return group_defs()[name].parse(
+            settings.rules.group_text(name, own, settings.broker_dynamic, settings.cluster_dynamic)
+        )
+
+    def forget(self) -> None:
+        """Settings of groups or of brokers have changed."""
+        self._defaults.clear()
+        self._own.clear()
+
+
+def make_world(node: Node, topics: TopicsView, group_setting: GroupValues) -> World:
+    features = node.image.features
+    return World(
+        settings=node.settings,
+        group_setting=group_setting,
+        topics=topics,
+        feature=lambda name: features.get(name, 0),
+        new_uuid=random_uuid,
+        draw=random.random,
+    )
