@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from ottla.coordinator.contract import Context, Producer, Reply, Result
 from ottla.groups.offsets.records import NO_EXPIRY, offset_record
+from ottla.groups.offsets.requests import TransactionalCommit
 from ottla.groups.offsets.targets import Target, target_by_id, target_by_name
 from ottla.groups.table import Claim, CommitCheck, GroupTable
 from ottla.wire.access import Operation
@@ -63,14 +64,15 @@ class Committing:
         topics = _answer(OffsetCommitResponse, targets, refusal, context)
         return Result(records, (Reply(context.token, OffsetCommitResponse(topics=topics)),))
 
-    def txn_offset_commit(self, request: TxnOffsetCommitRequest, context: Context) -> Result:
+    def txn_offset_commit(self, commit: TransactionalCommit, context: Context) -> Result:
+        request = commit.request
         targets = _targets(request.topics, context, by_id=context.api_version >= _TXN_BY_ID_FROM)
         records, refusal = self._decide(request, targets, context, NO_EXPIRY)
         topics = _answer(TxnOffsetCommitResponse, targets, refusal, context)
         return Result(
             records,
             (Reply(context.token, TxnOffsetCommitResponse(topics=topics)),),
-            producer=Producer(request.producer_id, request.producer_epoch),
+            producer=Producer(request.producer_id, request.producer_epoch, commit.guard),
         )
 
     def _decide(

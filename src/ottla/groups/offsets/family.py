@@ -18,7 +18,7 @@ from ottla.groups.offsets.committing import Committing
 from ottla.groups.offsets.deleting import Deleting
 from ottla.groups.offsets.expiring import Expiring
 from ottla.groups.offsets.fetching import Fetching
-from ottla.groups.offsets.requests import FetchOffsets
+from ottla.groups.offsets.requests import FetchOffsets, TransactionalCommit
 from ottla.groups.offsets.store import OffsetStore, StoredOffset
 from ottla.groups.table import Group, GroupTable
 from ottla.wire.keyed import KeyedRecord
@@ -30,7 +30,6 @@ from ottla.wire.types.group_classic import (
 )
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.offset_delete import OffsetDeleteRequest
-from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 
 __all__ = ["OffsetsFamily"]
 
@@ -49,7 +48,7 @@ class OffsetsFamily:
         committing = Committing(table)
         self.handlers: Mapping[type, Handler] = {
             OffsetCommitRequest: committing.offset_commit,
-            TxnOffsetCommitRequest: committing.txn_offset_commit,
+            TransactionalCommit: committing.txn_offset_commit,
             OffsetDeleteRequest: self._deleting.offset_delete,
             FetchOffsets: Fetching(table, self._store).fetch,
         }
