@@ -25,7 +25,17 @@ def group_core() -> Core:
 
 def _families(table: GroupTable) -> list[Family]:
     """One line for each kind of group, and one for offsets."""
-    return []
+    from ottla.groups.admin import AdminFamily
+    from ottla.groups.classic.family import ClassicFamily
+    from ottla.groups.classic.group import simple_group
+    from ottla.groups.offsets import OffsetsFamily
+
+    offsets = OffsetsFamily(table, simple_group)
+    return [
+        ClassicFamily(table),
+        offsets,
+        AdminFamily(table, offsets.tombstones_of),
+    ]
 
 
 CORES: Final[dict[str, Callable[[], Core]]] = {
