@@ -92,7 +92,7 @@ def _absence(known: Mapping[str, TopicDescription | ResponseError], at: TopicPar
 def _reason(error: object) -> str:
     if isinstance(error, ResponseError):
         gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return "the topic is not there" if gone else error_name(error.code)
+        return "the topic is not there" if gone else f"{error_name(error.code)} ({error.code})"
     return str(error)
 
 
