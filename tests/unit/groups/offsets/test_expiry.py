@@ -108,7 +108,7 @@ def test_a_long_check_is_done_in_pieces(bench: Bench, monkeypatch: pytest.Monkey
     monkeypatch.setattr(expiring, "_PIECE", 4)
     for number in range(10):
         bench.commit(f"g{number}", ("orders", 0, 1), ("orders", 1, 1))
-    bench.now_ms = 8 * DAY_MS
+    bench.now_ms = bench.timers["offsets", "expire"] = 8 * DAY_MS
     first = bench.core.expire(("offsets", "expire"), bench.context())
     assert [(timer.key, timer.at_ms) for timer in first.timers] == [(("offsets", "expire"), 8 * DAY_MS + 1)]
     assert len(first.records) == 6  # two groups

@@ -1,0 +1,104 @@
+"""OffsetFetch (9): where groups go on reading.
+
+Versions 1 to 10: from 2 on all offsets of a group can be asked for and errors of the group have a place of their own,
+from 7 on offsets that an open transaction is about to change can be refused, from 8 on several groups are asked for at
+once, from 9 on members say who they are, from 10 on topics are named by id. Each group is asked at its own coordinator;
+what is read has been committed to `__consumer_offsets`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Later, Request
+from ottla.groups.offsets.fetching import group_error
+from ottla.groups.offsets.requests import FetchOffsets
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestOffsetFetchRequestGroup,
+    OffsetFetchRequestOffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseOffsetFetchResponseGroup,
+    OffsetFetchResponseOffsetFetchResponsePartition,
+    OffsetFetchResponseOffsetFetchResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 9
+VERSIONS: Final = (1, 10)
+
+_MANY_FROM: Final = 8
+
+_AskedGroup = OffsetFetchRequestOffsetFetchRequestGroup
+_AskedTopic = OffsetFetchRequestOffsetFetchRequestTopics
+_Group = OffsetFetchResponseOffsetFetchResponseGroup
+_Topic = OffsetFetchResponseOffsetFetchResponseTopic
+_Partition = OffsetFetchResponseOffsetFetchResponsePartition
+
+
+def handle(node: Node, request: Request) -> Answer:
+    groups = _groups(request)
+    later = Later()
+    answers: dict[int, _Group] = {}
+
+    def take(number: int, answer: _Group) -> None:
+        answers[number] = answer
+        if len(answers) == len(groups):
+            later.complete(_response(request, [answers[each] for each in range(len(groups))]))
+
+    for number, group in enumerate(groups):
+        _ask(node, request, group, partial(take, number))
+    return later if groups else OffsetFetchResponse()
+
+
+def _ask(node: Node, request: Request, group: _AskedGroup, done: partial[None]) -> None:
+    def refuse_group(code: ErrorCode, message: str | None) -> _Group:
+        return group_error(group, code, request.version)
+
+    if node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        body = FetchOffsets(group, request.body.require_stable)
+        node.groups.ask(request, group.group_id, body, done, refuse=refuse_group)
+    else:
+        done(refuse_group(ErrorCode.GROUP_AUTHORIZATION_FAILED, None))
+
+
+def refuse(request: Request, code: int, message: str | None) -> OffsetFetchResponse:
+    return _response(request, [group_error(group, code, request.version) for group in _groups(request)])
+
+
+def _groups(request: Request) -> tuple[_AskedGroup, ...]:
+    body: OffsetFetchRequest = request.body
+    if request.version >= _MANY_FROM:
+        return body.groups
+    topics = None
+    if body.topics is not None:
+        topics = tuple(_AskedTopic(topic.name, partition_indexes=topic.partition_indexes) for topic in body.topics)
+    return (_AskedGroup(body.group_id, topics=topics),)
+
+
+def _response(request: Request, groups: list[_Group]) -> OffsetFetchResponse:
+    if request.version >= _MANY_FROM:
+        return OffsetFetchResponse(groups=tuple(groups))
+    (group,) = groups
+    topics = tuple(
+        _Topic(
+            topic.name,
+            tuple(
+                _Partition(
+                    each.partition_index,
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.metadata,
+                    each.error_code,
+                )
+                for each in topic.partitions
+            ),
+        )
+        for topic in group.topics
+    )
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
