@@ -393,6 +393,11 @@ class Replicas:
             replica.is_staged = True
             self._staged.append(replica)
 
+    @property
+    def has_staged(self) -> bool:
+        """Whether `write_staged` has something to do."""
+        return bool(self._staged)
+
     def write_staged(self) -> None:
         """Write what was staged since the last time. Failures show in `Replica.is_acknowledged`."""
         if not self._staged:

@@ -173,6 +173,8 @@ class World(msgspec.Struct):
     """16 random bytes."""
     draw: Callable[[], float]
     """A random number from 0 to 1, 1 excluded, for jitter."""
+    settings_version: int = 0
+    """Grows when settings of the broker or of a group change."""
 
 
 def allow_all(operation: Any, resource_type: Any, name: str) -> bool:  # noqa: ANN401

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 
@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import Family
     from ottla.groups.table import GroupTable
 
-__all__ = ["CORES", "group_core"]
+__all__ = ["CORES", "CorePlace", "group_core"]
+
+
+class CorePlace(NamedTuple):
+    """Where a core is loaded."""
+
+    partition: int
+    leader_epoch: int
+    leads: Callable[[str, int], bool]
+    """Whether this node leads a partition of any topic now."""
 
 
 def group_core() -> Core:
@@ -38,7 +47,7 @@ def _families(table: GroupTable) -> list[Family]:
     ]
 
 
-CORES: Final[dict[str, Callable[[], Core]]] = {
-    GROUPS.name: group_core,
+CORES: Final[dict[str, Callable[[CorePlace], Core]]] = {
+    GROUPS.name: lambda place: group_core(),
 }
 """Topic -> what makes a core for one of its partitions."""

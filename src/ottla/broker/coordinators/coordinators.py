@@ -20,7 +20,7 @@ __all__ = ["Coordinators"]
 class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.turns = Turns(node.loop, node.clock, node.replicas.write_staged)
+        self.turns = Turns(node.loop, node.clock, node.replicas)
         self.internal_topics = InternalTopics(node)
         self.topics = TopicsView(node.image)
         self.group_values = GroupValues(node.settings, node.image)
@@ -42,6 +42,7 @@ class Coordinators:
         """The cluster has changed."""
         if any(resource_type in (BROKER, GROUP) for resource_type, _ in changes.configs):
             self.group_values.forget()
+            self.world.settings_version += 1
         change = self.topics.change(changes)
         if change is not None:
             for runtime in self.turns.runtimes.values():
@@ -61,4 +62,4 @@ class Coordinators:
         self.turns.end()
         for runtime in self.turns.runtimes.values():
             runtime.stop()
-        self.turns.deliver_all()
+        self.turns.end()

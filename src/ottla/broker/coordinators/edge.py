@@ -2,7 +2,7 @@
 
 An answer that comes while the request is still being handled is simply its answer. One that comes later would make the
 connection go on with what queued up behind the request, in the middle of a shard's work; so such answers gather, and
-leave between two turns of the loop.
+leave at the end of the turn (`Turns`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.request import Later
+from ottla.broker.request import Later, Request
 from ottla.coordinator.contract import Outcome
 from ottla.wire.errors import ErrorCode
 
@@ -24,19 +24,25 @@ __all__ = ["Asked", "RuntimeEdge"]
 
 log = logging.getLogger(__name__)
 
-Refuse = Callable[[ErrorCode, str | None], Any]
+Refuse = Callable[[Any, ErrorCode, str | None], Any]
+"""Request, code, message -> the answer that says so."""
 Perform = Callable[[Any, Callable[[Outcome], None]], None]
 
 
 class Asked(Later):
     """A request that was put to a coordinator: what shards know as a token."""
 
-    __slots__ = ("refuse",)
+    __slots__ = ("_refuse", "request")
 
-    def __init__(self, refuse: Refuse) -> None:
+    def __init__(self, request: Request | None, refuse: Refuse) -> None:
         super().__init__()
-        self.refuse = refuse
-        """Makes the answer that carries an error."""
+        self.request = request
+        """On whose behalf; None for the node itself. For those who perform effects."""
+        self._refuse = refuse
+
+    def refusal(self, code: ErrorCode, message: str | None) -> Any:  # noqa: ANN401
+        """The answer that carries an error."""
+        return self._refuse(self.request, code, message)
 
 
 class RuntimeEdge:
@@ -59,7 +65,7 @@ class RuntimeEdge:
 
     def refuse(self, token: Asked | None, code: ErrorCode, message: str | None) -> None:
         if token is not None:
-            self.reply(token, token.refuse(code, message))
+            self.reply(token, token.refusal(code, message))
 
     def perform(self, effect: object, done: Callable[[Outcome], None]) -> None:
         performer = self.performers.get(type(effect))

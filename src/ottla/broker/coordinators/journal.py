@@ -20,12 +20,17 @@ class ReplicaJournal:
     Nothing is made on the disk before the first append.
     """
 
-    __slots__ = ("_compression", "_wall_ms", "replica")
+    __slots__ = ("_compression", "_leader_epoch", "_wall_ms", "replica")
 
     def __init__(
-        self, replica: Replica, wall_ms: Callable[[], int], compression: Compression = Compression.NONE
+        self,
+        replica: Replica,
+        leader_epoch: int,
+        wall_ms: Callable[[], int],
+        compression: Compression = Compression.NONE,
     ) -> None:
         self.replica = replica
+        self._leader_epoch = leader_epoch
         self._wall_ms = wall_ms
         self._compression = compression
 
@@ -41,6 +46,12 @@ class ReplicaJournal:
     def batch_max_bytes(self) -> int:
         config = self._led().log.config
         return min(config.max_message_bytes, config.segment_bytes)
+
+    @property
+    def is_led(self) -> bool:
+        """Whether this node leads the partition still, in the epoch in which the shard was loaded."""
+        replica = self.replica
+        return replica.is_leader and replica.leader_epoch == self._leader_epoch and not replica.is_offline
 
     def _led(self) -> Replica:
         # A topic that was deleted in this very turn must not come back by being written to.

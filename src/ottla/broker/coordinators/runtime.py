@@ -27,7 +27,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.coordinators.composing import CORES
+from ottla.broker.coordinators.composing import CORES, CorePlace
 from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
 from ottla.broker.coordinators.journal import ReplicaJournal
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _SLICE_SECONDS: Final = 0.02
 _PROGRESS_SECONDS: Final = 1.0
 
-RefuseRequest = Callable[[Request, int, str | None], Any]
+MakeRefusal = Callable[[ErrorCode, str | None], Any]
 
 
 class Runtime:
@@ -64,7 +64,6 @@ class Runtime:
         turns: Turns,
         topics: InternalTopics,
         world: World,
-        make_core: Callable[[], Core] | None = None,
     ) -> None:
         self.topic = topic
         self.world = world
@@ -76,7 +75,7 @@ class Runtime:
         self._node = node
         self._turns = turns
         self._topics = topics
-        self._make_core = make_core or CORES.get(topic.name)
+        self._make_core = CORES.get(topic.name)
         self._edge = RuntimeEdge(self, turns)
         self._is_started = False
         turns.runtimes[topic.name] = self
@@ -88,12 +87,12 @@ class Runtime:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def answer(self, request: Request, key: str, body: object = None, *, refuse: RefuseRequest) -> Answer:
+    def answer(self, request: Request, key: str, body: object = None, *, refuse: Refuse) -> Answer:
         """A handler's answer: what the coordinator of `key` says to the request, or to `body` in its place.
 
         `refuse` is the handler module's own.
         """
-        later = Asked(partial(refuse, request))
+        later = Asked(request, refuse)
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
         if shard is None:
             self._ask_absent(request, key, request.body if body is None else body, later)
@@ -116,13 +115,14 @@ class Runtime:
         return later
 
     def ask(
-        self, request: Request | None, key: str, body: object, done: Callable[[Any], None], *, refuse: Refuse
+        self, request: Request | None, key: str, body: object, done: Callable[[Any], None], *, refuse: MakeRefusal
     ) -> None:
         """Ask the coordinator of `key`; `done` gets its answer, or what `refuse(code, message)` makes of an error.
 
-        `request` is on whose behalf; without one, the node itself asks.
+        `request` is on whose behalf; without one, the node itself asks. If the answer rests on nothing that is not
+        committed, `done` is called before this returns; else at the end of a turn, whose writes are still to come.
         """
-        later = Asked(refuse)
+        later = Asked(request, _without_request(refuse))
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
         if shard is None:
             self._ask_absent(request, key, body, later)
@@ -131,7 +131,7 @@ class Runtime:
         later.deliver_to(done)
 
     def ask_all(
-        self, request: Request | None, body: object, done: Callable[[list[Any]], None], *, refuse: Refuse
+        self, request: Request | None, body: object, done: Callable[[list[Any]], None], *, refuse: MakeRefusal
     ) -> None:
         """Ask all coordinators of this node; `done` gets their answers in the order of partitions.
 
@@ -149,7 +149,7 @@ class Runtime:
                 done([answers[each] for each in partitions])
 
         for partition in partitions:
-            later = Asked(refuse)
+            later = Asked(request, _without_request(refuse))
             shard = self.shards.get(partition)
             if shard is None:
                 self._edge.refuse(later, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None)
@@ -212,7 +212,7 @@ class Runtime:
         transaction_version: int,
     ) -> None:
         """Write a transaction's marker to a partition of the topic; `done` gets NONE when it is committed."""
-        later = Asked(lambda code, _: code)
+        later = Asked(None, lambda _, code, __: code)
         shard = self.shards.get(partition)
         if shard is None:
             is_known = partition < self.partition_count
@@ -283,7 +283,7 @@ class Runtime:
 
     def _is_led(self, shard: Shard) -> bool:
         assert isinstance(shard.journal, ReplicaJournal)
-        return _can_lead(shard.journal.replica)
+        return shard.journal.is_led
 
     def _load_soon(self, partition: int, replica: Replica) -> None:
         """Load a partition between requests; at once, if there is nothing to read."""
@@ -300,7 +300,8 @@ class Runtime:
             self.loading.discard(partition)
             return
         self.loading.add(partition)
-        core = self._make_core()
+        leader_epoch = replica.leader_epoch
+        core = self._make_core(CorePlace(partition, leader_epoch, self._leads))
         replay = Replay(core, self.topic.name, str(replica.topic_partition))
         try:
             if replica.has_log:
@@ -313,12 +314,16 @@ class Runtime:
             return
         finally:
             self.loading.discard(partition)
-        self._begin(partition, replica, core)
+        self._begin(partition, replica, core, leader_epoch)
 
-    def _begin(self, partition: int, replica: Replica, core: Core) -> None:
+    def _leads(self, topic: str, partition: int) -> bool:
+        replica = self._node.replicas.get(topic, partition)
+        return replica is not None and _can_lead(replica)
+
+    def _begin(self, partition: int, replica: Replica, core: Core, leader_epoch: int) -> None:
         settings = self._node.settings
         codec = Compression(settings[self.topic.compression]) if self.topic.compression else Compression.NONE
-        journal = ReplicaJournal(replica, self._edge.wall_ms, codec)
+        journal = ReplicaJournal(replica, leader_epoch, self._edge.wall_ms, codec)
         timeout_ms = settings[self.topic.write_timeout]
         shard = self.shards[partition] = Shard(core, journal, self.world, self._edge, write_timeout_ms=timeout_ms)
         shard.start()
@@ -359,6 +364,10 @@ class Runtime:
 
 def _can_lead(replica: Replica) -> bool:
     return replica.is_leader and not replica.is_offline
+
+
+def _without_request(refuse: MakeRefusal) -> Refuse:
+    return lambda _, code, message: refuse(code, message)
 
 
 def _tell_topics(core: Core, change: TopicsChange, context: Context) -> Any:  # noqa: ANN401

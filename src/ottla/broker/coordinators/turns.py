@@ -1,8 +1,12 @@
 """The end of a turn, for the shards of all runtimes of a node: flush, write, let go; and their timers.
 
 Whatever a turn of the loop was about, requests of a connection or a deadline or an effect's outcome, the shards that
-have decided something are noted here. `end` hands their batches to the logs, writes what is staged, and lets go what is
-committed by then. Connections end their turn themselves; for all else one call is queued behind the present one.
+have decided something are noted here. `end` hands their batches to the logs, writes what is staged, lets go what is
+committed by then, and goes on until nothing is left: what is let go may bring something to write. Connections end their
+turn themselves; for all else one call is queued behind the present one.
+
+Answers to requests that wait gather, too, and leave at the end of each round. A connection that gets one goes on with
+what queued up behind it, within `end`; what that decides is written in the next round.
 
 All deadlines of all shards rest on one timer of the loop.
 """
@@ -11,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.clock import Clock
 from ottla.broker.coordinators.shard import Shard
+from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later
 from ottla.coordinator.deadlines import Deadlines
 
@@ -27,16 +31,16 @@ __all__ = ["Turns"]
 log = logging.getLogger(__name__)
 
 ROUNDS_MAX: Final = 16
-"""What is let go may bring something to write. After so many rounds others have their turn first."""
+"""After so many rounds others have their turn first."""
 
 
 class Turns:
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, write: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, replicas: Replicas) -> None:
         self.clock = clock
         self.runtimes: dict[str, Runtime] = {}
         """By topic."""
         self._loop = loop
-        self._write = write
+        self._replicas = replicas
         self._unflushed: dict[Shard, None] = {}
         self._moved: dict[tuple[str, int], Runtime] = {}
         self._is_queued = False
@@ -72,8 +76,8 @@ class Turns:
 
     def end(self) -> None:
         """Flush what was decided, write what is staged, let go what is committed."""
-        if not self._unflushed and not self._moved:
-            self._write()
+        if not (self._unflushed or self._moved or self._answers):
+            self._replicas.write_staged()
             return
         if self._is_ending:
             return  # whoever is at it goes on until nothing is left
@@ -81,34 +85,34 @@ class Turns:
         try:
             for _ in range(ROUNDS_MAX):
                 self._end_round()
-                if not self._unflushed and not self._moved:
-                    break
+                if not self._has_work():
+                    return
         finally:
             self._is_ending = False
-        if self._unflushed or self._moved:
-            self._queue()
+        self._queue()
+
+    def _has_work(self) -> bool:
+        return bool(self._unflushed or self._moved or self._answers or self._replicas.has_staged)
 
     def _end_round(self) -> None:
         unflushed, self._unflushed = self._unflushed, {}
         for shard in unflushed:
             shard.flush()
-        self._write()
+        self._replicas.write_staged()
         moved, self._moved = self._moved, {}
         for (_, partition), runtime in moved.items():
             runtime.advance(partition)
-
-    # --- answers that come later --------------------------------------------------------------------------------------
-
-    def deliver(self, later: Later, message: object) -> None:
-        if not self._answers:
-            self._loop.call_soon(self.deliver_all)
-        self._answers.append((later, message))
-
-    def deliver_all(self) -> None:
-        """Send the answers that have gathered."""
         answers, self._answers = self._answers, []
         for later, message in answers:
-            later.complete(message)
+            try:
+                later.complete(message)
+            except Exception:
+                log.exception("an answer could not be given")
+
+    def deliver(self, later: Later, message: object) -> None:
+        """Give an answer at the end of the turn."""
+        self._answers.append((later, message))
+        self._queue()
 
     # --- timers -------------------------------------------------------------------------------------------------------
 
