@@ -1,4 +1,4 @@
-"""What a principal may do, as the bit sets that some answers carry. No handler."""
+"""What a principal may do: as the bit sets that some answers carry, and as a check. No handler."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -19,6 +21,13 @@ _TOPIC: Final = (
     Operation.CREATE,
     Operation.DELETE,
     Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+_GROUP: Final = (
+    Operation.READ,
+    Operation.DELETE,
     Operation.DESCRIBE,
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
@@ -38,6 +47,10 @@ def topic_operations(node: Node, request: Request, name: str) -> int:
     return _bits(node, request, ResourceType.TOPIC, name, _TOPIC)
 
 
+def group_operations(node: Node, request: Request, group_id: str) -> int:
+    return _bits(node, request, ResourceType.GROUP, group_id, _GROUP)
+
+
 def cluster_operations(node: Node, request: Request) -> int:
     return _bits(node, request, ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER)
 
@@ -46,3 +59,9 @@ def _bits(
     node: Node, request: Request, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
 ) -> int:
     return sum(1 << each for each in operations if node.authorize(request, each, resource_type, name))
+
+
+def check_group(node: Node, request: Request, operation: Operation, group_id: str) -> None:
+    """Reject who may not do this with a group."""
+    if not node.authorize(request, operation, ResourceType.GROUP, group_id):
+        raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -1,0 +1,39 @@
+"""DeleteGroups (42): groups of any kind go, with their offsets. They must not have members.
+
+Versions 0 to 3: 3 has room for a message with an error (KIP-1331); none of the errors here needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.gathering import gather
+from ottla.broker.request import Later, Request
+from ottla.groups.admin import DeleteGroup
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 42
+VERSIONS: Final = (0, 3)
+
+_Result = DeleteGroupsResponseDeletableGroupResult
+
+
+def handle(node: Node, request: Request) -> Later:
+    def ask(group_id: str, done: Callable[[_Result], None]) -> None:
+        if not node.authorize(request, Operation.DELETE, ResourceType.GROUP, group_id):
+            done(_Result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            return
+        node.groups.ask(request, group_id, DeleteGroup(group_id), done, refuse=lambda code, _: _Result(group_id, code))
+
+    group_ids = tuple(dict.fromkeys(request.body.groups_names))
+    return gather(group_ids, ask, lambda results: DeleteGroupsResponse(results=tuple(results)))
+
+
+def refuse(request: Request, code: int, message: str | None) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=tuple(_Result(each, code) for each in request.body.groups_names))

@@ -1,0 +1,34 @@
+"""JoinGroup (11): a member enters a classic group, or takes part in its next rebalance.
+
+Versions 0 to 9. In 0 the session time-out is the rebalance time-out as well. From 4 on a dynamic member must come back
+with the member id that it is given first; from 5 on there are static members; from 7 on an answer may have no protocol;
+from 8 on a member may say why it joins; from 9 on the leader may be told to leave the assignment as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.access import check_group
+from ottla.broker.request import Answer, Request
+from ottla.wire.access import Operation
+from ottla.wire.types.join_group import JoinGroupResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 11
+VERSIONS: Final = (0, 9)
+
+_NULL_PROTOCOL_FROM: Final = 7
+
+
+def handle(node: Node, request: Request) -> Answer:
+    check_group(node, request, Operation.READ, request.body.group_id)
+    return node.groups.answer(request, request.body.group_id, refuse=refuse)
+
+
+def refuse(request: Request, code: int, message: str | None) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=code, protocol_name=None if request.version >= _NULL_PROTOCOL_FROM else "", generation_id=-1
+    )

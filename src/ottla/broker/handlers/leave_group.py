@@ -1,0 +1,29 @@
+"""LeaveGroup (13): members leave a classic group, or are sent away by their instance ids.
+
+Versions 0 to 5. Up to 2 one member leaves, and its error is the error of the answer; from 3 on many may, each with an
+error of its own; from 5 on they may say why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.access import check_group
+from ottla.broker.request import Answer, Request
+from ottla.wire.access import Operation
+from ottla.wire.types.leave_group import LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 13
+VERSIONS: Final = (0, 5)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    check_group(node, request, Operation.READ, request.body.group_id)
+    return node.groups.answer(request, request.body.group_id, refuse=refuse)
+
+
+def refuse(request: Request, code: int, message: str | None) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=code)
