@@ -223,8 +223,10 @@ class Rules:
     def group_configs(
         self, group: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
     ) -> list[Setting]:
-        """All settings of a group, by name. Most have their defaults among the settings of brokers."""
-        return [self._group_setting(group_defs()[name], group, broker, cluster) for name in group_defs()]
+        """All settings of a group, by name. Most have their defaults among the settings of brokers. Those that Apache
+        Kafka 4.3 does not know are shown where they are set."""
+        found = [self._group_setting(group_defs()[name], group, broker, cluster) for name in group_defs()]
+        return [each for each in found if not each.key.is_internal or each.source != DEFAULT]
 
     def _group_setting(
         self, key: ConfigKey, group: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]

@@ -38,10 +38,12 @@ def _families(table: GroupTable) -> list[Family]:
     from ottla.groups.classic.family import ClassicFamily
     from ottla.groups.classic.group import simple_group
     from ottla.groups.offsets import OffsetsFamily
+    from ottla.groups.streams.family import StreamsFamily
 
     offsets = OffsetsFamily(table, simple_group)
     return [
         ClassicFamily(table),
+        StreamsFamily(table),
         offsets,
         AdminFamily(table, offsets.tombstones_of),
     ]

@@ -152,6 +152,7 @@ def _config(scenario: Scenario, words: Words) -> None:
     """config group.max.size=2 …: settings of the broker"""
     for name, value in words.options().items():
         scenario.surroundings.settings.set(name, value)
+        scenario.surroundings.world.settings_version += 1
 
 
 @command("group-config")

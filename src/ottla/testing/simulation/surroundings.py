@@ -88,6 +88,7 @@ class Surroundings:
 
     def set_for_group(self, group_id: str, name: str, text: str) -> None:
         self.group_settings[group_id, name] = group_defs()[name].parse(text)
+        self.world.settings_version += 1
 
     def group_setting(self, group_id: str, name: str) -> Any:  # noqa: ANN401
         """A group's own, else the broker's of the same name with `group.` before it, else the default."""

@@ -1,0 +1,24 @@
+"""Streams groups (KIP-1071): Kafka Streams applications whose tasks the broker hands out.
+
+A *task* is one partition of a subtopology. A *member* is a stream thread, a *process* an instance of the application
+with its state directory; several members share a process. Modules, from the inside out:
+
+==============  ====================================================================================================
+tasks           sets of tasks, as the coordinator thinks and as messages say them
+topology        what an application declares that it reads, stores and writes
+configuring     a topology against the topics that exist: partition counts, numbers of tasks, topics to be created
+sticky          the assignor: which member should run which task
+reconciling     how a member moves towards its target without a task ever running twice
+member, group   the state, and how records change it
+records         the records, as Kafka writes them
+settings        a group's settings
+admission       which heartbeats are refused before anything is looked up
+heartbeat       one heartbeat, from the member's epoch to the answer
+creating        internal topics: what is asked for, under way, or has failed
+endpoints       who answers interactive queries
+describing      StreamsGroupDescribe
+family          all of it behind the interface of the group coordinator
+==============  ====================================================================================================
+
+Topology descriptions (KIP-1331) are not asked for; the epochs that speak of them are kept on the group's record.
+"""
