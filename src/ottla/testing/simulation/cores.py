@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.broker.coordinators.composing import CORES
+from ottla.broker.coordinators.composing import CORES, CorePlace
 from ottla.coordinator.contract import Core
 
-__all__ = ["KINDS", "Kind"]
+__all__ = ["KINDS", "Kind", "MakeCore"]
+
+
+MakeCore = Callable[[CorePlace], Core]
 
 
 class Kind(NamedTuple):
     """A kind of coordinator: the topic of its log, and how an empty core is made."""
 
     topic: str
-    make_core: Callable[[], Core]
+    make_core: MakeCore
 
 
 _TOPICS: Final = {"groups": "__consumer_offsets", "transactions": "__transaction_state"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
+from ottla.broker.coordinators.composing import CorePlace
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas import Replica
@@ -24,6 +25,7 @@ from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.recovery import load
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.simulation.clock import VirtualClock
+from ottla.testing.simulation.cores import MakeCore
 from ottla.testing.simulation.journal import VirtualReplica, compact_fully, replay_partition
 from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.batch import BatchView
@@ -42,7 +44,11 @@ _WRITE_TIMEOUT_MS: Final = 5_000
 
 
 class Observer(Protocol):
-    """Who is told what leaves a host."""
+    """Who is told what happens in a host."""
+
+    def replayed(self, partition: Partition) -> None:
+        """A new core has taken over the log, and has not said anything yet."""
+        ...
 
     def replied(self, token: Any, message: Any) -> None: ...  # noqa: ANN401
     def refused(self, token: Any, code: ErrorCode, message: str | None) -> None: ...  # noqa: ANN401
@@ -83,7 +89,7 @@ class Host:
 
     def __init__(
         self,
-        make_core: Callable[[], Core],
+        make_core: MakeCore,
         topic: str,
         surroundings: Surroundings,
         clock: VirtualClock,
@@ -102,6 +108,7 @@ class Host:
         self._log_config = log_config
         self._topic_partition = TopicPartition(topic, 0)
         self._is_lost = False
+        self._leader_epoch = -1
         self._format()
         self.start()
 
@@ -130,15 +137,22 @@ class Host:
         """Make the shard, from the log as it stands."""
         self._is_lost = False
         self.is_held = False
+        self._leader_epoch += 1
+        self.partition.become_leader(self._leader_epoch)
         self.partition.update_high_watermark(self.partition.log_end_offset)
         core = self._replayed(self.partition)
-        self.replica = VirtualReplica(self.partition, self.clock, self._observer.appended)
-        journal = ReplicaJournal(cast(Replica, self.replica), self.clock.wall_ms)
+        self.replica = VirtualReplica(self.partition, self._leader_epoch, self.clock, self._observer.appended)
+        journal = ReplicaJournal(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms)
         self.core = core
         watched = cast(Core, _WatchedCore(core, self._observer.failed))
         self.shard = Shard(watched, journal, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
+        self._observer.replayed(self.partition)
         self.shard.start()
         self.turn()
+
+    def new_core(self) -> Core:
+        """An empty core, as one is made at this place."""
+        return self._make_core(CorePlace(0, self._leader_epoch, lambda topic, partition: True))
 
     def restart(self, *, power_loss: bool = False) -> None:
         """The process is killed, or the power fails; another starts on what the disk has left."""
@@ -229,7 +243,7 @@ class Host:
 
     def _replayed(self, partition: Partition) -> Core:
         """A new core that has taken over what a log says."""
-        core = self._make_core()
+        core = self.new_core()
         for fault in replay_partition(core, partition):
             self._observer.failed("replay", AssertionError(f"the log has {fault}"))
         return core

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from typing import cast
 
 from ottla.broker.coordinators.loading import load_steps
 from ottla.broker.coordinators.replaying import Replay
@@ -15,19 +16,24 @@ from ottla.log.producer_state import Origin, Verification
 from ottla.testing.simulation.clock import VirtualClock
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
-__all__ = ["VirtualReplica", "compact_fully", "replay_partition"]
+__all__ = ["VirtualReplica", "compact_fully", "compact_live", "read_log", "replay_partition"]
 
 
 class VirtualReplica:
     """What a `ReplicaJournal` writes to. `appended` is told of every batch; what is told to fail is refused."""
 
     is_leader = True
+    is_offline = False
     has_log = True
 
-    def __init__(self, partition: Partition, clock: VirtualClock, appended: Callable[[BatchView], None]) -> None:
+    def __init__(
+        self, partition: Partition, leader_epoch: int, clock: VirtualClock, appended: Callable[[BatchView], None]
+    ) -> None:
         self.log = partition
+        self.leader_epoch = leader_epoch
         self.refusals: deque[ErrorCode] = deque()
         """What the next appends are refused with."""
         self._clock = clock
@@ -42,7 +48,11 @@ class VirtualReplica:
             raise Reject(self.refusals.popleft())
         buffer = bytearray(records)
         info = self.log.stage_as_leader(
-            buffer, 0, self._clock.wall_ms(), origin=origin, verification=verification or Verification()
+            buffer,
+            self.leader_epoch,
+            self._clock.wall_ms(),
+            origin=origin,
+            verification=verification or Verification(),
         )
         for batch in split_batches(bytes(buffer)):
             assert isinstance(batch, BatchView)
@@ -58,6 +68,26 @@ def replay_partition(core: Core, partition: Partition) -> list[str]:
     return sorted(replay.faults)
 
 
+def read_log(partition: Partition) -> list[KeyedRecord]:
+    """All records of a log, decided or not."""
+    listener = _Listener()
+    replay_partition(cast(Core, listener), partition)
+    return listener.records
+
+
+class _Listener:
+    """A core that only listens."""
+
+    def __init__(self) -> None:
+        self.records: list[KeyedRecord] = []
+
+    def replay(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        self.records.append(record)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        pass
+
+
 def compact_fully(partition: Partition, now_ms: int) -> None:
     """Compact until nothing is left to remove: the second run meets tombstones whose time is over."""
     partition.update_high_watermark(partition.log_end_offset)
@@ -65,6 +95,15 @@ def compact_fully(partition: Partition, now_ms: int) -> None:
     for run in range(2):
         at_ms = now_ms + run * (partition.config.delete_retention_ms + 1)
         _run_to_end(compact(partition, cleanable(partition, None, at_ms), at_ms))
+
+
+def compact_live(partition: Partition, now_ms: int) -> bool:
+    """One run of the cleaner over what can be cleaned now; whether there was anything."""
+    work = cleanable(partition, None, now_ms)
+    if work.end_offset <= work.first_dirty_offset:
+        return False
+    _run_to_end(compact(partition, work, now_ms))
+    return True
 
 
 def _run_to_end(steps: Generator[None, None, object]) -> None:

@@ -21,10 +21,11 @@ from typing import Any, Final, NamedTuple
 
 from ottla import wire
 from ottla.coordinator.contract import Core, Outcome
+from ottla.log.partition import Partition
 from ottla.log.producer_state import read_marker
 from ottla.testing.simulation.building import Builder, field_name
 from ottla.testing.simulation.clock import WALL_START_MS, VirtualClock
-from ottla.testing.simulation.cores import Kind
+from ottla.testing.simulation.cores import Kind, MakeCore
 from ottla.testing.simulation.host import Host
 from ottla.testing.simulation.rendering import Renderer
 from ottla.testing.simulation.shorthand import ShorthandError
@@ -75,7 +76,7 @@ class Client:
 class Scenario:
     """A coordinator and what is said to it. It observes the host and writes lines."""
 
-    def __init__(self, kind: Kind, make_core: Callable[[], Core] | None = None) -> None:
+    def __init__(self, kind: Kind, make_core: MakeCore | None = None) -> None:
         self.lines: list[str] = []
         self.faults: list[str] = []
         self.failures: list[Exception] = []
@@ -189,6 +190,9 @@ class Scenario:
 
     # --- what leaves the host -----------------------------------------------------------------------------------------
 
+    def replayed(self, partition: Partition) -> None:
+        """A start says nothing by itself."""
+
     def replied(self, token: Token, message: Any) -> None:  # noqa: ANN401
         trouble = ""
         name = type(message).__name__
@@ -279,7 +283,7 @@ def _joined(lines: list[str]) -> list[str]:
     return found
 
 
-def run_text(text: str, kind: Kind, make_core: Callable[[], Core] | None = None) -> tuple[str, list[str]]:
+def run_text(text: str, kind: Kind, make_core: MakeCore | None = None) -> tuple[str, list[str]]:
     """The text with the output that was seen, and where the law was broken."""
     scenario = Scenario(kind, make_core)
     blocks = parse_blocks(text)

@@ -127,7 +127,7 @@ def test_defaults_and_macros_save_words() -> None:
 
 
 def test_a_change_outside_replay_breaks_the_law() -> None:
-    seen, faults = run_text("send c1 SyncGroup {group_id: g}\n----\n", TOY, lambda: ToyCore(changes_early=True))
+    seen, faults = run_text("send c1 SyncGroup {group_id: g}\n----\n", TOY, lambda place: ToyCore(changes_early=True))
     assert faults == [
         "replayed log: 'g': live 7, there 'has none'",
         "replayed compacted log: 'g': live 7, there 'has none'",

@@ -90,4 +90,4 @@ def _key(group: str) -> OffsetCommitKey:
     return OffsetCommitKey(group=group, topic="beats")
 
 
-TOY = Kind("__consumer_offsets", ToyCore)
+TOY = Kind("__consumer_offsets", lambda place: ToyCore())

@@ -1,0 +1,189 @@
+"""What must hold in every world, whatever goes wrong. Each invariant has a name, by which a violation is told.
+
+===============  =======================================================================================================
+epochs           group epochs, target epochs and generations in the log only grow, until the group is deleted
+owned once       no partition (or active task) belongs to two members of a group at once, as far as the log says; no two
+                 classic members are given the same partition in one generation
+kept             an offset whose commit was answered without an error is there, unless a later commit has replaced it
+replay           hard state is what the log says: live, replayed, replayed after compaction
+answers          nobody is answered twice, or with an error that no client can make sense of
+converges        once the faults stop, every group settles within a bound: all members know their part, and all
+                 partitions are given out
+===============  =======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from ottla.testing.simulation.clients.assigning import read_assignment
+from ottla.testing.simulation.trace import Violation
+from ottla.wire.errors import ErrorCode
+from ottla.wire.fault import WireError
+from ottla.wire.keyed import KeyedRecord
+
+__all__ = ["CommitRegister", "LogModel"]
+
+_GROWING: Final = {
+    "GroupMetadataKey": "generation",
+    "ConsumerGroupMetadataKey": "epoch",
+    "ConsumerGroupTargetAssignmentMetadataKey": "assignment_epoch",
+    "StreamsGroupMetadataKey": "epoch",
+    "StreamsGroupTargetAssignmentMetadataKey": "assignment_epoch",
+}
+"""Type of record -> the field that only grows."""
+
+_HELD: Final = {
+    "ConsumerGroupCurrentMemberAssignmentKey": ("assigned_partitions", "partitions_pending_revocation"),
+    "StreamsGroupCurrentMemberAssignmentKey": ("active_tasks", "active_tasks_pending_revocation"),
+}
+"""Type of record -> the fields that say what a member holds alone."""
+
+
+class LogModel:
+    """What the log says about epochs and owners, record by record, apart from any coordinator."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[tuple[str, str], int] = {}
+        self._held: dict[tuple[str, str], dict[str, frozenset[Any]]] = {}
+
+    @classmethod
+    def of(cls, records: Iterable[KeyedRecord]) -> LogModel:
+        """What a whole log says. Only its end is judged: compaction removes from the middle."""
+        model = cls()
+        model._take_all(records)
+        for where in sorted(model._held):
+            model._check_owners(where)
+        return model
+
+    def take(self, records: Iterable[KeyedRecord]) -> None:
+        """One batch. Raises Violation."""
+        for where in sorted(self._take_all(records)):
+            self._check_owners(where)
+
+    def _take_all(self, records: Iterable[KeyedRecord]) -> set[tuple[str, str]]:
+        touched = set()
+        for record in records:
+            name = type(record.key).__name__
+            if name in _GROWING:
+                self._grow(name, record)
+            if name == "GroupMetadataKey":
+                self._held.pop((name, record.key.group), None)
+                if record.value is not None and record.value.protocol_type == "consumer":
+                    self._held[name, record.key.group] = _classic_owners(record.value)
+                touched.add((name, record.key.group))
+            elif name in _HELD:
+                touched.add(self._hold(name, record))
+        return touched
+
+    def _grow(self, name: str, record: KeyedRecord) -> None:
+        group_id = record.key.group if name == "GroupMetadataKey" else record.key.group_id
+        if record.value is None:
+            self._epochs.pop((name, group_id), None)
+            return
+        epoch, known = getattr(record.value, _GROWING[name]), self._epochs.get((name, group_id), -1)
+        if epoch < known:
+            raise Violation("epochs", f"{_GROWING[name]} of {group_id} falls from {known} to {epoch}")
+        self._epochs[name, group_id] = epoch
+
+    def _hold(self, name: str, record: KeyedRecord) -> tuple[str, str]:
+        members = self._held.setdefault((name, record.key.group_id), {})
+        if record.value is None:
+            members.pop(record.key.member_id, None)
+        else:
+            members[record.key.member_id] = frozenset(
+                unit for field in _HELD[name] for unit in _units(getattr(record.value, field))
+            )
+        return name, record.key.group_id
+
+    def _check_owners(self, where: tuple[str, str]) -> None:
+        owners: dict[Any, str] = {}
+        for member_id, units in self._held.get(where, {}).items():
+            for unit in sorted(units):
+                if unit in owners:
+                    detail = f"{unit} of {where[1]} belongs to {owners[unit]} and to {member_id}"
+                    raise Violation("owned once", detail)
+                owners[unit] = member_id
+
+
+def _units(entries: Iterable[Any]) -> Iterable[tuple[Any, int]]:
+    """Topic id and partition, or subtopology and partition."""
+    for each in entries:
+        name = each.topic_id if hasattr(each, "topic_id") else each.subtopology_id
+        for partition in each.partitions:
+            yield name, partition
+
+
+def _classic_owners(value: Any) -> dict[str, frozenset[Any]]:  # noqa: ANN401
+    found = {}
+    for member in value.members:
+        try:
+            found[member.member_id] = read_assignment(bytes(member.assignment))
+        except WireError:
+            found[member.member_id] = frozenset()
+    return found
+
+
+Place = tuple[str, str, int]
+"""Group, topic, partition."""
+
+
+class Write(NamedTuple):
+    """A commit that has reached the coordinator. None is a removal."""
+
+    number: int
+    offset: int | None
+
+
+class CommitRegister:
+    """For each committed offset, what a reader may find: the last commit that was acknowledged, or any one after it."""
+
+    def __init__(self) -> None:
+        self._writes: dict[Place, list[Write]] = {}
+        self._open: dict[Any, list[tuple[Place, Write]]] = {}
+        self._numbers = 0
+
+    def delivered(self, token: Any, group_id: str, topics: Sequence[Any]) -> None:  # noqa: ANN401
+        """A commit is being put to the coordinator."""
+        for topic in topics:
+            for entry in topic.partitions:
+                write = self._add((group_id, topic.name, entry.partition_index), entry.committed_offset)
+                self._open.setdefault(token, []).append(write)
+
+    def _add(self, place: Place, offset: int | None) -> tuple[Place, Write]:
+        self._numbers += 1
+        write = Write(self._numbers, offset)
+        self._writes.setdefault(place, [Write(0, None)]).append(write)
+        return place, write
+
+    def may_vanish(self, place: Place) -> None:
+        """Somebody has good reason to remove an offset: a deleted group or topic."""
+        self._add(place, None)
+
+    def places(self) -> list[Place]:
+        return sorted(self._writes)
+
+    def answered(self, token: Any, topics: Sequence[Any]) -> None:  # noqa: ANN401
+        """The coordinator has answered: what was acknowledged must stay, what was refused must not be there."""
+        codes = {(topic.name, each.partition_index): each.error_code for topic in topics for each in topic.partitions}
+        for place, write in self._open.pop(token, ()):
+            code = ErrorCode(codes[place[1], place[2]])
+            if code is ErrorCode.NONE:
+                self._writes[place] = [each for each in self._writes[place] if each.number >= write.number]
+            elif not _is_unclear(code):
+                self._writes[place].remove(write)
+
+    def refused(self, token: Any, code: ErrorCode) -> None:  # noqa: ANN401
+        """The whole request was."""
+        for place, write in self._open.pop(token, ()):
+            if not _is_unclear(code):
+                self._writes[place].remove(write)
+
+    def candidates(self, place: Place) -> set[int | None]:
+        return {write.offset for write in self._writes[place]}
+
+
+def _is_unclear(code: ErrorCode) -> bool:
+    """Whether the commit may have been written all the same."""
+    return code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)

@@ -1,0 +1,40 @@
+"""What happened in a world, line by line, and one number that stands for all of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+__all__ = ["Trace", "Violation"]
+
+
+class Violation(AssertionError):
+    """An invariant does not hold. `name` is the invariant's; the trace tells how it came to that."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}")
+        self.name = name
+        self.detail = detail
+
+
+class Trace:
+    """Lines with their times. Two runs of one seed have the same `digest`, on any machine."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.faults: Counter[str] = Counter()
+        """What went wrong on purpose, by kind."""
+        self._hash = hashlib.blake2b(digest_size=8)
+
+    def add(self, at_ms: int, line: str) -> None:
+        text = f"{at_ms:>8} {line}"
+        self.lines.append(text)
+        self._hash.update(text.encode())
+
+    def fault(self, at_ms: int, kind: str, detail: str = "") -> None:
+        self.faults[kind] += 1
+        self.add(at_ms, f"!! {kind} {detail}")
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()

@@ -1,0 +1,314 @@
+"""A world: one coordinator, its disk, a network and clients, all from a seed.
+
+Time is a heap of actions. Each step takes the next action, or the coordinator's next deadline, whichever comes first,
+then ends the coordinator's turn and checks the invariants. A run has two parts: *chaos*, in which faults happen (see
+`faults`), and *calm*, in which every group must settle. Everything random comes from one generator, so that a seed
+decides all; `Trace.digest` proves it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.broker.coordinators.replaying import Replay
+from ottla.coordinator.contract import Outcome
+from ottla.groups.offsets.requests import FetchOffsets
+from ottla.log.partition import Partition
+from ottla.testing.disk import Crash, VirtualDisk
+from ottla.testing.simulation.clients.assigning import Partitions
+from ottla.testing.simulation.clients.client import Client
+from ottla.testing.simulation.clock import VirtualClock
+from ottla.testing.simulation.cores import Kind
+from ottla.testing.simulation.host import Host, differences
+from ottla.testing.simulation.invariants import CommitRegister, LogModel, Place
+from ottla.testing.simulation.journal import read_log, replay_partition
+from ottla.testing.simulation.network import Network, Parcel
+from ottla.testing.simulation.rendering import Renderer
+from ottla.testing.simulation.surroundings import Surroundings
+from ottla.testing.simulation.topics import VirtualTopics
+from ottla.testing.simulation.trace import Trace, Violation
+from ottla.wire.batch import BatchView
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord, decode_keyed
+from ottla.wire.types.offset_commit import OffsetCommitRequest
+from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGroup as _AskedGroup
+from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as _AskedTopic
+
+__all__ = ["Inhabitant", "World"]
+
+Perform = Callable[[Any, Callable[[Outcome], None]], None]
+
+_STEPS_MAX: Final = 200_000
+"""No run is that long; a loop that goes on without time passing is."""
+
+
+class Inhabitant(Protocol):
+    """A group with its clients, or another part of a world, that can say whether it has settled."""
+
+    @property
+    def clients(self) -> Sequence[Client]: ...
+    def unsettled(self) -> str | None:
+        """What is missing; None if all is well."""
+        ...
+
+
+class _Token:
+    """Whom an answer is for: one delivery of a request."""
+
+    __slots__ = ("candidates", "is_answered", "parcel")
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+        self.candidates: dict[Place, set[int | None]] = {}
+        """For a reader of offsets: what may be found."""
+        self.is_answered = False
+
+
+class World:
+    def __init__(self, seed: int, kind: Kind) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.trace = Trace()
+        self.clock = VirtualClock()
+        self.surroundings = Surroundings(self.random.random)
+        self.network = Network(self, self.random)
+        self.inhabitants: list[Inhabitant] = []
+        self.commits = CommitRegister()
+        self.is_up = True
+        self.is_calm = False
+        self._kind = kind
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = count()
+        self._offsets = count(1)
+        self._claims: dict[tuple[str, int], dict[tuple[str, int], str]] = {}
+        self._violation: Violation | None = None
+        self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
+        self.performers: dict[str, Perform] = {}
+        """By the name of an effect's class."""
+        self.host = Host(
+            kind.make_core,
+            kind.topic,
+            self.surroundings,
+            self.clock,
+            self,
+            disk=VirtualDisk(random.Random(self.random.random())),
+        )
+
+    # --- what clients and the network need ----------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> VirtualTopics:
+        return self.surroundings.topics
+
+    def now_ms(self) -> int:
+        return self.clock.monotonic_ms()
+
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (self.now_ms() + delay_ms, next(self._serial), action))
+
+    def note(self, line: str) -> None:
+        self.trace.add(self.now_ms(), line)
+
+    def note_fault(self, kind: str, detail: str = "") -> None:
+        self.trace.fault(self.now_ms(), kind, detail)
+
+    def next_offset(self) -> int:
+        return next(self._offsets)
+
+    def claim(self, group_id: str, generation: int, owner: str, partitions: Partitions) -> None:
+        """A classic member was given partitions in a generation."""
+        owners = self._claims.setdefault((group_id, generation), {})
+        for partition in sorted(partitions):
+            known = owners.setdefault(partition, owner)
+            self.hold(
+                "owned once",
+                known == owner,
+                f"{partition} was given to {known} and to {owner} in generation {generation} of {group_id}",
+            )
+
+    def deliver(self, parcel: Parcel) -> None:
+        """A request arrives."""
+        if not self.is_up:
+            self.note(f"#{parcel.number} finds nobody")
+            return
+        token = _Token(parcel)
+        if isinstance(parcel.request, OffsetCommitRequest):
+            self.commits.delivered(token, parcel.request.group_id, parcel.request.topics)
+        self.host.handle(
+            parcel.request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1"
+        )
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def run_until(self, end_ms: int, done: Callable[[], bool] = lambda: False) -> bool:
+        """Let things happen until a time, or until `done`; whether it was the latter."""
+        for _ in range(_STEPS_MAX):
+            if done():
+                return True
+            at_ms = self._next_at_ms()
+            if at_ms is None or at_ms > end_ms:
+                self.clock.advance_to(end_ms)
+                return done()
+            self.clock.advance_to(at_ms)
+            self._step(at_ms)
+        raise Violation("converges", f"{_STEPS_MAX} steps have led to no end")
+
+    def _next_at_ms(self) -> int | None:
+        known = [self._heap[0][0]] if self._heap else []
+        deadline_ms = self.host.next_at_ms() if self.is_up else None
+        if deadline_ms is not None:
+            known.append(max(deadline_ms, self.now_ms()))
+        return min(known) if known else None
+
+    def _step(self, at_ms: int) -> None:
+        """Everything that comes at this time is one turn of the coordinator, as requests of one read are."""
+        self.host.disk.now_ms = self.clock.wall_ms()
+        try:
+            while self._heap and self._heap[0][0] <= at_ms:
+                heapq.heappop(self._heap)[2]()
+            if self.is_up:
+                self.host.expire()
+                self.host.turn()
+        except Crash:
+            self._crashed()
+        self.check()
+
+    # --- the coordinator's ups and downs ------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """The coordinator's process ends here and now."""
+        if self.is_up:
+            self._crashed()
+
+    def _crashed(self) -> None:
+        self.is_up = False
+        self.note_fault("kill", f"after {self.host.disk.operations} operations of the disk")
+        self.after(self.random.randint(20, 6_000), self.restart)
+
+    def restart(self) -> None:
+        """Start again from what the disk has left."""
+        self.note("the coordinator starts")
+        self.is_up = True
+        self.host.restart()
+        self.read_commits()
+
+    def replayed(self, partition: Partition) -> None:
+        """What the models know of the log is what it holds: what was appended and not written has never been."""
+        self._log = LogModel.of(read_log(partition))
+        self._shadow = self.host.new_core()
+        replay_partition(self._shadow, partition)
+        self._replay = Replay(self._shadow, self._kind.topic)
+        self._is_changed = True
+
+    # --- what leaves the coordinator ----------------------------------------------------------------------------------
+
+    def replied(self, token: _Token, message: Any) -> None:  # noqa: ANN401
+        self._answer(token)
+        request = token.parcel.request
+        self.note(f"#{token.parcel.number} <- {self._renderer.message(message) or 'ok'}")
+        if isinstance(request, FetchOffsets):
+            self._check_read(token, message)
+            return
+        if isinstance(request, OffsetCommitRequest):
+            self.commits.answered(token, message.topics)
+        self.network.answer(token.parcel, message)
+
+    def refused(self, token: _Token, code: ErrorCode, message: str | None) -> None:
+        self._answer(token)
+        self.note(f"#{token.parcel.number} <- refused {code.name}")
+        self.commits.refused(token, code)
+        self.network.answer(token.parcel, Refused(code))
+
+    def _answer(self, token: _Token) -> None:
+        self.hold("answers", not token.is_answered, f"#{token.parcel.number} is answered twice")
+        token.is_answered = True
+
+    def appended(self, batch: BatchView) -> None:
+        records = [] if batch.is_control else [self._decoded(each.key, each.value) for each in batch.records()]
+        for record in records:
+            self.note(f"   record {self._renderer.record(record)}")
+        try:
+            self._log.take(records)
+        except Violation as violation:
+            self._found(violation)
+        self._replay.take(batch)
+        self.hold("replay", not self._replay.faults, f"the log has {sorted(self._replay.faults)}")
+        self._is_changed = True
+
+    def _decoded(self, key: Any, value: Any) -> KeyedRecord:  # noqa: ANN401
+        return decode_keyed(self._kind.topic, bytes(key), None if value is None else bytes(value))
+
+    def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
+        perform = self.performers.get(type(effect).__name__)
+        if perform is None:
+            self._found(Violation("answers", f"nobody performs {type(effect).__name__}"))
+        else:
+            perform(effect, done)
+
+    def lost(self, error: Exception) -> None:
+        self.note(f"the shard is lost: {error}")
+
+    def failed(self, call: str, error: Exception) -> None:
+        self._found(Violation("failure", f"{call} raised {error!r}"))
+
+    # --- judgement ----------------------------------------------------------------------------------------------------
+
+    def hold(self, name: str, condition: bool, detail: str) -> None:
+        if not condition:
+            self._found(Violation(name, detail))
+
+    def _found(self, violation: Violation) -> None:
+        """Remember it for the end of the step: the code under test may catch what is raised in the middle of it."""
+        if self._violation is None:
+            self._violation = violation
+            self.note(f"VIOLATION {violation}")
+
+    def check(self) -> None:
+        """Look at what changed since the last time; raises the first violation."""
+        if self._is_changed and self.is_up:
+            self._is_changed = False
+            found = differences(self.host.core.hard_state(), self._shadow.hard_state())
+            self.hold("replay", not found, "; ".join(found))
+        if self._violation is not None:
+            raise self._violation
+
+    def check_law(self) -> None:
+        """The whole log, also compacted."""
+        found = self.host.check_law()
+        self.hold("replay", not found, "; ".join(found))
+        self.check()
+
+    def read_commits(self) -> None:
+        """Read back all offsets: each must be the last one that was acknowledged, or a later one."""
+        groups: dict[str, dict[str, list[int]]] = {}
+        for group_id, topic, partition in self.commits.places():
+            groups.setdefault(group_id, {}).setdefault(topic, []).append(partition)
+        for group_id, topics in groups.items():
+            asked = tuple(
+                _AskedTopic(name=topic, partition_indexes=tuple(partitions)) for topic, partitions in topics.items()
+            )
+            token = _Token(Parcel(0, "reader", 9, FetchOffsets(_AskedGroup(group_id=group_id, topics=asked), False)))
+            token.candidates = {
+                (group_id, topic, partition): self.commits.candidates((group_id, topic, partition))
+                for topic, partitions in topics.items()
+                for partition in partitions
+            }
+            self.host.handle(token.parcel.request, token, api_version=9, client_id="reader", client_host="/127.0.0.1")
+
+    def _check_read(self, token: _Token, answer: Any) -> None:  # noqa: ANN401
+        for topic in answer.topics:
+            for each in topic.partitions:
+                place = (answer.group_id, topic.name, each.partition_index)
+                found = None if each.committed_offset < 0 else each.committed_offset
+                allowed = token.candidates[place]
+                self.hold("kept", found in allowed, f"{place} is {found}; it must be one of {sorted(allowed, key=str)}")
+
+
+class Refused(NamedTuple):
+    """What a client makes of an answer that is only an error."""
+
+    error_code: int
