@@ -35,7 +35,7 @@ OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 QUEUED_FRAMES_MAX: Final = 256
 QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Frames behind a parked request beyond which the socket is not read."""
-_NOT_YET: Final = frozenset({AfterWrite, Later, type(None)})
+_NOT_YET: Final = (AfterWrite, Later, type(None))
 """What a handler gives in place of an answer."""
 
 
@@ -251,7 +251,7 @@ class Connection:
                         self._queued_bytes += len(frame)
                         break
                 answer = self._dispatch.call(api, request)
-                if not unwritten and type(answer) not in _NOT_YET:
+                if not unwritten and not isinstance(answer, _NOT_YET):
                     self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
                     continue
                 if unwritten or isinstance(answer, AfterWrite):
