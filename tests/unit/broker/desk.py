@@ -49,6 +49,7 @@ class Desk:
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
         self._line: Line | None = None
+        self._lines: list[Line] = []
 
     @property
     def line(self) -> Line:
@@ -57,11 +58,13 @@ class Desk:
         return self._line
 
     def connect(self, client_id: str = "desk") -> Line:
-        return Line(self._address, client_id)
+        line = Line(self._address, client_id)
+        self._lines.append(line)
+        return line
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
+        for line in self._lines:
+            line.close()
 
     def ask(self, message: object, version: int) -> Any:
         return self.line.ask(message, version)

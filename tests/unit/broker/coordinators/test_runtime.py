@@ -1,0 +1,438 @@
+"""Scenarios of the runtime on a node: over connections, over restarts, over loss."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.coordinators.shard import Shard
+from ottla.coordinator.contract import Outcome, Producer
+from ottla.coordinator.placing import partition_for
+from ottla.log.read import Isolation
+from ottla.wire.batch import AnyBatch, split_batches
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import (
+    CreatePartitionsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from tests.unit.broker.coordinators.conftest import HEARTBEAT, VERSION, StartNode
+from tests.unit.broker.coordinators.ledger import Errand, Ledger, ask
+from tests.unit.broker.desk import Line, RunningNode
+
+PARTITIONS = 4
+ATTEMPTS = 10_000
+
+
+def say(running: RunningNode, verb: str, name: str = "a", number: int = 0, line: Line | None = None) -> Any:
+    """The number, or the error."""
+    answer = (line or running.desk.line).ask(ask(verb, name, number), VERSION)
+    return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
+
+
+def send(line: Line, verb: str, name: str = "a", number: int = 0) -> int:
+    return line.send(ask(verb, name, number), VERSION)
+
+
+def hear(line: Line, correlation_id: int) -> Any:
+    answer = line.receive(HEARTBEAT, VERSION, correlation_id)
+    return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
+
+
+def park(running: RunningNode, line: Line, verb: str = "park", name: str = "a", number: int = 0) -> int:
+    """Send what is not answered yet, and see to it that the core has it."""
+    handled = core_of(running, name).handled
+    correlation_id = send(line, verb, name, number)
+    for _ in range(ATTEMPTS):
+        if core_of(running, name).handled > handled:
+            return correlation_id
+        say(running, "get", _name_of((partition_for(name, PARTITIONS) + 1) % PARTITIONS))
+    raise AssertionError("it does not arrive")
+
+
+def shard_of(running: RunningNode, name: str) -> Shard:
+    return running.node.groups.shards[partition_for(name, PARTITIONS)]
+
+
+def core_of(running: RunningNode, name: str) -> Ledger:
+    core = shard_of(running, name).core
+    assert isinstance(core, Ledger)
+    return core
+
+
+def batches_of(running: RunningNode, name: str) -> list[AnyBatch]:
+    replica = running.node.replicas.get(GROUPS.name, partition_for(name, PARTITIONS))
+    assert replica is not None
+    region = replica.log.read(0, 1 << 20, Isolation.LOG_END)
+    assert region.file is not None
+    return list(split_batches(region.file.handle().read(region.length, region.position)))
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_request_creates_the_topic(running: RunningNode) -> None:
+    assert running.node.image.topic(GROUPS.name) is None
+    assert say(running, "put", "a", 5) == 5
+    topic = running.node.image.topic(GROUPS.name)
+    assert topic is not None
+    assert len(topic.partitions) == PARTITIONS
+    assert say(running, "get", "a") == 5
+
+
+def test_requests_that_come_while_the_topic_is_created_wait_for_it(running: RunningNode) -> None:
+    lines = [running.desk.connect() for _ in range(5)]
+    numbers = [send(line, "put", f"n{index}", index) for index, line in enumerate(lines)]
+    assert [hear(line, number) for line, number in zip(lines, numbers, strict=True)] == [0, 1, 2, 3, 4]
+
+
+def test_requests_in_one_piece_are_written_in_one_batch(running: RunningNode) -> None:
+    say(running, "put", "a", 0)
+    line = running.desk.line
+    numbers = line.send_together(*((ask("put", "a", number), VERSION) for number in range(1, 21)))
+    assert [hear(line, number) for number in numbers] == list(range(1, 21))
+    assert [batch.record_count for batch in batches_of(running, "a")] == [1, 20]
+
+
+def test_a_parked_request_holds_up_what_follows_it_on_its_connection(running: RunningNode) -> None:
+    say(running, "put", "a", 1)
+    parked, other = running.desk.connect(), running.desk.connect()
+    numbers = [park(running, parked), send(parked, "get", "a")]
+    assert parked.is_silent(0.05)
+    assert say(running, "free", "a", 8, other) == 8
+    assert [hear(parked, number) for number in numbers] == [8, 8]
+
+
+def test_a_connection_that_goes_leaves_its_parked_request_behind(running: RunningNode) -> None:
+    say(running, "put", "a", 1)
+    parked = running.desk.connect()
+    park(running, parked)
+    parked.close()
+    assert say(running, "free", "a", 8) == 8
+
+
+def test_an_answer_after_a_deadline(running: RunningNode) -> None:
+    say(running, "put", "a", 1)
+    line = running.desk.connect()
+    number = park(running, line, "later", "a", 1000)
+    running.advance(999)
+    assert line.is_silent(0.05)
+    running.advance(1)
+    assert hear(line, number) == -5
+    assert core_of(running, "a").numbers["a"] == -5
+
+
+def test_refusals(running: RunningNode) -> None:
+    assert say(running, "reject", "a", ErrorCode.ILLEGAL_GENERATION) is ErrorCode.ILLEGAL_GENERATION
+    assert say(running, "bug") is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert say(running, "large", "a", 2_000_000) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert say(running, "get", "a") == -1
+
+
+def test_an_effect_is_performed_and_its_outcome_answers(running: RunningNode) -> None:
+    performed = []
+
+    def perform(errand: Errand, done: Any) -> None:
+        performed.append(errand)
+        done(Outcome(value=errand.number * 2))
+
+    running.node.groups.performers[Errand] = perform
+    assert say(running, "errand", "a", 21) == 42
+    assert performed == [Errand("a", 21)]
+
+
+def test_an_effect_that_nobody_performs_fails(running: RunningNode) -> None:
+    assert say(running, "errand", "a", 21) == -ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_an_outcome_that_comes_later_is_written_by_itself(running: RunningNode) -> None:
+    waiting = []
+    running.node.groups.performers[Errand] = lambda errand, done: waiting.append(done)
+    say(running, "get", "a")
+    line = running.desk.connect()
+    number = park(running, line, "errand", "a", 21)
+    running.change(lambda: waiting[0](Outcome(value=7)))
+    assert hear(line, number) == 7
+
+
+# --- asking several ---------------------------------------------------------------------------------------------------
+
+
+def collect(running: RunningNode, begin: Any) -> list[Any]:
+    """What `begin(done)` brings."""
+    heard: list[Any] = []
+    done = threading.Event()
+
+    def take(answer: Any) -> None:
+        heard.append(answer)
+        done.set()
+
+    running.change(lambda: begin(take))
+    assert done.wait(10)
+    return heard
+
+
+def refusal(code: ErrorCode, message: str | None) -> ErrorCode:
+    return code
+
+
+def test_ask_answers_at_once_what_rests_on_nothing(running: RunningNode) -> None:
+    say(running, "put", "a", 3)
+    heard: list[Any] = []
+
+    def step() -> None:
+        running.node.groups.ask(None, "a", ask("get", "a"), heard.append, refuse=refusal)
+        assert [each.throttle_time_ms for each in heard] == [3]
+        running.node.groups.ask(None, "a", ask("put", "a", 4), heard.append, refuse=refusal)
+        assert len(heard) == 1, "it waits for its record"
+
+    failures: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            step()
+        except AssertionError as error:
+            failures.append(error)
+
+    running.change(guarded)
+    assert not failures
+    assert say(running, "get", "a") == 4
+    assert [each.throttle_time_ms for each in heard] == [3, 4]
+
+
+def test_ask_creates_the_topic_too(running: RunningNode) -> None:
+    groups = running.node.groups
+    (answer,) = collect(running, lambda done: groups.ask(None, "a", ask("put", "a", 1), done, refuse=refusal))
+    assert answer.throttle_time_ms == 1
+
+
+def test_ask_all_asks_every_shard(running: RunningNode) -> None:
+    groups = running.node.groups
+    assert collect(running, lambda done: groups.ask_all(None, ask("get", "a"), done, refuse=refusal)) == [[]]
+    say(running, "put", "a", 6)
+    (answers,) = collect(running, lambda done: groups.ask_all(None, ask("get", "a"), done, refuse=refusal))
+    assert sorted(each.throttle_time_ms for each in answers) == [-1, -1, -1, 6]
+    assert answers[partition_for("a", PARTITIONS)].throttle_time_ms == 6
+
+
+def test_ask_all_tells_what_is_being_loaded(running: RunningNode) -> None:
+    say(running, "put", "a", 6)
+    groups = running.node.groups
+    running.change(lambda: groups.loading.add(groups.shards.popitem()[0]))
+    (answers,) = collect(running, lambda done: groups.ask_all(None, ask("get", "a"), done, refuse=refusal))
+    assert answers[3] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert say(running, "get", _name_of(3)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def _name_of(partition: int) -> str:
+    return next(name for name in map(str, range(100)) if partition_for(name, PARTITIONS) == partition)
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def end_transaction(running: RunningNode, partition: int, producer_id: int, *, committed: bool, epoch: int = 0) -> Any:
+    groups = running.node.groups
+    (code,) = collect(
+        running,
+        lambda done: groups.end_transaction(
+            partition,
+            Producer(producer_id, 0),
+            done,
+            committed=committed,
+            coordinator_epoch=epoch,
+            transaction_version=1,
+        ),
+    )
+    return code
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_transaction_takes_effect_with_its_marker(start_node: StartNode, committed: bool) -> None:
+    expected = 77 if committed else 1
+    with start_node() as running:
+        say(running, "put", "a", 1)
+        assert say(running, "txn", "a", 77) == 77
+        assert say(running, "get", "a") == 1
+        batch = batches_of(running, "a")[1]
+        assert (batch.producer_id, batch.base_sequence, batch.is_transactional) == (77, -1, True)
+        assert end_transaction(running, partition_for("a", PARTITIONS), 77, committed=committed) is ErrorCode.NONE
+        assert say(running, "get", "a") == expected
+    with start_node() as running:
+        assert say(running, "get", "a") == expected
+
+
+def test_a_transaction_that_is_open_at_a_restart_is_open_after_it(start_node: StartNode) -> None:
+    with start_node() as running:
+        say(running, "txn", "a", 77)
+    with start_node() as running:
+        assert say(running, "get", "a") == -1
+        assert core_of(running, "a").open == {77: {"a": 77}}
+        assert end_transaction(running, partition_for("a", PARTITIONS), 77, committed=True) is ErrorCode.NONE
+        assert say(running, "get", "a") == 77
+
+
+def test_a_marker_of_an_older_coordinator_is_refused(running: RunningNode) -> None:
+    say(running, "txn", "a", 77)
+    partition = partition_for("a", PARTITIONS)
+    assert end_transaction(running, partition, 77, committed=True, epoch=5) is ErrorCode.NONE
+    say(running, "txn", "a", 77)
+    code = end_transaction(running, partition, 77, committed=True, epoch=4)
+    assert code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert core_of(running, "a").open == {77: {"a": 77}}
+
+
+def test_a_marker_for_a_partition_that_is_not_there(running: RunningNode) -> None:
+    assert end_transaction(running, 1, 77, committed=True) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_marker_between_verification_and_append_makes_it_void(running: RunningNode) -> None:
+    say(running, "txn", "a", 77)
+    groups = running.node.groups
+    guard = groups.verification_guard("a", 77)
+    end_transaction(running, partition_for("a", PARTITIONS), 77, committed=True)
+    assert groups.verification_guard("a", 77) != guard
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_answered_is_there_after_a_restart(start_node: StartNode) -> None:
+    names = [f"name-{number}" for number in range(40)]
+    with start_node() as running:
+        for number, name in enumerate(names):
+            say(running, "put", name, number)
+        say(running, "drop", "name-7")
+    with start_node() as running:
+        assert len(running.node.groups.shards) == PARTITIONS
+        assert [say(running, "get", name) for name in names] == [*range(7), -1, *range(8, 40)]
+        assert core_of(running, "name-0").loads == 1
+
+
+def test_a_shard_that_is_lost_is_loaded_again(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    parked = running.desk.connect()
+    number = park(running, parked)
+    old = core_of(running, "a")
+    running.change(lambda: running.node.groups.lost(shard_of(running, "a"), RuntimeError("a test")))
+    assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
+    answers = [say(running, "get", "a") for _ in range(200)]
+    assert answers[-1] == 5
+    assert set(answers) <= {5, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+    assert core_of(running, "a") is not old
+
+
+def test_a_core_that_fails_at_its_own_record_is_loaded_without_it(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    core_of(running, "a").is_frail = True
+    assert say(running, "put", "a", 6) is ErrorCode.NOT_COORDINATOR
+    assert [say(running, "get", "a") for _ in range(200)][-1] == 5
+
+
+def test_a_deleted_topic_sends_everybody_away_and_is_made_again(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    parked = running.desk.connect()
+    number = park(running, parked)
+    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(GROUPS.name),)), 6)
+    assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
+    assert running.node.groups.shards == {}
+    assert say(running, "get", "a") == -1
+    assert len(running.node.groups.shards) == PARTITIONS
+
+
+def test_a_failing_directory_sends_everybody_away(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    parked = running.desk.connect()
+    number = park(running, parked)
+    replica = running.node.replicas.get(GROUPS.name, partition_for("a", PARTITIONS))
+    assert replica is not None
+    error = replica.directory.storage.fail(OSError("a test"), "testing")
+    running.change(lambda: running.node.replicas.directory_failed(replica.directory, error))
+    assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
+    assert say(running, "get", "a") is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_node_that_stops_sends_everybody_away(start_node: StartNode) -> None:
+    with start_node() as running:
+        say(running, "put", "a", 5)
+        advertised = running.node.advertised["PLAINTEXT"]
+        parked = Line((advertised.host, advertised.port), "parked")
+        number = park(running, parked)
+    assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
+    parked.close()
+
+
+def test_new_partitions_get_shards(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    kind = CreatePartitionsRequest
+    running.desk.ask(kind(topics=(kind.CreatePartitionsTopic(GROUPS.name, PARTITIONS + 2, None),), timeout_ms=5000), 3)
+    assert sorted(running.node.groups.shards) == list(range(PARTITIONS + 2))
+
+
+# --- what surrounds cores ---------------------------------------------------------------------------------------------
+
+
+def test_cores_hear_of_topics(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    core = core_of(running, "a")
+    topic = running.desk.topic(2)
+    kind = CreatePartitionsRequest
+    running.desk.ask(kind(topics=(kind.CreatePartitionsTopic(topic.name, 3, None),), timeout_ms=5000), 3)
+    view = running.node.groups.world.topics.by_name(topic.name)
+    assert view is not None
+    assert (view.name, view.topic_id, view.partition_count, view.racks(0)) == (
+        topic.name,
+        topic.topic_id,
+        3,
+        frozenset(),
+    )
+    version = running.node.groups.world.topics.version
+    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    assert running.node.groups.world.topics.version > version
+    assert running.node.groups.world.topics.by_id(topic.topic_id) is None
+    changes = [tuple(change) for change in core.changes]
+    assert changes == [
+        ([topic.name], [], []),
+        ([], [topic.name], []),
+        ([], [], [(topic.name, topic.topic_id)]),
+    ]
+
+
+def test_settings_of_groups(running: RunningNode) -> None:
+    world = running.node.groups.world
+    name = "consumer.session.timeout.ms"
+    assert world.group_setting("g", name) == 45_000
+    version = world.settings_version
+    set_config(running, 32, "g", name, "50000")
+    assert world.settings_version > version
+    assert world.group_setting("g", name) == 50_000
+    assert world.group_setting("h", name) == 45_000
+    set_config(running, 32, "g", name, "51000")
+    assert world.group_setting("g", name) == 51_000
+    set_config(running, 4, "", "group.consumer.assignment.interval.ms", "7000")
+    assert world.group_setting("h", "consumer.assignment.interval.ms") == 7_000
+
+
+def set_config(running: RunningNode, resource_type: int, resource: str, name: str, value: str) -> None:
+    kind = IncrementalAlterConfigsRequest
+    config = kind.AlterableConfig(name, 0, value)
+    answer = running.desk.ask(kind(resources=(kind.AlterConfigsResource(resource_type, resource, (config,)),)), 1)
+    assert answer.responses[0].error_code == 0, answer
+
+
+def test_the_context_of_a_request(start_node: StartNode) -> None:
+    asked = []
+
+    def authorizer(request: Any, operation: Any, resource_type: Any, name: str) -> bool:
+        asked.append((request.client_id, name))
+        return name != "forbidden"
+
+    with start_node(authorizer=authorizer) as running:
+        say(running, "deny", "forbidden")
+        assert core_of(running, "forbidden").denied is False
+        say(running, "deny", "fine")
+        assert core_of(running, "fine").denied is True
+        assert ("desk", "forbidden") in asked
