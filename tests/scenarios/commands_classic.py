@@ -4,17 +4,22 @@ join c1 [version] [{fields}]          JoinGroup as a consumer, with the member i
 sync c1 [version] [{c1: 0, c2: 1}]    SyncGroup; the leader says which partition of t each client gets
 hb c1 [version] [{fields}]            Heartbeat
 leave c1 [version] [{fields}]         LeaveGroup
+commit c1 [generation] [member id]     OffsetCommit for the first partition of t
+lives c1 c2 60000                     time passes, and these clients send heartbeats every 3 s, quietly
 stable c1 c2 ...                      make these clients a stable group, quietly; c1 leads
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 from ottla.testing.simulation.shorthand import parse
 
+DELAY = "group.initial.rebalance.delay.ms"
 SUBSCRIPTION = parse("subscription(t)")
 
 
@@ -89,9 +94,26 @@ def leave(scenario: Scenario, words: Words) -> None:
 @command("stable")
 def stable(scenario: Scenario, words: Words) -> None:
     """Each of the clients may have a static name: c1/i1."""
+    with quiet(scenario):
+        make_stable(scenario, words.text.split())
+    group: Any = scenario.core.families["classic"].table.get("g")  # type: ignore[attr-defined]
+    about = f"{group.state} generation={group.generation} leader={group.leader_id} members={', '.join(group.members)}"
+    scenario.write(f"g is {scenario.surroundings.ids.shorten(about)}")
+
+
+@contextmanager
+def quiet(scenario: Scenario) -> Iterator[None]:
+    """What happens meanwhile is not written down."""
     heard, hides = scenario.lines, scenario.hides_records
     scenario.lines, scenario.hides_records = [], True
-    names = words.text.split()
+    yield
+    scenario.lines, scenario.hides_records = heard, hides
+
+
+def make_stable(scenario: Scenario, names: list[str]) -> None:
+    settings = scenario.surroundings.settings
+    delay_ms = settings[DELAY]
+    settings.set(DELAY, "0")
     clients = [name.partition("/")[0] for name in names]
     for name in names:
         client, _, instance_id = name.partition("/")
@@ -101,10 +123,40 @@ def stable(scenario: Scenario, words: Words) -> None:
         if not instance_id:
             join(scenario, Words(client))
             scenario.host.turn()
-    scenario.advance(60_000)  # the initial delay is over, however often it was extended
+    scenario.advance(0)
+    settings.set(DELAY, str(delay_ms))
     sync(scenario, Words(f"{clients[0]} {{{', '.join(f'{each}: {at}' for at, each in enumerate(clients))}}}"))
     for client in clients[1:]:
         sync(scenario, Words(client))
     scenario.host.turn()
-    scenario.lines, scenario.hides_records = heard, hides
-    scenario.send("tool", "DescribeGroup", 6, {"group_id": "g"})
+
+
+@command("lives")
+def lives(scenario: Scenario, words: Words) -> None:
+    """lives c1 c2 60000: time passes, and these clients send heartbeats every 3 s, quietly. A static one is c1/i1."""
+    *names, ms = words.text.split()
+    left_ms = int(ms)
+    while left_ms:
+        step_ms = min(left_ms, 3000)
+        scenario.advance(step_ms)
+        left_ms -= step_ms
+        with quiet(scenario):
+            for name in names if left_ms else ():
+                client, _, instance_id = name.partition("/")
+                heartbeat(scenario, Words(client + (f" {{group_instance_id: {instance_id}}}" if instance_id else "")))
+                scenario.host.turn()
+
+
+@command("commit")
+def commit(scenario: Scenario, words: Words) -> None:
+    """commit c1 [generation] [member id]: OffsetCommit for the first partition of t"""
+    client, generation = words.next(), words.next_number()
+    fields = {
+        "group_id": "g",
+        "member_id": words.next(told(scenario, client, "member_id", "")),
+        "generation_id_or_member_epoch": told(scenario, client, "generation_id", -1)
+        if generation is None
+        else generation,
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 5}]}],
+    }
+    scenario.send(client, "OffsetCommit", 9, fields)
