@@ -8,6 +8,8 @@ __all__ = ["ACTED_ON"]
 
 ACTED_ON: Final = frozenset(
     [
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
         "broker.rack",
@@ -94,6 +96,9 @@ ACTED_ON: Final = frozenset(
         "min.insync.replicas",
         "node.id",
         "num.partitions",
+        "offset.metadata.max.bytes",
+        "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes",
         "ottla.fsync",
         "ottla.metrics.port",
         "ottla.open.files.max",
@@ -102,8 +107,15 @@ ACTED_ON: Final = frozenset(
         "producer.id.expiration.ms",
         "queued.max.request.bytes",
         "replica.high.watermark.checkpoint.interval.ms",
+        "request.timeout.ms",
         "socket.listen.backlog.size",
         "socket.request.max.bytes",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.max.timeout.ms",
+        "transaction.partition.verification.enable",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.two.phase.commit.enable",
+        "transactional.id.expiration.ms",
         "unclean.leader.election.enable",
         "unstable.api.versions.enable",
     ]
