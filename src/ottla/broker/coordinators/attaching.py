@@ -12,3 +12,8 @@ __all__ = ["attach"]
 
 def attach(node: Node) -> None:
     """Register performers: `node.groups.performers[Effect] = function(effect, done)`, a line for each."""
+    from ottla.broker.coordinators import streams_topics
+    from ottla.broker.transactions import markers
+
+    markers.attach(node)
+    streams_topics.attach(node)

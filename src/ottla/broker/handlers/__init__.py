@@ -2,7 +2,8 @@
 
 A handler module has
 
-* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served; `ADVERTISED_LOW` if a lower one is shown;
+* `API_KEY` and `VERSIONS`, the lowest and the highest version that it can handle; `ADVERTISED_LOW` if a lower one is
+  shown;
 * `handle(node, request) -> Answer`: see `ottla.broker.request` for what an answer can be;
 * `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
 * a docstring: what it does, what differs between versions, what is known to be missing.
@@ -25,6 +26,11 @@ class Served(NamedTuple):
     low: int
     high: int
     advertised_low: int | None = None
+    unstable_high: int | None = None
+    """Served in place of `high` with unstable.api.versions.enable."""
+
+    def high_of(self, *, is_unstable: bool) -> int:
+        return self.high if self.unstable_high is None or not is_unstable else self.unstable_high
 
 
 SERVED: Final[dict[int, Served]] = {
@@ -45,8 +51,12 @@ SERVED: Final[dict[int, Served]] = {
     19: Served("create_topics", 2, 7),
     20: Served("delete_topics", 1, 6),
     21: Served("delete_records", 0, 2),
-    22: Served("init_producer_id", 0, 5),
+    22: Served("init_producer_id", 0, 5, unstable_high=6),
     23: Served("offset_for_leader_epoch", 2, 4),
+    24: Served("add_partitions_to_txn", 0, 5),
+    25: Served("add_offsets_to_txn", 0, 4),
+    26: Served("end_txn", 0, 5),
+    27: Served("write_txn_markers", 1, 2),
     32: Served("describe_configs", 1, 4),
     33: Served("alter_configs", 0, 2),
     37: Served("create_partitions", 0, 3),
@@ -57,7 +67,11 @@ SERVED: Final[dict[int, Served]] = {
     55: Served("describe_quorum", 0, 2),
     60: Served("describe_cluster", 0, 2),
     61: Served("describe_producers", 0, 0),
+    65: Served("describe_transactions", 0, 0),
+    66: Served("list_transactions", 0, 2),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
+    88: Served("streams_group_heartbeat", 0, 1),
+    89: Served("streams_group_describe", 0, 1),
 }
 """API key -> its handler."""

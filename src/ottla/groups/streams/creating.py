@@ -54,12 +54,16 @@ class Creations:
 
     def wanted(self, missing: Iterable[InternalTopic], now_ms: int) -> tuple[InternalTopic, ...]:
         """Those to be asked for now."""
-        self._failed = {name: failed for name, failed in self._failed.items() if failed[1] > now_ms}
+        self._forget_failures(now_ms)
         return tuple(each for each in missing if each.name not in self._in_flight and each.name not in self._failed)
 
-    def errors(self, missing: Iterable[InternalTopic]) -> list[str]:
+    def errors(self, missing: Iterable[InternalTopic], now_ms: int) -> list[str]:
         """Why some could not be created lately."""
+        self._forget_failures(now_ms)
         return [self._failed[each.name][0] for each in missing if each.name in self._failed][:_ERRORS_AT_MOST]
+
+    def _forget_failures(self, now_ms: int) -> None:
+        self._failed = {name: failed for name, failed in self._failed.items() if failed[1] > now_ms}
 
     def wait(self, waiting: Waiting) -> int:
         number = next(self._numbers)

@@ -217,7 +217,7 @@ class StreamsFamily:
         missing = beat.configured.missing
         if not missing:
             return ()
-        notes = self._creations.errors(missing)
+        notes = self._creations.errors(missing, beat.context.now_ms)
         denied = denied_topics(missing, beat.context)
         if denied:
             notes.insert(0, f"The member is not allowed to create {', '.join(denied[:3])}.")
@@ -239,7 +239,7 @@ class StreamsFamily:
             return interval_ms
         if Status.MISSING_INTERNAL_TOPICS in codes:
             is_hopeful = wanted or not self._creations.wanted(beat.configured.missing, beat.context.now_ms)
-            is_failing = self._creations.errors(beat.configured.missing)
+            is_failing = self._creations.errors(beat.configured.missing, beat.context.now_ms)
             return min(interval_ms, SOON_MS) if is_hopeful and not is_failing else interval_ms
         until_ms = self._delays.get(beat.group.group_id, 0) - beat.context.now_ms
         left_ms = until_ms if until_ms > 0 else beat.interval_left_ms()

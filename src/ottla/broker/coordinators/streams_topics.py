@@ -1,0 +1,61 @@
+"""Creates the internal topics of Kafka Streams applications, in the name of whoever sent the heartbeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from ottla.coordinator.contract import Outcome
+from ottla.groups.streams.configuring import InternalTopic
+from ottla.groups.streams.creating import CreateInternalTopics
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["attach"]
+
+_VERSION: Final = 7
+_DEFAULT: Final = -1
+
+
+def attach(node: Node) -> None:
+    """Let this node perform what its streams groups ask for."""
+    node.groups.performers[CreateInternalTopics] = lambda effect, done: _create(node, effect, done)
+
+
+def _create(node: Node, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
+    def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        return node.authorize(effect.token.request, operation, resource_type, name)
+
+    def created(reply: CreateTopicsResponse) -> None:
+        done(Outcome(value=_errors(reply)))
+
+    node.metadata.submit(_request(effect.topics), _VERSION, created, authorize=authorize)
+
+
+def _request(topics: Iterable[InternalTopic]) -> CreateTopicsRequest:
+    kind = CreateTopicsRequest
+    return kind(
+        topics=tuple(
+            kind.CreatableTopic(
+                topic.name,
+                num_partitions=topic.partition_count,
+                replication_factor=topic.replication_factor or _DEFAULT,
+                configs=tuple(kind.CreatableTopicConfig(name, value) for name, value in topic.configs),
+            )
+            for topic in topics
+        )
+    )
+
+
+def _errors(reply: CreateTopicsResponse) -> dict[str, str]:
+    """Why topics could not be created. One that is there already need not be."""
+    fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    return {
+        topic.name: f"Topic {topic.name}: {topic.error_message or ErrorCode(topic.error_code).name}"
+        for topic in reply.topics
+        if topic.error_code not in fine
+    }

@@ -1,0 +1,72 @@
+"""StreamsGroupDescribe (89): streams groups with their topology, members and tasks (KIP-1071).
+
+Versions 0 and 1: from 1 on with the assignor's name. No broker of this release keeps topology descriptions (KIP-1331):
+whoever asks for one is told that none is stored. Groups that the asker must not describe come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ottla.broker.handlers.access import group_operations
+from ottla.broker.handlers.gathering import gather
+from ottla.broker.request import Later, Request
+from ottla.groups.streams.describing import DescribeStreamsGroup
+from ottla.groups.streams.settings import is_served
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+from ottla.wire.types.streams_group_describe import (
+    StreamsGroupDescribeResponse,
+    StreamsGroupDescribeResponseDescribedGroup,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 89
+VERSIONS: Final = (0, 1)
+
+_Group = StreamsGroupDescribeResponseDescribedGroup
+
+
+def handle(node: Node, request: Request) -> Later:
+    if not is_served(node.groups.world):
+        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+    may = {
+        group_id: node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        for group_id in request.body.group_ids
+    }
+
+    def finish(groups: list[_Group]) -> StreamsGroupDescribeResponse:
+        return StreamsGroupDescribeResponse(groups=tuple(_with_operations(node, request, each) for each in groups))
+
+    def ask(group_id: str, done: Callable[[_Group], None]) -> None:
+        if not may[group_id]:
+            done(_error(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        elif not group_id.strip():
+            done(_error(group_id, ErrorCode.INVALID_GROUP_ID))
+        else:
+            body = DescribeStreamsGroup(group_id, request.body.include_topology_description)
+            node.groups.ask(request, group_id, body, done, refuse=lambda code, message: _error(group_id, code, message))
+
+    return gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
+
+
+def refuse(request: Request, code: int, message: str | None) -> StreamsGroupDescribeResponse:
+    return StreamsGroupDescribeResponse(
+        groups=tuple(_error(group_id, code, message) for group_id in request.body.group_ids)
+    )
+
+
+def _error(group_id: str, code: int, message: str | None = None) -> _Group:
+    return _Group(error_code=code, error_message=message, group_id=group_id)
+
+
+def _with_operations(node: Node, request: Request, group: _Group) -> _Group:
+    if group.error_code or not request.body.include_authorized_operations:
+        return group
+    return replace(group, authorized_operations=group_operations(node, request, group.group_id))

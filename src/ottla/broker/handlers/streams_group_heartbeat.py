@@ -1,0 +1,27 @@
+"""StreamsGroupHeartbeat (88): a thread of a Kafka Streams application joins, lives in, or leaves its group (KIP-1071).
+
+Versions 0 and 1: from 1 on a member may be told that it lacks client tags. Topology descriptions (KIP-1331) are never
+asked for. Internal topics that the application needs are created before the answer, which waits a second for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Request
+from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 88
+VERSIONS: Final = (0, 1)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    """Rights are asked for by the core, which also knows which topics the member names."""
+    return node.groups.answer(request, request.body.group_id, refuse=refuse)
+
+
+def refuse(request: Request, code: int, message: str | None) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
