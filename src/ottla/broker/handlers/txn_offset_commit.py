@@ -1,0 +1,95 @@
+"""TxnOffsetCommit (28): store where a group goes on reading, as part of a transaction.
+
+Versions 0 to 6: from 2 on an offset comes with the leader epoch of the record before it, from 3 on members say who they
+are, up to 4 the transaction must have been told of the group (AddOffsetsToTxn), from 5 on it is told by this request,
+from 6 on topics are named by id. The offsets can be read once the transaction is committed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.request import Answer, Later, Request
+from ottla.broker.transactions.verifying import verify_offsets
+from ottla.coordinator.placing import partition_for
+from ottla.groups.offsets.requests import TransactionalCommit
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 28
+VERSIONS: Final = (0, 6)
+
+_LOADING_KNOWN_FROM: Final = 2
+"""Clients of older versions may break at COORDINATOR_LOAD_IN_PROGRESS."""
+
+_Topic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
+_Partition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition
+
+
+def handle(node: Node, request: Request) -> Answer:
+    code = _judge(node, request)
+    if code:
+        return refuse(request, code, None)
+    later = Later()
+    if node.groups.partition_count:
+        _verify(node, request, later)
+    else:
+        node.internal_topics.ensure(GROUPS, lambda code: _verify_created(node, request, later, code))
+    return later
+
+
+def _judge(node: Node, request: Request) -> ErrorCode:
+    body: TxnOffsetCommitRequest = request.body
+    if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not node.authorize(request, Operation.READ, ResourceType.GROUP, body.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _verify_created(node: Node, request: Request, later: Later, code: ErrorCode) -> None:
+    if code or not node.groups.partition_count:
+        later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
+    else:
+        _verify(node, request, later)
+
+
+def _verify(node: Node, request: Request, later: Later) -> None:
+    """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail."""
+    body: TxnOffsetCommitRequest = request.body
+    guard = node.groups.verification_guard(body.group_id, body.producer_id)
+
+    def verified(code: ErrorCode) -> None:
+        if code:
+            later.complete(refuse(request, code, None))
+            return
+        commit = TransactionalCommit(body, guard)
+        node.groups.ask(request, body.group_id, commit, later.complete, refuse=partial(refuse, request))
+
+    partition = partition_for(body.group_id, node.groups.partition_count)
+    verify_offsets(node, body, request.version, partition, verified)
+
+
+def refuse(request: Request, code: int, message: str | None) -> TxnOffsetCommitResponse:
+    body: TxnOffsetCommitRequest = request.body
+    if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.version < _LOADING_KNOWN_FROM:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            _Topic(
+                topic.name, topic.topic_id, tuple(_Partition(each.partition_index, code) for each in topic.partitions)
+            )
+            for topic in body.topics
+        )
+    )
