@@ -46,8 +46,8 @@ _WRITE_TIMEOUT_MS: Final = 5_000
 class Observer(Protocol):
     """Who is told what happens in a host."""
 
-    def replayed(self, partition: Partition) -> None:
-        """A new core has taken over the log, and has not said anything yet."""
+    def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
+        """A new core has taken over the log, and has not said anything yet. `new_core` makes others like it."""
         ...
 
     def replied(self, token: Any, message: Any) -> None: ...  # noqa: ANN401
@@ -146,7 +146,7 @@ class Host:
         self.core = core
         watched = cast(Core, _WatchedCore(core, self._observer.failed))
         self.shard = Shard(watched, journal, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
-        self._observer.replayed(self.partition)
+        self._observer.replayed(self.partition, self.new_core)
         self.shard.start()
         self.turn()
 

@@ -98,7 +98,8 @@ def compact_fully(partition: Partition, now_ms: int) -> None:
 
 
 def compact_live(partition: Partition, now_ms: int) -> bool:
-    """One run of the cleaner over what can be cleaned now; whether there was anything."""
+    """Close the active segment and let the cleaner run over what can be cleaned now; whether there was anything."""
+    partition.roll(now_ms)
     work = cleanable(partition, None, now_ms)
     if work.end_offset <= work.first_dirty_offset:
         return False

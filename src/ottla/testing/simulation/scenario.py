@@ -190,7 +190,7 @@ class Scenario:
 
     # --- what leaves the host -----------------------------------------------------------------------------------------
 
-    def replayed(self, partition: Partition) -> None:
+    def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
         """A start says nothing by itself."""
 
     def replied(self, token: Token, message: Any) -> None:  # noqa: ANN401

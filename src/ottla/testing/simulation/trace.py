@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from typing import Any
 
 __all__ = ["Trace", "Violation"]
 
@@ -15,6 +16,8 @@ class Violation(AssertionError):
         super().__init__(f"{name}: {detail}")
         self.name = name
         self.detail = detail
+        self.world: Any = None
+        """The world in which it was found."""
 
 
 class Trace:

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.coordinators.replaying import Replay
-from ottla.coordinator.contract import Outcome
+from ottla.coordinator.contract import Core, Outcome
 from ottla.groups.offsets.requests import FetchOffsets
 from ottla.log.partition import Partition
 from ottla.testing.disk import Crash, VirtualDisk
@@ -80,6 +80,8 @@ class World:
         self.commits = CommitRegister()
         self.is_up = True
         self.is_calm = False
+        self.settled_ms = 0
+        """How long after the faults stopped everybody had what they want."""
         self._kind = kind
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
@@ -129,6 +131,24 @@ class World:
                 known == owner,
                 f"{partition} was given to {known} and to {owner} in generation {generation} of {group_id}",
             )
+
+    def put_topic(self, name: str, partition_count: int) -> None:
+        change = self.topics.put(name, partition_count)
+        if self.is_up and self.host.shard.is_loaded:
+            self.host.topics_changed(change)
+
+    def delete_topic(self, name: str) -> None:
+        for place in self.commits.places():
+            if place[1] == name:
+                self.commits.may_vanish(place)
+        change = self.topics.delete(name)
+        if self.host.shard.is_loaded:
+            self.host.topics_changed(change)
+
+    def unsettled(self) -> list[str]:
+        """What somebody still waits for."""
+        found = [each.unsettled() for each in self.inhabitants]
+        return [each for each in found if each is not None]
 
     def deliver(self, parcel: Parcel) -> None:
         """A request arrives."""
@@ -196,10 +216,10 @@ class World:
         self.host.restart()
         self.read_commits()
 
-    def replayed(self, partition: Partition) -> None:
+    def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
         """What the models know of the log is what it holds: what was appended and not written has never been."""
         self._log = LogModel.of(read_log(partition))
-        self._shadow = self.host.new_core()
+        self._shadow = new_core()
         replay_partition(self._shadow, partition)
         self._replay = Replay(self._shadow, self._kind.topic)
         self._is_changed = True

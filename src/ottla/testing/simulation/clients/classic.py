@@ -67,6 +67,9 @@ class ClassicMember(Client):
         self.generation = -1
         self.owned: Partitions = frozenset()
         self._round = 0
+        self._leads = False
+        self._joined_with: tuple[int, ...] = ()
+        """How many partitions its topics had when it joined."""
 
     def begin(self) -> None:
         self._join()
@@ -87,6 +90,7 @@ class ClassicMember(Client):
 
     def _join(self) -> None:
         self.state = "joining"
+        self._joined_with = self._partition_counts()
         if not self.cooperative:
             self.owned = frozenset()
         name = _COOPERATIVE if self.cooperative else _EAGER
@@ -103,6 +107,10 @@ class ClassicMember(Client):
             protocols=(protocol,),
         )
         self.ask(request, self.version, self._joined, self.rebalance_timeout_ms + 5_000)
+
+    def _partition_counts(self) -> tuple[int, ...]:
+        topics = (self.world.topics.by_name(name) for name in self.topics)
+        return tuple(0 if topic is None else topic.partition_count for topic in topics)
 
     def _joined(self, answer: Any) -> None:  # noqa: ANN401
         code = ErrorCode.REQUEST_TIMED_OUT if answer is None else ErrorCode(answer.error_code)
@@ -131,8 +139,9 @@ class ClassicMember(Client):
 
     def _sync(self, joined: Any) -> None:  # noqa: ANN401
         self.state = "syncing"
+        self._leads = joined.leader == joined.member_id
         assignments: tuple[Any, ...] = ()
-        if joined.leader == joined.member_id and not joined.skip_assignment:
+        if self._leads and not joined.skip_assignment:
             subscriptions = {each.member_id: each.metadata for each in joined.members}
             chosen = assign(subscriptions, self.world.topics, cooperative=self.cooperative)
             entry = SyncGroupRequest.SyncGroupRequestAssignment
@@ -195,7 +204,7 @@ class ClassicMember(Client):
         if self.state not in ("syncing", "stable") or self._round != round_number:
             return  # it has gone on since
         code = ErrorCode.REQUEST_TIMED_OUT if answer is None else ErrorCode(answer.error_code)
-        if code is ErrorCode.REBALANCE_IN_PROGRESS and self.state == "stable":
+        if self.state == "stable" and (code is ErrorCode.REBALANCE_IN_PROGRESS or self._sees_other_topics()):
             self._join()
         elif code in _LOST:
             self._lose()
@@ -205,6 +214,10 @@ class ClassicMember(Client):
             self._beat_later(round_number)
         else:
             self._refused("Heartbeat", code)
+
+    def _sees_other_topics(self) -> bool:
+        """It is the leader that watches the topics and asks for another generation."""
+        return self._leads and self._joined_with != self._partition_counts()
 
     def _commit(self) -> None:
         if self.state != "stable" or not self.owned or self.world.random.random() < 0.4:

@@ -60,6 +60,10 @@ class Client:
         self.world.note(f"{self.name} starts")
         self.begin()
 
+    def start_unless_alive(self) -> None:
+        if not self.is_alive:
+            self.start()
+
     def begin(self) -> None:
         raise NotImplementedError
 

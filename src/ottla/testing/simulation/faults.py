@@ -1,0 +1,190 @@
+"""What goes wrong in a world, and when: decided at its beginning, from its seed.
+
+Faults of the network are weather: they hold for a while and change. All others are events. Everything is undone when
+the calm begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.testing.simulation.clients.client import Client
+from ottla.testing.simulation.journal import compact_live
+from ottla.testing.simulation.network import Chances
+from ottla.testing.simulation.world import World
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["Faults"]
+
+_EVENT_EVERY_MS: Final = 4_000
+_WEATHER_EVERY_MS: Final = 20_000
+_REFUSALS: Final = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+_HOUR_MS: Final = 3_600_000
+_PARTITIONS_MAX: Final = 12
+
+
+class Faults:
+    """Lets things go wrong until the calm begins. `late` allows requests that overtake each other."""
+
+    def __init__(self, world: World, *, late: bool) -> None:
+        self._world = world
+        self._late = late
+        self._events: list[Callable[[], None]] = [
+            self._kill_now,
+            self._kill_at_a_write,
+            self._kill_at_a_write,
+            self._move_leadership,
+            self._hold_watermark,
+            self._refuse_append,
+            self._set_wall_clock,
+            self._compact,
+            self._compact,
+            self._grow_topic,
+            self._delete_topic,
+            self._crash_client,
+            self._crash_client,
+            self._stop_client,
+            self._stop_client,
+            self._start_client,
+            self._start_client,
+            self._read_back,
+        ]
+
+    def begin(self) -> None:
+        self._weather()
+        self._next_event()
+
+    def end(self) -> None:
+        """The calm begins."""
+        world = self._world
+        world.is_calm = True
+        world.network.chances = Chances()
+        world.host.is_held = False
+        world.host.replica.refusals.clear()
+        world.host.disk.crash_at = None
+        for client in self._clients():
+            if not client.is_alive and world.random.random() < 0.7:
+                client.start()
+
+    def _clients(self) -> list[Client]:
+        return [client for each in self._world.inhabitants for client in each.clients]
+
+    # --- weather ------------------------------------------------------------------------------------------------------
+
+    def _weather(self) -> None:
+        world = self._world
+        if world.is_calm:
+            return
+        draw = world.random.random
+        world.network.chances = Chances(
+            request_lost=0.1 * draw() ** 2,
+            answer_lost=0.15 * draw() ** 2,
+            doubled=0.2 * draw() ** 2,
+            late=0.1 * draw() ** 2 if self._late else 0.0,
+            slow=0.1 * draw() ** 2,
+        )
+        world.after(world.random.randint(1, _WEATHER_EVERY_MS), self._weather)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _next_event(self) -> None:
+        world = self._world
+        world.after(world.random.randint(1, 2 * _EVENT_EVERY_MS), self._event)
+
+    def _event(self) -> None:
+        if self._world.is_calm:
+            return
+        self._next_event()
+        self._world.random.choice(self._events)()
+
+    def _kill_now(self) -> None:
+        self._world.kill()
+
+    def _kill_at_a_write(self) -> None:
+        """In the middle of one of the next operations of the disk, which is carried out in part."""
+        disk = self._world.host.disk
+        disk.crash_at = disk.operations + self._world.random.randint(1, 6)
+
+    def _move_leadership(self) -> None:
+        world = self._world
+        if world.is_up and world.host.shard.is_loaded:
+            world.note_fault("leadership moved")
+            world.host.unload()
+            world.after(world.random.randint(100, 5_000), self._regain_leadership)
+
+    def _regain_leadership(self) -> None:
+        if self._world.is_up and not self._world.host.shard.is_loaded:
+            self._world.note("leadership is back")
+            self._world.host.load()
+            self._world.read_commits()
+
+    def _hold_watermark(self) -> None:
+        world = self._world
+        if not world.host.is_held:
+            world.note_fault("commits held up")
+            world.host.is_held = True
+            world.after(world.random.randint(100, 12_000), self._release_watermark)
+
+    def _release_watermark(self) -> None:
+        self._world.host.is_held = False
+
+    def _refuse_append(self) -> None:
+        code = self._world.random.choice(_REFUSALS)
+        self._world.note_fault("append refused", code.name)
+        self._world.host.replica.refusals.append(code)
+
+    def _set_wall_clock(self) -> None:
+        by_ms = self._world.random.randint(-_HOUR_MS, _HOUR_MS)
+        self._world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
+        self._world.clock.jump_wall(by_ms)
+
+    def _compact(self) -> None:
+        world = self._world
+        if world.is_up and compact_live(world.host.partition, world.clock.wall_ms()):
+            world.note_fault("log compacted")
+
+    def _grow_topic(self) -> None:
+        world = self._world
+        name = world.random.choice(sorted(world.topics.names()))
+        topic = world.topics.by_name(name)
+        assert topic is not None
+        if topic.partition_count < _PARTITIONS_MAX:
+            world.note_fault("topic grown", name)
+            world.put_topic(name, topic.partition_count + world.random.randint(1, 3))
+
+    def _delete_topic(self) -> None:
+        """It comes back a little later, as a new topic."""
+        world = self._world
+        names = sorted(world.topics.names())
+        if len(names) > 1 and world.is_up:
+            name = world.random.choice(names)
+            world.note_fault("topic deleted", name)
+            world.delete_topic(name)
+            world.after(world.random.randint(100, 10_000), lambda: world.put_topic(name, world.random.randint(1, 6)))
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    def _crash_client(self) -> None:
+        client = self._world.random.choice(self._clients())
+        if client.is_alive:
+            self._world.note_fault("client crashed", client.name)
+            client.crash()
+            if self._world.random.random() < 0.6:
+                self._world.after(self._world.random.randint(1, 15_000), client.start_unless_alive)
+
+    def _stop_client(self) -> None:
+        client = self._world.random.choice(self._clients())
+        if client.is_alive:
+            self._world.note_fault("client left", client.name)
+            client.stop()
+
+    def _start_client(self) -> None:
+        client = self._world.random.choice(self._clients())
+        if not client.is_alive:
+            self._world.note_fault("client joined", client.name)
+            client.start()
+
+    def _read_back(self) -> None:
+        if self._world.is_up and self._world.host.shard.is_loaded:
+            self._world.read_commits()

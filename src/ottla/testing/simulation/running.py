@@ -1,0 +1,104 @@
+"""A run of a world from its first member to its last check, and many of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from ottla.testing.simulation.cores import KINDS, Kind
+from ottla.testing.simulation.faults import Faults
+from ottla.testing.simulation.inhabitants import FAMILIES
+from ottla.testing.simulation.trace import Violation
+from ottla.testing.simulation.world import World
+
+__all__ = ["Failure", "Tally", "run_seed", "run_seeds"]
+
+_CHAOS_MS: Final = (40_000, 180_000)
+_CALM_MS: Final = 180_000
+"""Within this every group must settle: several session and rebalance time-outs one after another."""
+_STEADY_MS: Final = 30_000
+"""How long it must stay so."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A seed in which an invariant did not hold."""
+
+    seed: int
+    families: tuple[str, ...]
+    violation: str
+    trace: tuple[str, ...]
+
+
+class Tally(msgspec.Struct):
+    """What many runs came to."""
+
+    seeds: int = 0
+    simulated_ms: int = 0
+    faults: Counter[str] = msgspec.field(default_factory=Counter)
+    failures: list[Failure] = []
+    settled_ms_max: int = 0
+    """The longest that any world took to settle."""
+
+
+def run_seed(seed: int, families: Sequence[str], kind: Kind | None = None) -> World:
+    """One world. Raises Violation, whose world is in `world`."""
+    world = World(seed, kind or KINDS["groups"])
+    try:
+        _run(world, families)
+    except Violation as violation:
+        violation.world = world
+        raise
+    return world
+
+
+def _run(world: World, families: Sequence[str]) -> None:
+    chance = world.random
+    for number in range(chance.randint(1, 2)):
+        world.put_topic(f"t{number}", chance.randint(1, 6))
+    for number in range(chance.randint(1, 2)):
+        family = families[(world.seed + number) % len(families)]
+        world.inhabitants.append(FAMILIES[family](world, f"{family}-{number}"))
+    faults = Faults(world, late=chance.random() < 0.3)
+    faults.begin()
+    for client in [client for each in world.inhabitants for client in each.clients]:
+        world.after(chance.randint(0, 10_000), client.start_unless_alive)
+    world.run_until(chance.randint(*_CHAOS_MS))
+    faults.end()
+    _calm_down(world)
+
+
+def _calm_down(world: World) -> None:
+    world.note("the calm begins")
+    begin_ms = world.now_ms()
+    world.run_until(begin_ms + _CALM_MS, lambda: world.is_up and not world.unsettled())
+    world.hold("converges", world.is_up and not world.unsettled(), "; ".join(world.unsettled()))
+    world.settled_ms = world.now_ms() - begin_ms
+    world.check()
+    world.note("all is settled")
+    world.run_until(world.now_ms() + _STEADY_MS)
+    world.hold("converges", not world.unsettled(), f"it did not stay so: {'; '.join(world.unsettled())}")
+    world.read_commits()
+    world.host.turn()
+    world.check_law()
+
+
+def run_seeds(
+    seeds: Iterable[int], families: Sequence[str], progress: Callable[[Tally], None] = lambda _: None
+) -> Tally:
+    """Many worlds, one after another."""
+    tally = Tally()
+    for seed in seeds:
+        try:
+            world = run_seed(seed, families)
+        except Violation as violation:
+            world = violation.world
+            tally.failures.append(Failure(seed, tuple(families), str(violation), tuple(world.trace.lines)))
+        tally.seeds += 1
+        tally.simulated_ms += world.now_ms()
+        tally.settled_ms_max = max(tally.settled_ms_max, world.settled_ms)
+        tally.faults.update(world.trace.faults)
+        progress(tally)
+    return tally
