@@ -58,37 +58,33 @@ class Request:
 class Later:
     """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
 
-    __slots__ = ("_deliver", "is_complete", "message", "on_cancel")
+    __slots__ = ("deliver", "is_complete", "message", "on_cancel")
 
     def __init__(self) -> None:
-        self._deliver: Callable[[Any], None] | None = None
+        self.deliver: Callable[[Any], None] | None = None
+        """Where the answer goes, once somebody waits for it."""
         self.message: Any = None
         """The answer, if it came before anybody said where it goes."""
         self.is_complete = False
         self.on_cancel: Callable[[], None] | None = None
         """Called when the connection goes before the answer, so that what waits can be forgotten."""
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether completing it sends the answer, and lets the connection go on, at once."""
-        return self._deliver is not None
-
     def complete(self, message: object) -> None:
         """Give the answer; None for none at all."""
         if self.is_complete:
             return
         self.is_complete = True
-        if self._deliver is None:
+        if self.deliver is None:
             self.message = message
         else:
-            self._deliver(message)
+            self.deliver(message)
 
     def deliver_to(self, deliver: Callable[[Any], None]) -> None:
         """Where the answer goes; at once, if it is there already."""
         if self.is_complete:
             deliver(self.message)
         else:
-            self._deliver = deliver
+            self.deliver = deliver
 
     def cancel(self) -> None:
         if not self.is_complete:

@@ -35,7 +35,8 @@ class Asked(Later):
     __slots__ = ("_refuse", "request")
 
     def __init__(self, request: Request | None, refuse: Refuse) -> None:
-        super().__init__()
+        self.deliver = self.message = self.on_cancel = None
+        self.is_complete = False
         self.request = request
         """On whose behalf; None for the node itself. For those who perform effects."""
         self._refuse = refuse
@@ -58,10 +59,10 @@ class RuntimeEdge:
     def reply(self, token: Asked | None, message: object) -> None:
         if token is None:
             return  # nobody has asked: the core itself wanted something
-        if token.is_awaited:
-            self._turns.deliver(token, message)
+        if token.deliver is None:
+            token.message, token.is_complete = message, True
         else:
-            token.complete(message)
+            self._turns.deliver(token, message)
 
     def refuse(self, token: Asked | None, code: ErrorCode, message: str | None) -> None:
         if token is not None:

@@ -253,8 +253,11 @@ class Shard:
                 self.deadlines.cancel(key)
             elif self.deadlines.set(key, at_ms):
                 self._edge.due_at(self, at_ms)
-        if result.replies or result.effects or result.after is not None:
+        if self._is_behind or self._pending or result.effects or result.after is not None:
             self._file(result)
+            return
+        for token, message in result.replies:  # the usual case, a heartbeat that changes nothing
+            self._edge.reply(token, message)
 
     def _append(self, result: Result) -> None:
         """Give the records their offsets and replay them."""
@@ -338,6 +341,8 @@ class Shard:
     # --- letting go ---------------------------------------------------------------------------------------------------
 
     def _file(self, result: Result) -> None:
+        if not (result.replies or result.effects or result.after is not None):
+            return
         if not self._is_behind and not self._pending:
             self._release(result.replies, result.effects, result.after)
             return
