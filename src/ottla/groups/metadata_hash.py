@@ -8,7 +8,7 @@ in front too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from struct import Struct
 from typing import Final
 
@@ -16,7 +16,7 @@ import xxhash
 
 from ottla.coordinator.contract import Topic
 
-__all__ = ["group_hash", "topic_hash"]
+__all__ = ["combined_hash", "group_hash", "topic_hash"]
 
 _MAGIC: Final = b"\x00"
 _INT32: Final = Struct("<i")
@@ -41,8 +41,13 @@ def topic_hash(topic: Topic) -> int:
 
 def group_hash(topics: Iterable[Topic]) -> int:
     """0 if there are none."""
-    hashes = [_INT64.pack(topic_hash(each)) for each in sorted(topics, key=lambda topic: topic.name)]
-    return _signed(xxhash.xxh3_64_intdigest(b"".join(hashes))) if hashes else 0
+    return combined_hash({topic.name: topic_hash(topic) for topic in topics})
+
+
+def combined_hash(hashes: Mapping[str, int]) -> int:
+    """The hash of a group from those of its topics by name; 0 if there are none."""
+    parts = [_INT64.pack(hashes[name]) for name in sorted(hashes)]
+    return _signed(xxhash.xxh3_64_intdigest(b"".join(parts))) if parts else 0
 
 
 def _text(text: str) -> bytes:

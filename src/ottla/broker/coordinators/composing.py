@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.coordinators.internal_topics import GROUPS, TRANSACTIONS
 
 if TYPE_CHECKING:
     from ottla.coordinator.contract import Core
     from ottla.groups.coordinator import Family
     from ottla.groups.table import GroupTable
 
-__all__ = ["CORES", "CorePlace", "group_core"]
+__all__ = ["CORES", "CorePlace", "group_core", "transaction_core"]
 
 
 class CorePlace(NamedTuple):
@@ -37,19 +37,29 @@ def _families(table: GroupTable) -> list[Family]:
     from ottla.groups.admin import AdminFamily
     from ottla.groups.classic.family import ClassicFamily
     from ottla.groups.classic.group import simple_group
+    from ottla.groups.consumer.family import ConsumerFamily
     from ottla.groups.offsets import OffsetsFamily
     from ottla.groups.streams.family import StreamsFamily
 
     offsets = OffsetsFamily(table, simple_group)
     return [
         ClassicFamily(table),
+        ConsumerFamily(table),
         StreamsFamily(table),
         offsets,
         AdminFamily(table, offsets.tombstones_of),
     ]
 
 
+def transaction_core(place: CorePlace) -> Core:
+    """A core for one partition of `__transaction_state`."""
+    from ottla.txn.coordinator import TransactionCoordinator
+
+    return TransactionCoordinator(place.leader_epoch, place.leads)
+
+
 CORES: Final[dict[str, Callable[[CorePlace], Core]]] = {
     GROUPS.name: lambda place: group_core(),
+    TRANSACTIONS.name: transaction_core,
 }
 """Topic -> what makes a core for one of its partitions."""

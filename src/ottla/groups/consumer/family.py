@@ -1,0 +1,491 @@
+"""Consumer groups: their requests, records and deadlines.
+
+A heartbeat that changes nothing is by far the most frequent request. The group remembers the last such heartbeat of
+each member and its answer (`Steady`); the same heartbeat again costs a comparison and a moved deadline, until a record
+of the group is replayed, a topic changes or a refresh is due.
+
+Deadlines of a member: its session; `rebalance`, within which it must give up what was taken from it; and for members of
+the classic protocol `join` and `sync`, within which they must follow a rebalance. Who misses one is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.groups.consumer.describing import DescribeConsumerGroup, describe
+from ottla.groups.consumer.group import ConsumerGroup, Steady
+from ottla.groups.consumer.members import STEPPED_AWAY_EPOCH, Member, MemberState, Subscription
+from ottla.groups.consumer.patterns import refresh_at_ms
+from ottla.groups.consumer.records import (
+    ResolvedRegex,
+    current_record,
+    epoch_record,
+    member_tombstones,
+    regex_record,
+    regex_tombstone,
+    resolved_regex_of,
+    target_of,
+    with_current,
+    with_metadata,
+)
+from ottla.groups.consumer.stepping import FAMILY, Memory, Step, check_released, timer_key
+from ottla.groups.consumer.validation import check_epoch, check_instance, check_request, check_room
+from ottla.groups.table import Group, GroupKind, GroupTable
+from ottla.wire import uuid_text
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponseAssignment as Assignment,
+)
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponseTopicPartitions as AssignedTopic,
+)
+from ottla.wire.types.group_consumer import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+
+__all__ = ["ConsumerFamily", "Migration", "Upgrade"]
+
+log = logging.getLogger(__name__)
+
+RESOLUTION_PAUSE_MS = 1
+"""Between two slices of resolving patterns, so that others get their turn."""
+MEMBER_TIMERS = ("session", "rebalance", "join", "sync")
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """A classic group that becomes a consumer group: the group as it will be, and what that takes."""
+
+    group: ConsumerGroup
+    records: Sequence[KeyedRecord]
+    replies: Sequence[Reply] = ()
+    timers: Sequence[Timer] = ()
+
+
+class Migration(Protocol):
+    """Groups that change their kind while members are in them."""
+
+    def upgrade(self, group: Group, context: Context) -> Upgrade:
+        """Turn a classic group into a consumer group. Reject if it must stay."""
+        ...
+
+    def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
+        """Turn a consumer group into a classic one, if that is due once these members are gone."""
+        ...
+
+
+class ConsumerFamily:
+    name = FAMILY
+
+    def __init__(self, table: GroupTable) -> None:
+        self.migration: Migration | None = None
+        """None: groups keep their kind as long as they have members."""
+        self.memory = Memory()
+        self._table = table
+        self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
+            ConsumerGroupHeartbeatRequest: self.heartbeat,
+            DescribeConsumerGroup: self.describe,
+        }
+        self.replays: Mapping[type, Callable[[KeyedRecord, int, int, int], None]] = {
+            ConsumerGroupMetadataKey: self._replay_epoch,
+            ConsumerGroupPartitionMetadataKey: self._replay_old_metadata,
+            ConsumerGroupMemberMetadataKey: self._replay_member,
+            ConsumerGroupTargetAssignmentMetadataKey: self._replay_target_epoch,
+            ConsumerGroupTargetAssignmentMemberKey: self._replay_target,
+            ConsumerGroupCurrentMemberAssignmentKey: self._replay_current,
+            ConsumerGroupRegularExpressionKey: self._replay_regex,
+        }
+
+    # --- heartbeats ---------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            steady = group.steady.get(request.member_id)
+            if (
+                steady is not None
+                and steady.request == request
+                and context.wall_ms < steady.until_wall_ms
+                and steady.client_id == context.client_id
+                and steady.client_host == context.client_host
+            ):
+                at_ms = context.now_ms + context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
+                return Result((), (Reply(context.token, steady.response),), (Timer(steady.timer_key, at_ms),))
+        check_request(request, context.api_version, context.world.settings["group.consumer.assignors"])
+        return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
+
+    def _beat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        upgrade = self._group_for(request, context)
+        group = upgrade.group
+        check_room(group, request.member_id, context.world.settings["group.consumer.max.size"])
+        step = self._step_of(group, request, context)
+        step.update(_updated(step.member, request, context))
+        step.update_regex()
+        step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_resolved))
+        step.advance(request.topic_partitions)
+        response = self._response(step, request, context)
+        is_steady = not step.records and not step.timers and not upgrade.records
+        session_key = timer_key("session", group.group_id, step.member.member_id)
+        if is_steady:
+            self._remember(step, request, response, session_key, context)
+        session_ms = context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
+        return Result(
+            records=[*upgrade.records, *step.records],
+            replies=[*upgrade.replies, Reply(context.token, response)],
+            timers=[*upgrade.timers, *step.timers, Timer(session_key, context.now_ms + session_ms)],
+        )
+
+    def _group_for(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Upgrade:
+        """The group, made or converted if need be."""
+        group = self._table.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return Upgrade(group, ())
+        is_joining = request.member_epoch == 0
+        if group is None and is_joining:
+            return Upgrade(ConsumerGroup(request.group_id), ())
+        if group is not None and group.kind is GroupKind.CLASSIC and is_joining:
+            if group.is_empty:
+                return Upgrade(ConsumerGroup(request.group_id), group.tombstones())
+            if self.migration is not None:
+                return self.migration.upgrade(group, context)
+        raise _not_found(request.group_id, group)
+
+    def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Step:
+        """Find the member who asks, or make it."""
+        member_id = request.member_id or new_member_id(context)
+        existing = group.static_member(request.instance_id)
+        is_joining = request.member_epoch == 0
+        if request.instance_id is not None and not is_joining:
+            check_instance(existing, request.instance_id, member_id)
+        member = group.members.get(member_id) or (
+            Member(member_id=member_id) if is_joining else group.member(member_id)
+        )
+        check_epoch(member, request.member_epoch, request.topic_partitions)
+        step = Step(self.memory, group, member, context)
+        if existing is not None and is_joining:
+            if not existing.uses_classic_protocol:
+                check_released(existing, member_id, STEPPED_AWAY_EPOCH)
+            step.replace(existing)
+        return step
+
+    def _response(
+        self, step: Step, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The assignment is told when it changed, and to whoever may not know it: who joins, or tells everything."""
+        has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+        is_full = request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
+        is_told = request.member_epoch == 0 or is_full or _partitions_differ(step.member, step.updated)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=step.updated.member_id,
+            member_epoch=step.updated.member_epoch,
+            heartbeat_interval_ms=context.world.group_setting(step.group.group_id, "consumer.heartbeat.interval.ms"),
+            assignment=_assignment(step.updated) if is_told else None,
+        )
+
+    def _remember(
+        self,
+        step: Step,
+        request: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        session_key: tuple[str, ...],
+        context: Context,
+    ) -> None:
+        """File a heartbeat that changed nothing, if the next one will not change anything either."""
+        group = step.group
+        is_quiet = group.group_epoch <= group.assignment_epoch and group.group_id not in self.memory.resolutions
+        if not is_quiet or not step.updated.is_reconciled_to(group.assignment_epoch):
+            return
+        until_wall_ms = float("inf")
+        if group.resolved or group.regexes():
+            interval_ms = context.world.settings["group.consumer.regex.refresh.interval.ms"]
+            until_wall_ms = refresh_at_ms(group, group.regexes(), self.memory.created_version, interval_ms)
+        group.steady[step.updated.member_id] = Steady(
+            request, context.client_id, context.client_host, until_wall_ms, response, session_key
+        )
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise _not_found(request.group_id, group)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
+        response = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
+        reply = Reply(context.token, response)
+        if request.member_epoch == STEPPED_AWAY_EPOCH:
+            return self._step_away(group, member, reply)
+        return self.fence(group, [member], context, [reply])
+
+    def _step_away(self, group: ConsumerGroup, member: Member, reply: Reply) -> Result:
+        """Its session goes on: when that ends, the member and its partitions go. Epoch 0 of what it owns lets whoever
+        takes its place commit from the first moment."""
+        away = msgspec.structs.replace(
+            member,
+            member_epoch=STEPPED_AWAY_EPOCH,
+            assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
+            pending_revocation={},
+        )
+        return Result(
+            records=[current_record(group.group_id, away)],
+            replies=[reply],
+            timers=[Timer(timer_key("rebalance", group.group_id, member.member_id), None)],
+        )
+
+    def fence(
+        self, group: ConsumerGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+    ) -> Result:
+        """Remove members and raise the group epoch."""
+        if not members:
+            return Result(replies=replies)
+        if self.migration is not None:
+            result = self.migration.downgrade(group, members, context)
+            if result is not None:
+                return result._replace(replies=[*replies, *result.replies])
+        return Result(
+            records=self._removal(group, members, context),
+            replies=replies,
+            timers=cancel_timers(group.group_id, [member.member_id for member in members]),
+        )
+
+    def _removal(self, group: ConsumerGroup, members: Sequence[Member], context: Context) -> list[KeyedRecord]:
+        records = [each for member in members for each in member_tombstones(group.group_id, member.member_id)]
+        uses = Counter(member.subscription.regex for member in members if member.subscription.regex)
+        gone = sorted(regex for regex, count in uses.items() if count == group.regex_count(regex))
+        records += [regex_tombstone(group.group_id, regex) for regex in gone]
+        topics = group.subscribed_topics_with(members)
+        metadata_hash = self.memory.hashes.of(topics, context.world.topics)
+        return [*records, epoch_record(group.group_id, group.group_epoch + 1, metadata_hash)]
+
+    # --- describing ---------------------------------------------------------------------------------------------------
+
+    def describe(self, request: DescribeConsumerGroup, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise _not_found(request.group_id, group)
+        return Result(replies=[Reply(context.token, describe(group, context))])
+
+    # --- deadlines ----------------------------------------------------------------------------------------------------
+
+    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
+        _, what, group_id, member_id = key
+        if what == "regex":
+            return self._go_on_resolving(group_id, context)
+        group = self._table.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup) or member is None:
+            return NOTHING
+        if what == "rebalance" and not _must_revoke(member):
+            return NOTHING
+        log.info("group %s: member %s is removed, for its %s deadline has passed", group_id, member_id, what)
+        return self.fence(group, [member], context)
+
+    def _go_on_resolving(self, group_id: str, context: Context) -> Result:
+        resolution = self.memory.resolutions.get(group_id)
+        if resolution is None:
+            return NOTHING
+        found = resolution.step()
+        if found is None:
+            return Result(timers=[Timer(timer_key("regex", group_id), context.now_ms + RESOLUTION_PAUSE_MS)])
+        del self.memory.resolutions[group_id]
+        group = self._table.get(group_id)
+        return self._take_resolved(group, found, context) if isinstance(group, ConsumerGroup) else NOTHING
+
+    def _take_resolved(self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], context: Context) -> Result:
+        """Write what patterns match, and raise the group epoch if that changed."""
+        used = {regex: resolved for regex, resolved in found.items() if group.regex_count(regex)}
+        records = [regex_record(group.group_id, regex, resolved) for regex, resolved in used.items()]
+        matches = {**{regex: each.topics for regex, each in group.resolved.items()}}
+        has_changed = any(matches.get(regex, frozenset()) != each.topics for regex, each in used.items())
+        matches.update((regex, each.topics) for regex, each in used.items())
+        topics = frozenset().union(
+            *(each.names for each in group.subscriptions),
+            *(matches[each.regex] for each in group.subscriptions if each.regex in matches),
+        )
+        metadata_hash = self.memory.hashes.of(topics, context.world.topics)
+        if has_changed or metadata_hash != group.metadata_hash:
+            records.append(epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
+        return Result(records=records)
+
+    def loaded(self, context: Context) -> Result:
+        self.memory.created_version = context.world.topics.version
+        timers = []
+        for group in self._groups():
+            session_ms = context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
+            for member in group.members.values():
+                own_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
+                key = timer_key("session", group.group_id, member.member_id)
+                timers.append(Timer(key, context.now_ms + own_ms))
+                if _must_revoke(member) and not member.uses_classic_protocol:
+                    key = timer_key("rebalance", group.group_id, member.member_id)
+                    timers.append(Timer(key, context.now_ms + member.rebalance_timeout_ms))
+        return Result(timers=timers)
+
+    def unloaded(self) -> Iterable[Any]:
+        """Nobody is parked here."""
+        self.memory.resolutions.clear()
+        return ()
+
+    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
+        return NOTHING
+
+    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
+        names = [*change.created, *change.grown, *(name for name, _ in change.deleted)]
+        self.memory.hashes.forget(names)
+        if change.created:
+            self.memory.created_version = context.world.topics.version
+        for group in self._groups():
+            if not group.subscribed_topics().isdisjoint(names):
+                group.refresh_due = True
+                group.steady.clear()
+            elif change.created and group.regexes():
+                group.steady.clear()
+        return NOTHING
+
+    def _groups(self) -> Iterable[ConsumerGroup]:
+        return [group for group in self._table.all().values() if isinstance(group, ConsumerGroup)]
+
+    def hard_state(self) -> Mapping[Any, Any]:
+        return {group.group_id: group.hard_state() for group in self._groups()}
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """No record of a consumer group is part of a transaction."""
+
+    def _replayed(self, group_id: str, *, create: bool) -> ConsumerGroup | None:
+        """The group of a record. A record that removes something makes none."""
+        group = self._table.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if not create:
+            return None
+        made = ConsumerGroup(group_id)
+        self._table.put(made)  # in place of one that only held offsets
+        return made
+
+    def _replay_epoch(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        if group is None:
+            return
+        if record.value is None:
+            self._table.remove(group.group_id)
+        else:
+            group.set_epoch(record.value.epoch, record.value.metadata_hash)
+
+    def _replay_old_metadata(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        if group is not None:
+            group.has_old_metadata = record.value is not None
+
+    def _replay_member(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        value = record.value
+        if group is None:
+            return
+        if value is None:
+            group.remove_member(record.key.member_id)
+        else:
+            group.change_member(record.key.member_id, lambda member: with_metadata(member, value))
+
+    def _replay_target_epoch(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        if group is not None:
+            value = record.value
+            group.set_target_epoch(
+                *((-1, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp))
+            )
+
+    def _replay_target(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        if group is not None:
+            group.set_target(record.key.member_id, None if record.value is None else target_of(record.value))
+
+    def _replay_current(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        value = record.value
+        if group is None:
+            return
+        if value is None:
+            group.release_member(record.key.member_id)
+        else:
+            group.change_member(record.key.member_id, lambda member: with_current(member, value))
+
+    def _replay_regex(self, record: KeyedRecord, *_: int) -> None:
+        group = self._replayed(record.key.group_id, create=record.value is not None)
+        if group is not None:
+            resolved = None if record.value is None else resolved_regex_of(record.value)
+            group.set_resolved(record.key.regular_expression, resolved)
+
+
+def new_member_id(context: Context) -> str:
+    """A random id that no command line takes for an option."""
+    while (text := uuid_text(context.world.new_uuid())).startswith("-"):
+        pass
+    return text
+
+
+def cancel_timers(group_id: str, member_ids: Iterable[str]) -> list[Timer]:
+    return [Timer(timer_key(what, group_id, member_id), None) for member_id in member_ids for what in MEMBER_TIMERS]
+
+
+def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, context: Context) -> Member:
+    """The member with what the request gives; null and -1 leave things as they are."""
+    names, regex = member.subscription
+    if request.subscribed_topic_names is not None:
+        names = frozenset(request.subscribed_topic_names)
+    if request.subscribed_topic_regex is not None:
+        regex = request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return msgspec.structs.replace(
+        member,
+        instance_id=request.instance_id if request.instance_id is not None else member.instance_id,
+        rack_id=request.rack_id if request.rack_id is not None else member.rack_id,
+        rebalance_timeout_ms=timeout_ms if timeout_ms != -1 else member.rebalance_timeout_ms,
+        server_assignor=request.server_assignor if request.server_assignor is not None else member.server_assignor,
+        subscription=Subscription(names, regex),
+        client_id=context.client_id,
+        client_host=context.client_host,
+        classic=None,
+    )
+
+
+def _partitions_differ(member: Member, updated: Member) -> bool:
+    before, after = member.assigned, updated.assigned
+    if before is after:
+        return False
+    return before.keys() != after.keys() or any(before[each].keys() != after[each].keys() for each in after)
+
+
+def _assignment(member: Member) -> Assignment:
+    return Assignment(
+        tuple(AssignedTopic(topic_id, tuple(sorted(member.assigned[topic_id]))) for topic_id in sorted(member.assigned))
+    )
+
+
+def _must_revoke(member: Member) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STEPPED_AWAY_EPOCH
+
+
+def _not_found(group_id: str, group: Group | None) -> Reject:
+    what = "is not there" if group is None else f"is not a consumer group but a {group.kind} group"
+    return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")

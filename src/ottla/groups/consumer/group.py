@@ -1,0 +1,343 @@
+"""A consumer group as its records tell it. Only replay changes it, but for the soft fields, which are marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ottla.coordinator.contract import Context
+from ottla.groups.assignors import Target
+from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
+from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+__all__ = ["ConsumerGroup", "Steady"]
+
+PROTOCOL_TYPE: Final = "consumer"
+FIRST_EPOCH: Final = 1
+"""Of a group that has no records of its epochs yet."""
+COMMIT_VERSION_MIN: Final = 9
+"""Of OffsetCommit, for members of the new protocol: before it there is no word for a stale epoch."""
+NO_TARGET: Final[Target] = {}
+
+
+class Steady(NamedTuple):
+    """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
+
+    request: ConsumerGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+    until_wall_ms: float
+    """When something becomes due that a heartbeat must do."""
+    response: ConsumerGroupHeartbeatResponse
+    timer_key: tuple[str, ...]
+
+
+class ConsumerGroup:
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady` and all that is derived from the members."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = FIRST_EPOCH
+        self.assigned_at_ms = 0
+        """Wall clock of the last computation of the target; 0 if it is not known."""
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Target] = {}
+        self.resolved: dict[str, ResolvedRegex] = {}
+        self.has_old_metadata = False
+        """The log has topic metadata of the group as releases before 4.1 wrote it."""
+
+        self.subscriptions: Counter[Subscription] = Counter()
+        self.assignors: Counter[str] = Counter()
+        self.statics: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.classic_count = 0
+        self.classic_protocols: Counter[str] = Counter()
+        """How many members of the classic protocol support a protocol of that name."""
+        self._owners: dict[bytes, dict[int, str]] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
+        self._subscribed_topics: frozenset[str] | None = None
+
+        self.refresh_due = True
+        """Topics may have changed since the metadata hash was last compared."""
+        self.refreshed_epoch = 0
+        """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
+        self.steady: dict[str, Steady] = {}
+
+    # --- what every kind of group can be asked ------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> GroupKind:
+        return GroupKind.CONSUMER
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.group_epoch > self.assignment_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+    def check_commit(self, claim: Claim, context: Context) -> CommitCheck | None:
+        if claim.generation < 0 and not self.members:
+            return None
+        if claim == Claim(is_transactional=True):
+            return None  # a producer that names no member
+        member = self.member(claim.member_id)
+        if not claim.is_transactional and not member.uses_classic_protocol and context.api_version < COMMIT_VERSION_MIN:
+            raise Reject(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Members of this group must use version {COMMIT_VERSION_MIN} or above of OffsetCommit.",
+            )
+        if claim.generation > member.member_epoch:
+            raise _stale(member, claim.generation)
+        return None if claim.generation == member.member_epoch else _older_epoch_check(member, claim.generation)
+
+    def check_fetch(self, member_id: str, member_epoch: int) -> None:
+        if not member_id and member_epoch < 0:
+            return
+        member = self.member(member_id)
+        if member_epoch != member.member_epoch:
+            raise _stale(member, member_epoch)
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise Reject(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_offset_delete(self) -> None:
+        """Never refused as a whole: topics that are subscribed to are refused one by one."""
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topics()
+
+    def expiry(self, context: Context) -> ExpiryRule | None:
+        return ExpiryRule(base_ms=lambda commit_ms: commit_ms, is_subscribed=self.is_subscribed_to)
+
+    def tombstones(self) -> Sequence[KeyedRecord]:
+        return group_tombstones(self.group_id, sorted(self.members), sorted(self.resolved))
+
+    def hard_state(self) -> Any:  # noqa: ANN401
+        return {
+            "group_epoch": self.group_epoch,
+            "metadata_hash": self.metadata_hash,
+            "assignment_epoch": self.assignment_epoch,
+            "assigned_at_ms": self.assigned_at_ms,
+            "members": {member_id: msgspec.structs.asdict(member) for member_id, member in self.members.items()},
+            "targets": {member_id: dict(target) for member_id, target in self.targets.items()},
+            "resolved": dict(self.resolved),
+            "has_old_metadata": self.has_old_metadata,
+        }
+
+    # --- questions of this family -------------------------------------------------------------------------------------
+
+    def member(self, member_id: str) -> Member:
+        member = self.members.get(member_id)
+        if member is None:
+            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}.")
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = None if instance_id is None else self.statics.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target(self, member_id: str) -> Target:
+        return self.targets.get(member_id, NO_TARGET)
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        return self._owners.get(topic_id, {}).get(partition)
+
+    def regex_count(self, regex: str) -> int:
+        """How many members subscribe to a pattern."""
+        return sum(count for subscription, count in self.subscriptions.items() if subscription.regex == regex)
+
+    def regexes(self) -> set[str]:
+        return {subscription.regex for subscription in self.subscriptions if subscription.regex}
+
+    def topics_of(self, subscription: Subscription) -> frozenset[str]:
+        """The names that a subscription stands for. A pattern that is not resolved yet stands for none."""
+        resolved = self.resolved.get(subscription.regex)
+        if resolved is None:
+            return subscription.names
+        return subscription.names | resolved.topics if subscription.names else resolved.topics
+
+    def subscribed_topics(self) -> frozenset[str]:
+        if self._subscribed_topics is None:
+            self._subscribed_topics = self._union(self.subscriptions)
+        return self._subscribed_topics
+
+    def subscribed_topics_with(self, gone: Iterable[Member], come: Member | None = None) -> frozenset[str]:
+        """The topics subscribed to once some members are gone and one has come."""
+        subscriptions = self.subscriptions.copy()
+        for member in gone:
+            subscriptions[member.subscription] -= 1
+        if come is not None:
+            subscriptions[come.subscription] += 1
+        remaining = +subscriptions
+        return self.subscribed_topics() if remaining == self.subscriptions else self._union(remaining)
+
+    def _union(self, subscriptions: Iterable[Subscription]) -> frozenset[str]:
+        topics = {self.topics_of(each) for each in subscriptions}
+        return next(iter(topics)) if len(topics) == 1 else frozenset().union(*topics)
+
+    def is_waiting_for(self, member: Member) -> bool:
+        """Whether something of a member's target is still owned by others."""
+        for topic_id, partitions in self.target(member.member_id).items():
+            mine = member.assigned.get(topic_id, {})
+            if any(each not in mine and self.owner(topic_id, each) is not None for each in partitions):
+                return True
+        return False
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def set_epoch(self, group_epoch: int, metadata_hash: int) -> None:
+        self.group_epoch = group_epoch
+        self.metadata_hash = metadata_hash
+        self.steady.clear()
+
+    def set_target_epoch(self, assignment_epoch: int, assigned_at_ms: int) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assigned_at_ms = assigned_at_ms
+        self.steady.clear()
+
+    def set_target(self, member_id: str, target: Target | None) -> None:
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+        self.steady.clear()
+
+    def set_resolved(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        if resolved is None:
+            self.resolved.pop(regex, None)
+        else:
+            self.resolved[regex] = resolved
+        self._subscribed_topics = None
+        self.steady.clear()
+
+    def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
+        """Put a member in, or another in its place."""
+        old = self.members.get(member_id)
+        new = change(old or Member(member_id=member_id))
+        new = self._with_shared_names(new)
+        self.members[member_id] = new
+        if old is None or old.subscription != new.subscription:
+            self._count_subscriptions(old, new)
+        self._count_protocols(old, new)
+        if old is None or old.assigned is not new.assigned or old.pending_revocation is not new.pending_revocation:
+            self._set_owned(old, new)
+        if new.instance_id is not None:
+            self.statics[new.instance_id] = member_id
+        self.steady.clear()
+
+    def release_member(self, member_id: str) -> None:
+        """What a member owns is taken from it: the first step of its removal."""
+        if member_id in self.members:
+            self.change_member(member_id, _released)
+
+    def remove_member(self, member_id: str) -> None:
+        old = self.members.pop(member_id, None)
+        if old is None:
+            return
+        self._count_subscriptions(old, None)
+        self._count_protocols(old, None)
+        self._set_owned(old, None)
+        if old.instance_id is not None and self.statics.get(old.instance_id) == member_id:
+            del self.statics[old.instance_id]
+        self.steady.clear()
+
+    def _with_shared_names(self, member: Member) -> Member:
+        """A thousand members with the same ten thousand names keep them once."""
+        names = member.subscription.names
+        shared = self._names.setdefault(names, names)
+        if shared is names:
+            return member
+        return msgspec.structs.replace(member, subscription=Subscription(shared, member.subscription.regex))
+
+    def _count_subscriptions(self, old: Member | None, new: Member | None) -> None:
+        if new is not None:
+            self.subscriptions[new.subscription] += 1
+        if old is not None:
+            self.subscriptions[old.subscription] -= 1
+            if not self.subscriptions[old.subscription]:
+                del self.subscriptions[old.subscription]
+                if all(each.names != old.subscription.names for each in self.subscriptions):
+                    self._names.pop(old.subscription.names, None)
+        self._subscribed_topics = None
+
+    def _count_protocols(self, old: Member | None, new: Member | None) -> None:
+        for member, sign in ((old, -1), (new, 1)):
+            if member is not None:
+                _count(self.assignors, [member.server_assignor] if member.server_assignor else (), sign)
+                if member.classic is not None:
+                    self.classic_count += sign
+                    _count(self.classic_protocols, [each.name for each in member.classic.supported_protocols], sign)
+
+    def _set_owned(self, old: Member | None, new: Member | None) -> None:
+        if old is not None:
+            self._disown(old.member_id, old.assigned)
+            self._disown(old.member_id, old.pending_revocation)
+        if new is not None:
+            for owned in (new.assigned, new.pending_revocation):
+                for topic_id, partitions in owned.items():
+                    self._owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, new.member_id))
+
+    def _disown(self, member_id: str, owned: Partitions) -> None:
+        for topic_id, partitions in owned.items():
+            owners = self._owners.get(topic_id, {})
+            for partition in partitions:
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                self._owners.pop(topic_id, None)
+
+
+def _released(member: Member) -> Member:
+    return msgspec.structs.replace(
+        member,
+        member_epoch=LEFT_EPOCH,
+        previous_member_epoch=LEFT_EPOCH,
+        assigned=NO_PARTITIONS,
+        pending_revocation=NO_PARTITIONS,
+    )
+
+
+def _count(counter: Counter[str], names: Iterable[str], sign: int) -> None:
+    for name in names:
+        counter[name] += sign
+        if not counter[name]:
+            del counter[name]
+
+
+def _stale(member: Member, epoch: int) -> Reject:
+    code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
+    return Reject(code, f"Epoch {epoch} is not that of member {member.member_id}, {member.member_epoch}.")
+
+
+def _older_epoch_check(member: Member, epoch: int) -> CommitCheck:
+    """A member that moved on may commit with the epoch it had, as long as it has owned the partition since then: the
+    commit was under way when its heartbeat was answered (KIP-1251)."""
+
+    def check(topic: str, topic_id: bytes, partition: int) -> None:
+        since = member.owned_since(topic_id, partition)
+        if since is None or since > epoch:
+            raise _stale(member, epoch)
+
+    return check
