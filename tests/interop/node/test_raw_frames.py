@@ -18,6 +18,7 @@ from tests.unit.broker import (
     test_offset_for_leader_epoch,
     test_produce,
     test_topic_apis,
+    test_txn_offset_commit,
 )
 
 for module in (
@@ -31,6 +32,7 @@ for module in (
     test_offset_for_leader_epoch,
     test_produce,
     test_topic_apis,
+    test_txn_offset_commit,
 ):
     for name, test in list(vars(module).items()):
         if name.startswith("test_") and next(iter(inspect.signature(test).parameters), "") == "desk":
