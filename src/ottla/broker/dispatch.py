@@ -97,8 +97,12 @@ class Dispatch:
         node: Any,  # noqa: ANN401
         load: Callable[[int], Api | None] = load_api,
         observers: Sequence[Observer] = (),
+        *,
+        is_unstable: bool = False,
     ) -> None:
+        """`is_unstable`: serve versions whose layout may still change, too."""
         self.node = node
+        self._is_unstable = is_unstable
         self.observers = list(observers)
         self._load = load
         self._apis: dict[int, Api] = {}
@@ -110,6 +114,8 @@ class Dispatch:
     def _api(self, key: int) -> Api | None:
         api = self._load(key)
         if api is not None:
+            if key in SERVED and SERVED[key].unstable_high is not None:
+                api = api._replace(high=SERVED[key].high_of(is_unstable=self._is_unstable))
             self._apis[key] = api
         return api
 

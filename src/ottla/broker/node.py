@@ -94,7 +94,9 @@ class Node:
         self.disk = disk or OsDisk()
         self.waiting = Waiting()
         self.metrics = Metrics(self)
-        self.dispatch = Dispatch(self, observers=(self.metrics, *observers))
+        self.dispatch = Dispatch(
+            self, observers=(self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
+        )
         self.listeners: dict[str, Listener] = {}
         self.advertised: dict[str, ListenerConfig] = {}
         self.is_serving = False

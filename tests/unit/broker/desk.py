@@ -196,10 +196,12 @@ def batch(*values: bytes | None, timestamp: int = 1_000, **header: Any) -> bytes
     return bytes(build_batch([Record(*row) for row in rows], **header))
 
 
-def produce_request(topic: Topic, records: dict[int, bytes | None], *, acks: int = -1) -> ProduceRequest:
+def produce_request(
+    topic: Topic, records: dict[int, bytes | None], *, acks: int = -1, transactional_id: str | None = None
+) -> ProduceRequest:
     data = tuple(ProduceRequest.PartitionProduceData(index, batch) for index, batch in records.items())
     named = ProduceRequest.TopicProduceData(topic.name, topic.topic_id, data)
-    return ProduceRequest(acks=acks, timeout_ms=5_000, topic_data=(named,))
+    return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=5_000, topic_data=(named,))
 
 
 def fetch_partition(partition: int, offset: int, **fields: Any) -> FetchRequest.FetchPartition:

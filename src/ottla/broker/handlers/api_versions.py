@@ -37,12 +37,12 @@ _NO_NODE: Final = -1
 
 def handle(node: Node, request: Request) -> ApiVersionsResponse:
     if request.body is None:
-        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, (_served(API_KEY),))
+        return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, (_served(node, API_KEY),))
     code = _judge(node, request, request.body)
     if code:
         return refuse(request, code, None)
     return ApiVersionsResponse(
-        api_keys=tuple(_served(key) for key in sorted(request.connection.offered_apis)),
+        api_keys=tuple(_served(node, key) for key in sorted(request.connection.offered_apis)),
         supported_features=_supported(request.version),
         finalized_features_epoch=node.image.last_offset,
         finalized_features=_finalized(node),
@@ -72,10 +72,11 @@ def _judge_identity(node: Node, body: ApiVersionsRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _served(key: int) -> ApiVersionsResponseApiVersion:
+def _served(node: Node, key: int) -> ApiVersionsResponseApiVersion:
     served = SERVED[key]
     low = served.low if served.advertised_low is None else served.advertised_low
-    return ApiVersionsResponseApiVersion(key, low, served.high)
+    high = served.high_of(is_unstable=node.config["unstable.api.versions.enable"])
+    return ApiVersionsResponseApiVersion(key, low, high)
 
 
 def _supported(version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:

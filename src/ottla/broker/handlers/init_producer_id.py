@@ -1,8 +1,9 @@
 """InitProducerId (22): an id under which a producer numbers its batches.
 
-Versions 0 to 5. Without a transactional id each call gets a fresh id with epoch 0; the id and epoch it may name from
-version 3 on are overlooked, as by Apache Kafka. There are no transactions yet: a transactional id is answered with
-UNSUPPORTED_VERSION.
+Versions 0 to 6; 6 (KIP-939, two-phase commit) only with `unstable.api.versions.enable`. Without a transactional id each
+call gets a fresh id with epoch 0; the id and epoch it may name from version 3 on are overlooked, as by Apache Kafka.
+With one, its coordinator answers. Before version 4 a producer that was shut out hears INVALID_PRODUCER_EPOCH, later
+PRODUCER_FENCED. Keeping a prepared transaction (version 6) is answered with UNSUPPORTED_VERSION, as by Apache Kafka.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Answer, Later, Request
+from ottla.txn.answers import refusal
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 API_KEY: Final = 22
-VERSIONS: Final = (0, 5)
+VERSIONS: Final = (0, 6)
 
 
 def handle(node: Node, request: Request) -> Answer:
@@ -26,6 +28,12 @@ def handle(node: Node, request: Request) -> Answer:
     code = _judge(node, request, body)
     if code:
         return refuse(request, code, None)
+    if body.transactional_id is not None:
+        return node.transactions.answer(request, body.transactional_id, refuse=refuse)
+    return _give_id(node, request)
+
+
+def _give_id(node: Node, request: Request) -> Later:
     later = Later()
 
     def taken(outcome: int | ErrorCode) -> None:
@@ -39,17 +47,27 @@ def handle(node: Node, request: Request) -> Answer:
 
 
 def refuse(request: Request, code: int, message: str | None) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    answer = refusal(request.body, code, request.version)
+    assert isinstance(answer, InitProducerIdResponse)
+    return answer
 
 
 def _judge(node: Node, request: Request, body: InitProducerIdRequest) -> ErrorCode:
+    if body.transactional_id is None:
+        if not _may_produce(node, request):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    elif not _may_write(node, request, body.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if body.transactional_id == "" or (body.producer_id == -1) != (body.producer_epoch == -1):
         return ErrorCode.INVALID_REQUEST
-    if body.transactional_id is not None:
-        return ErrorCode.UNSUPPORTED_VERSION
-    if not _may_produce(node, request):
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ErrorCode.NONE
+
+
+def _may_write(node: Node, request: Request, transactional_id: str) -> bool:
+    kind = ResourceType.TRANSACTIONAL_ID
+    if not node.authorize(request, Operation.WRITE, kind, transactional_id):
+        return False
+    return not request.body.enable2_pc or node.authorize(request, Operation.TWO_PHASE_COMMIT, kind, transactional_id)
 
 
 def _may_produce(node: Node, request: Request) -> bool:

@@ -5,22 +5,28 @@ lowest one. From 10 on an answer that says "not the leader" names the leader; fr
 
 Each partition is handled by itself. acks=0 gets no answer, and any error ends the connection; acks=1 is answered after
 the write, acks=all when the high watermark has passed the batch or the time is over. Batches are judged by the log
-(`ottla.log.append`); transactional ones are refused until there is a transaction coordinator.
+(`ottla.log.append`).
+
+The first batch of a transaction in a partition is taken only after the transaction's coordinator was asked
+(`ottla.broker.transactions.verifying`). Up to version 10 a partition that was not added gets INVALID_TXN_STATE, in 11
+TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, topic_name
 from ottla.broker.replicas import Replica
 from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
 from ottla.broker.waiting import Waiter
-from ottla.log.append import AppendInfo
+from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.errors import LogError
+from ottla.log.producer_state import Verification
 from ottla.metadata.fault import Reject
 from ottla.metadata.topic_names import INTERNAL_TOPICS
-from ottla.wire.access import Operation
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.produce import (
@@ -53,6 +59,8 @@ _CODEC_BITS: Final = 7
 _TRANSACTIONAL_BIT: Final = 16
 _MAGIC: Final = 16
 
+_NOTHING_VERIFIED: Final[Mapping[Any, Verification | Reject]] = {}
+
 _Partition = ProduceResponsePartitionProduceResponse
 _Topic = ProduceResponseTopicProduceResponse
 
@@ -79,10 +87,10 @@ class _Produce:
         self.leaders: set[int] = set()
         self.staged: list[_Staged] = []
         self.later: Later | None = None
+        self.verified = _NOTHING_VERIFIED
+        """For partitions to which transactional batches go: what their coordinator says."""
 
     def stage_all(self) -> None:
-        if self.request.body.transactional_id is None and _has_transactional(self.request.body):
-            raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         for topic in self.request.body.topic_data:
             for partition in topic.partition_data:
                 try:
@@ -103,7 +111,10 @@ class _Produce:
         replica = node.replicas.leader(name, partition.index)
         if self.acks == _ALL:
             _check_isr(node, replica)
-        info = replica.stage(records or b"")
+        verification = self.verified.get((name, partition.index), NOT_VERIFIED)
+        if isinstance(verification, Reject):
+            raise verification
+        info = replica.stage(records or b"", verification=verification)
         self.staged.append(_Staged(len(self.answers), replica, info))
         self.answers.append(
             _Partition(
@@ -199,8 +210,19 @@ class _Produce:
 
 def handle(node: Node, request: Request) -> Answer:
     produce = _Produce(node, request)
+    if _has_transactional(request.body):
+        _check_transactional(node, request)
+        from ottla.broker.transactions.producing import verify_produce
+
+        return verify_produce(node, request, produce)
     produce.stage_all()
     return AfterWrite(produce.finish)
+
+
+def _check_transactional(node: Node, request: Request) -> None:
+    name = request.body.transactional_id
+    if name is None or not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
+        raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ProduceResponse:

@@ -1,0 +1,72 @@
+"""AddOffsetsToTxn (25): let a transaction commit offsets of a group.
+
+Versions 0 to 4. Adds the group's partition of `__consumer_offsets` to the transaction. Before version 2 a producer that
+was shut out hears INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Producers of transaction version 2 do not send it:
+their first TxnOffsetCommit adds the partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.request import Answer, Later, Request
+from ottla.coordinator.placing import partition_for
+from ottla.metadata.fault import Reject
+from ottla.txn.answers import fenced_error
+from ottla.txn.messages import AddPartitions
+from ottla.txn.transaction import Partition
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 25
+VERSIONS: Final = (0, 4)
+
+_FENCED_FROM: Final = 2
+
+
+def handle(node: Node, request: Request) -> Answer:
+    body: AddOffsetsToTxnRequest = request.body
+    if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id):
+        raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not node.authorize(request, Operation.READ, ResourceType.GROUP, body.group_id):
+        raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if node.image.topic(GROUPS.name) is not None:
+        return _add(node, request)
+    later = Later()
+    node.internal_topics.ensure(GROUPS, lambda code: _add_created(node, request, code, later))
+    return later
+
+
+def _add_created(node: Node, request: Request, code: ErrorCode, later: Later) -> None:
+    if code:
+        later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
+    else:
+        _ask(node, request, later)
+
+
+def _add(node: Node, request: Request) -> Later:
+    later = Later()
+    _ask(node, request, later)
+    return later
+
+
+def _ask(node: Node, request: Request, later: Later) -> None:
+    body: AddOffsetsToTxnRequest = request.body
+    partition = Partition(GROUPS.name, partition_for(body.group_id, node.groups.partition_count))
+    asked = AddPartitions(body.transactional_id, body.producer_id, body.producer_epoch, frozenset({partition}), 0)
+    node.transactions.ask(
+        request,
+        body.transactional_id,
+        asked,
+        lambda code: later.complete(refuse(request, code, None)),
+        refuse=lambda code, message: code,
+    )
+
+
+def refuse(request: Request, code: int, message: str | None) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=fenced_error(code, request.version, _FENCED_FROM))

@@ -1,0 +1,90 @@
+"""DescribeTransactions (65): what is known of transactional ids.
+
+Version 0. Only the partitions of topics that the client may describe are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Later, Request
+from ottla.txn.messages import DescribeTransaction
+from ottla.txn.transaction import Transaction
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.describe_transactions import (
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTopicData,
+    DescribeTransactionsResponseTransactionState,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 65
+VERSIONS: Final = (0, 0)
+
+_State = DescribeTransactionsResponseTransactionState
+
+
+def handle(node: Node, request: Request) -> Later:
+    later = Later()
+    wanted: tuple[str, ...] = request.body.transactional_ids
+    found: dict[int, _State] = {}
+
+    def take(index: int, state: _State) -> None:
+        found[index] = state
+        if len(found) == len(wanted):
+            later.complete(
+                DescribeTransactionsResponse(transaction_states=tuple(found[at] for at in range(len(wanted))))
+            )
+
+    if not wanted:
+        later.complete(DescribeTransactionsResponse())
+    for index, transactional_id in enumerate(wanted):
+        _describe(node, request, transactional_id, partial(take, index))
+    return later
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=tuple(_State(code, each) for each in request.body.transactional_ids)
+    )
+
+
+def _describe(node: Node, request: Request, transactional_id: str, take: Callable[[_State], None]) -> None:
+    if not node.authorize(request, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        take(_State(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id))
+        return
+
+    def answered(answer: Transaction | ErrorCode) -> None:
+        if isinstance(answer, ErrorCode):
+            take(_State(answer, transactional_id))
+        else:
+            take(_state(node, request, answer))
+
+    node.transactions.ask(
+        request,
+        transactional_id,
+        DescribeTransaction(transactional_id),
+        answered,
+        refuse=lambda code, message: code,
+    )
+
+
+def _state(node: Node, request: Request, transaction: Transaction) -> _State:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        if topic in topics or node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            topics.setdefault(topic, []).append(partition)
+    return _State(
+        transactional_id=transaction.transactional_id,
+        transaction_state=transaction.state.shown,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_at_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=tuple(DescribeTransactionsResponseTopicData(name, tuple(found)) for name, found in topics.items()),
+    )

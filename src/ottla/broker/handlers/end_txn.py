@@ -1,0 +1,36 @@
+"""EndTxn (26): commit or abort a transaction.
+
+Versions 0 to 5. Up to 4 the producer keeps its epoch; with 5 (transaction version 2) the answer tells the producer id
+and epoch of its next transaction. Before version 2 a producer that was shut out hears INVALID_PRODUCER_EPOCH, later
+PRODUCER_FENCED. Where this node leads all partitions of the transaction, the answer comes after the markers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Request
+from ottla.metadata.fault import Reject
+from ottla.txn.answers import refusal
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.end_txn import EndTxnResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 26
+VERSIONS: Final = (0, 5)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    transactional_id = request.body.transactional_id
+    if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return node.transactions.answer(request, transactional_id, refuse=refuse)
+
+
+def refuse(request: Request, code: int, message: str | None) -> EndTxnResponse:
+    answer = refusal(request.body, code, request.version)
+    assert isinstance(answer, EndTxnResponse)
+    return answer

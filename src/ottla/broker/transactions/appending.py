@@ -1,0 +1,161 @@
+"""Markers on their way into the partitions that this node leads.
+
+All markers that come up in a turn are staged first and written together. Markers in `__consumer_offsets` go through the
+group coordinator, which must learn of the offsets that become valid with them. A partition is done when its marker is
+committed: at once where this node is the only replica, else when the high watermark has passed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.replicas import Replica
+from ottla.broker.request import Later
+from ottla.broker.waiting import Waiter
+from ottla.coordinator.contract import Producer
+from ottla.log.errors import LogError
+from ottla.log.producer_state import Origin, Verification
+from ottla.metadata.fault import Reject
+from ottla.txn.transaction import Partition
+from ottla.wire.batch import build_end_txn_marker
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersRequestWritableTxnMarker
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["Answers", "after_write", "append_markers"]
+
+Answers = list[dict[Partition, ErrorCode]]
+"""For each marker of a request, how each partition has taken it."""
+
+_Marker = WriteTxnMarkersRequestWritableTxnMarker
+
+_NOT_READY: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+def after_write(node: Node, call: Callable[[], None]) -> None:
+    """Call something in this turn, once all that is decided now is staged; it writes what it needs written."""
+    later = Later()
+    later.deliver_to(lambda _: call())
+    node.coordinators.turns.deliver(later, None)
+
+
+def append_markers(node: Node, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+    """Write markers to partitions of this node; `done` gets the answers, at once or later."""
+    _Appending(node, request, done).begin()
+
+
+class _Staged(NamedTuple):
+    answers: dict[Partition, ErrorCode]
+    partition: Partition
+    replica: Replica
+    end_offset: int
+
+
+class _Appending:
+    """The markers of one request."""
+
+    def __init__(self, node: Node, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+        self._node = node
+        self._markers = request.markers
+        self._done = done
+        self._answers: Answers = [{} for _ in self._markers]
+        self._staged: list[_Staged] = []
+        self._open_count = 1
+        """Partitions that have not answered; one more while they are being asked."""
+
+    def begin(self) -> None:
+        for marker, answers in zip(self._markers, self._answers, strict=True):
+            for topic in marker.topics:
+                for index in topic.partition_indexes:
+                    self._open_count += 1
+                    self._append(marker, Partition(topic.name, index), answers)
+        if self._staged:
+            after_write(self._node, self._look)
+        self._close_one()
+
+    def _append(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
+        if partition.topic == GROUPS.name:
+            self._tell_groups(marker, partition, answers)
+            return
+        try:
+            end_offset = self._stage(marker, partition)
+        except (Reject, LogError) as error:
+            self._answer(answers, partition, ErrorCode(error.code))
+            return
+        self._staged.append(_Staged(answers, partition, self._node.replicas.leader(*partition), end_offset))
+
+    def _stage(self, marker: _Marker, partition: Partition) -> int:
+        records = build_end_txn_marker(
+            committed=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp=self._node.clock.wall_ms(),
+        )
+        verification = Verification(transaction_version=marker.transaction_version)
+        replica = self._node.replicas.leader(*partition)
+        return replica.stage(records, origin=Origin.COORDINATOR, verification=verification).last_offset + 1
+
+    def _tell_groups(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
+        def told(code: ErrorCode) -> None:
+            self._answer(answers, partition, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_READY else code)
+
+        self._node.groups.end_transaction(
+            partition.partition,
+            Producer(marker.producer_id, marker.producer_epoch),
+            told,
+            committed=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
+        )
+
+    # --- after the write ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        self._node.replicas.write_staged()
+        if self._settle(expired=False):
+            return
+        keys = {each.replica.topic_partition for each in self._staged}
+        deadline_at_ms = self._node.monotonic_ms() + self._node.settings["request.timeout.ms"]
+        if not self._node.park(Waiter(lambda expired: self._settle(expired=expired), keys, deadline_at_ms)):
+            self._settle(expired=True)
+
+    def _settle(self, *, expired: bool) -> bool:
+        """Take note of what is committed; whether nothing is left to wait for."""
+        staged, self._staged = self._staged, []
+        for each in staged:
+            code = _outcome(each)
+            if code is None and not expired:
+                self._staged.append(each)
+            else:
+                self._answer(each.answers, each.partition, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
+        return not self._staged
+
+    def _answer(self, answers: dict[Partition, ErrorCode], partition: Partition, code: ErrorCode) -> None:
+        answers[partition] = code
+        self._close_one()
+
+    def _close_one(self) -> None:
+        self._open_count -= 1
+        if not self._open_count:
+            self._done(self._answers)
+
+
+def _outcome(staged: _Staged) -> ErrorCode | None:
+    """What has become of a marker; None if nothing is known yet."""
+    try:
+        if staged.replica.is_acknowledged(staged.end_offset, -1):
+            return ErrorCode.NONE
+    except LogError as error:
+        return ErrorCode(error.code)
+    return None if staged.replica.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER

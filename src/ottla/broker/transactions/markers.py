@@ -1,0 +1,92 @@
+"""What the transaction coordinator has done: markers written, producer ids taken.
+
+Markers go out as WriteTxnMarkers, one request for each node that leads partitions of the transaction. The request to
+this node itself takes the way of any other from where it is read on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ottla.broker.transactions.appending import append_markers
+from ottla.coordinator.contract import Outcome
+from ottla.txn.messages import TakeProducerId, WriteMarkers
+from ottla.txn.transaction import Partition
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestWritableTxnMarker,
+    WriteTxnMarkersRequestWritableTxnMarkerTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["attach"]
+
+Done = Callable[[Outcome], None]
+
+
+def attach(node: Node) -> None:
+    """Let this node perform what its transaction coordinators ask for."""
+    node.transactions.performers[WriteMarkers] = lambda effect, done: _Sending(node, effect, done).begin()
+    node.transactions.performers[TakeProducerId] = lambda effect, done: _take_producer_id(node, done)
+
+
+def _take_producer_id(node: Node, done: Done) -> None:
+    def taken(outcome: int | ErrorCode) -> None:
+        done(Outcome(outcome) if isinstance(outcome, ErrorCode) else Outcome(value=outcome))
+
+    node.producer_ids.take(taken)
+
+
+class _Sending:
+    """The markers of one transaction."""
+
+    def __init__(self, node: Node, effect: WriteMarkers, done: Done) -> None:
+        self._node = node
+        self._effect = effect
+        self._done = done
+        self._answers: dict[Partition, ErrorCode] = {}
+
+    def begin(self) -> None:
+        by_leader: dict[int, list[Partition]] = {}
+        for each in self._effect.partitions:
+            found = self._node.image.partition(*each)
+            if found is None:
+                self._answers[each] = ErrorCode.NONE  # it was deleted, and what was written there with it
+            else:
+                by_leader.setdefault(found.leader, []).append(each)
+        for leader, partitions in by_leader.items():
+            self._send(leader, partitions)
+        if not by_leader:
+            self._take({})
+
+    def _send(self, leader: int, partitions: list[Partition]) -> None:
+        if leader != self._node.node_id:
+            # Nodes do not talk to each other yet; the coordinator asks again, and leadership may come to this one.
+            self._take(dict.fromkeys(partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            return
+        append_markers(self._node, self._request(partitions), lambda answers: self._take(answers[0]))
+
+    def _request(self, partitions: list[Partition]) -> WriteTxnMarkersRequest:
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        marker = WriteTxnMarkersRequestWritableTxnMarker(
+            producer_id=self._effect.producer_id,
+            producer_epoch=self._effect.producer_epoch,
+            transaction_result=self._effect.is_commit,
+            topics=tuple(
+                WriteTxnMarkersRequestWritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics.items()
+            ),
+            coordinator_epoch=self._effect.coordinator_epoch,
+            transaction_version=self._effect.transaction_version,
+        )
+        return WriteTxnMarkersRequest((marker,))
+
+    def _take(self, answers: Mapping[Partition, ErrorCode]) -> None:
+        self._answers.update(answers)
+        if len(self._answers) == len(self._effect.partitions):
+            self._done(Outcome(value=self._answers))

@@ -1,0 +1,163 @@
+"""The transactional side of Produce: which partitions the coordinator must be asked about, and how its errors are told.
+
+Most requests need nothing: their producer has an open transaction in each partition. Where it has none the coordinator
+is asked before anything of the request is staged. If the answer is there at once, all goes on as for other requests;
+if the coordinator had to write first, the batches are staged and written at the end of its turn.
+
+Clients that do not know a coordinator's errors in this place get NOT_ENOUGH_REPLICAS, upon which they just send again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from ottla.broker.handlers.partitions import topic_name
+from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.transactions.appending import after_write
+from ottla.broker.transactions.verifying import Support, ask_coordinator
+from ottla.log.producer_state import ProducerState, Verification
+from ottla.metadata.fault import Reject
+from ottla.txn.transaction import Partition
+from ottla.wire.batch_view import HEADER, HEADER_BYTES, TRANSACTIONAL_BIT, BatchView
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.produce import ProduceRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["verify_produce"]
+
+_IDS_FROM: Final = 13
+_AGAIN: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+Verified = Mapping[Any, Verification | Reject]
+"""Topic and partition -> what the log is given with the batch, or why it is refused."""
+
+
+class Produce(Protocol):
+    """The request as its handler has it."""
+
+    verified: Verified
+
+    def stage_all(self) -> None: ...
+    def finish(self) -> Answer: ...
+
+
+class _First(NamedTuple):
+    """A transactional batch, and the partition it goes to."""
+
+    partition: Partition
+    producer: tuple[int, int]
+
+
+def verify_produce(node: Node, request: Request, produce: Produce) -> Answer:
+    """The answer to a request with transactional batches."""
+    batches = list(_transactional(node, request))
+    producers = {each.producer for each in batches}
+    if len(producers) > 1:
+        raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of a request have more than one producer.")
+    support = Support.of_produce(request.version)
+    version = 2 if support is Support.ADDS else 0
+    guards = {each.partition: _guard(node, each) for each in batches}
+    asked = frozenset(partition for partition, guard in guards.items() if guard is not None)
+    verified = {each: Verification(guard, version) for each, guard in guards.items()}
+    if not asked or not (support is Support.ADDS or node.settings["transaction.partition.verification.enable"]):
+        return _stage(produce, verified)
+    waiting = _Waiting(node, request, produce, support, verified)
+    ask_coordinator(node, request.body.transactional_id, batches[0].producer, asked, support, waiting.answered)
+    return waiting.answer()
+
+
+def _stage(produce: Produce, verified: Verified) -> AfterWrite:
+    produce.verified = verified
+    produce.stage_all()
+    return AfterWrite(produce.finish)
+
+
+class _Waiting:
+    """A request whose transaction's coordinator was asked."""
+
+    def __init__(
+        self, node: Node, request: Request, produce: Produce, support: Support, verified: dict[Partition, Verification]
+    ) -> None:
+        self._node = node
+        self._request = request
+        self._produce = produce
+        self._support = support
+        self._verified = verified
+        self._later: Later | None = None
+        self._staged: AfterWrite | None = None
+
+    def answered(self, codes: Mapping[Partition, ErrorCode]) -> None:
+        verified: dict[Partition, Verification | Reject] = {**self._verified}
+        verified.update({each: _reject(code, self._support) for each, code in codes.items() if code})
+        self._staged = _stage(self._produce, verified)
+        if self._later is not None:
+            after_write(self._node, self._finish)
+
+    def answer(self) -> AfterWrite | Later:
+        if self._staged is not None:
+            return self._staged
+        self._later = Later()
+        return self._later
+
+    def _finish(self) -> None:
+        assert self._later is not None
+        self._node.replicas.write_staged()
+        try:
+            answer = self._produce.finish()
+        except Close as reason:
+            self._request.connection.close(str(reason))
+            return
+        if isinstance(answer, Later):
+            answer.deliver_to(self._later.complete)
+        else:
+            self._later.complete(answer)
+
+
+def _transactional(node: Node, request: Request) -> Iterator[_First]:
+    body: ProduceRequest = request.body
+    for topic in body.topic_data:
+        try:
+            name = topic_name(node, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
+        except Reject:
+            continue  # the handler refuses it
+        for partition in topic.partition_data:
+            records = partition.records
+            if records is None or len(records) < HEADER_BYTES:
+                continue
+            batch = BatchView(memoryview(records), 0, *HEADER.unpack_from(records))
+            if batch.attributes & TRANSACTIONAL_BIT and batch.producer_id >= 0:
+                yield _First(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
+
+
+def _guard(node: Node, first: _First) -> int | None:
+    """What the log must be given with the batch; None if the producer's transaction is open there already."""
+    replica = node.replicas.get(*first.partition)
+    if replica is None or not replica.is_leader or replica.is_offline:
+        return None  # the handler refuses it
+    if not replica.has_log:
+        return 0
+    producers: ProducerState = replica.log.producers
+    return (
+        None if producers.has_ongoing_transaction(*first.producer) else producers.verification_guard(first.producer[0])
+    )
+
+
+def _reject(code: ErrorCode, support: Support) -> Reject:
+    is_old_concurrent = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not Support.ADDS
+    if code in _AGAIN or is_old_concurrent:
+        return Reject(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"It is not known whether the partition was added to the transaction: {code.name}.",
+        )
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return Reject(code, "The partition was not added to the transaction.")
+    return Reject(code)

@@ -1,0 +1,145 @@
+"""Whether an append belongs to a transaction that its coordinator knows of.
+
+The first batch that a producer writes to a partition in a transaction makes the partition part of it in the log, and
+only a marker ends that. So before it is taken the coordinator is asked (KIP-890): producers of the older protocols have
+added the partition themselves, and it is only verified; for those of transaction version 2 the partition is added now.
+
+=============================================  =========================================================================
+the coordinator says                           the producer hears
+=============================================  =========================================================================
+PRODUCER_FENCED                                INVALID_PRODUCER_EPOCH
+TRANSACTION_ABORTABLE: it was not added        the same, or INVALID_TXN_STATE if its version does not know that error
+CONCURRENT_TRANSACTIONS                        with version 2 the coordinator is asked again for a while, then the same
+everything else                                the same
+=============================================  =========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.internal_topics import GROUPS
+from ottla.broker.waiting import Waiter
+from ottla.txn.messages import AddPartitions, VerifyPartitions
+from ottla.txn.transaction import Partition
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["Support", "ask_coordinator", "has_open_transaction", "verify_offsets"]
+
+_V2: Final = 2
+
+Codes = Mapping[Partition, ErrorCode]
+
+
+class Support(Enum):
+    """What a producer's version of a request can do."""
+
+    OLD_ERRORS = "partitions were added before; TRANSACTION_ABORTABLE is not known"
+    ABORTABLE_ERROR = "partitions were added before"
+    ADDS = "partitions are added with the first write"
+
+    @classmethod
+    def of_produce(cls, version: int) -> Support:
+        if version >= 12:
+            return cls.ADDS
+        return cls.ABORTABLE_ERROR if version == 11 else cls.OLD_ERRORS
+
+    @classmethod
+    def of_txn_offset_commit(cls, version: int) -> Support:
+        if version >= 5:
+            return cls.ADDS
+        return cls.ABORTABLE_ERROR if version == 4 else cls.OLD_ERRORS
+
+
+class _Question:
+    """One question to a transaction's coordinator, asked until it gets an answer that stands."""
+
+    def __init__(
+        self,
+        node: Node,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: frozenset[Partition],
+        support: Support,
+        done: Callable[[Codes], None],
+    ) -> None:
+        self._node = node
+        self._transactional_id = transactional_id
+        self._partitions = partitions
+        self._support = support
+        self._done = done
+        self._body: AddPartitions | VerifyPartitions
+        if support is Support.ADDS:
+            self._body = AddPartitions(transactional_id, *producer, partitions, _V2)
+        else:
+            self._body = VerifyPartitions(transactional_id, *producer, partitions)
+        self._until_ms = node.monotonic_ms() + node.settings["add.partitions.to.txn.retry.backoff.max.ms"]
+
+    def ask(self) -> None:
+        self._node.transactions.ask(
+            None, self._transactional_id, self._body, self._answered, refuse=lambda code, message: code
+        )
+
+    def _answered(self, answer: ErrorCode | Codes) -> None:
+        codes = dict.fromkeys(self._partitions, answer) if isinstance(answer, ErrorCode) else answer
+        if self._support is Support.ADDS and answer is ErrorCode.CONCURRENT_TRANSACTIONS and self._may_wait():
+            return
+        self._done({each: self._as_told(code) for each, code in codes.items()})
+
+    def _may_wait(self) -> bool:
+        """Ask again soon: the end of the transaction before takes a moment."""
+        now_ms = self._node.monotonic_ms()
+        if now_ms >= self._until_ms:
+            return False
+        again_at_ms = now_ms + self._node.settings["add.partitions.to.txn.retry.backoff.ms"]
+        return self._node.park(Waiter(self._again, (), again_at_ms))
+
+    def _again(self, expired: bool) -> bool:
+        self.ask()
+        return True
+
+    def _as_told(self, code: ErrorCode) -> ErrorCode:
+        if code is ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if code is ErrorCode.TRANSACTION_ABORTABLE and self._support is Support.OLD_ERRORS:
+            return ErrorCode.INVALID_TXN_STATE
+        return code
+
+
+def ask_coordinator(
+    node: Node,
+    transactional_id: str,
+    producer: tuple[int, int],
+    partitions: frozenset[Partition],
+    support: Support,
+    done: Callable[[Codes], None],
+) -> None:
+    """Verify or add partitions. `done` gets a code for each; at once, if nothing had to be written for it."""
+    _Question(node, transactional_id, producer, partitions, support, done).ask()
+
+
+def verify_offsets(
+    node: Node, body: TxnOffsetCommitRequest, version: int, partition: int, done: Callable[[ErrorCode], None]
+) -> None:
+    """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
+    wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)
+    support = Support.of_txn_offset_commit(version)
+    is_asked = support is Support.ADDS or node.settings["transaction.partition.verification.enable"]
+    if not is_asked or has_open_transaction(node, wanted, producer):
+        done(ErrorCode.NONE)
+        return
+    ask_coordinator(
+        node, body.transactional_id, producer, frozenset({wanted}), support, lambda codes: done(codes[wanted])
+    )
+
+
+def has_open_transaction(node: Node, partition: Partition, producer: tuple[int, int]) -> bool:
+    """Whether a producer has begun to write to a partition: then nothing needs to be asked."""
+    replica = node.replicas.get(*partition)
+    return replica is not None and replica.has_log and replica.log.producers.has_ongoing_transaction(*producer)
