@@ -1,5 +1,6 @@
 """Java programs as child processes: bounded in time and memory, stopped by their own pid, gone when we are gone."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -52,8 +53,14 @@ def run(command: Sequence[str], *, timeout_s: float = TOOL_TIMEOUT_S, stdin: str
 
 
 def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a program that runs beside the tests; what it prints goes to `output`."""
-    return subprocess.Popen(tied(command), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    """Start a program that runs beside the tests; what it prints goes to `output`.
+
+    It does not see our own variables, such as those that choose the brokers to test: a node takes them for settings.
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OTTLA_")}
+    return subprocess.Popen(
+        tied(command), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+    )
 
 
 def stop(process: subprocess.Popen[bytes], *, timeout_s: float) -> bool:
