@@ -2,8 +2,8 @@
 
 A handler module has
 
-* `API_KEY` and `VERSIONS`, the lowest and the highest version that it can handle; `ADVERTISED_LOW` if a lower one is
-  shown;
+* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served; `ADVERTISED_LOW` if a lower one is
+  shown, `UNSTABLE_HIGH` if a higher one can be served;
 * `handle(node, request) -> Answer`: see `ottla.broker.request` for what an answer can be;
 * `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
 * a docstring: what it does, what differs between versions, what is known to be missing.
@@ -57,6 +57,7 @@ SERVED: Final[dict[int, Served]] = {
     25: Served("add_offsets_to_txn", 0, 4),
     26: Served("end_txn", 0, 5),
     27: Served("write_txn_markers", 1, 2),
+    28: Served("txn_offset_commit", 0, 6),
     32: Served("describe_configs", 1, 4),
     33: Served("alter_configs", 0, 2),
     37: Served("create_partitions", 0, 3),

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 API_KEY: Final = 22
-VERSIONS: Final = (0, 6)
+VERSIONS: Final = (0, 5)
+UNSTABLE_HIGH: Final = 6
 
 
 def handle(node: Node, request: Request) -> Answer:
