@@ -1,4 +1,4 @@
-"""Records of internal topics: made by cores, and as the bytes that stand in the log."""
+"""Records of internal topics: made by cores, and to and from the bytes that stand in the log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from ottla import wire
 from ottla.wire.index import MESSAGES
-from ottla.wire.keyed import KeyedRecord
+from ottla.wire.keyed import KeyedRecord, decode_keyed
 
-__all__ = ["encode_record", "record", "tombstone"]
+__all__ = ["RecordReader", "encode_record", "record", "tombstone"]
 
 _INT16: Final = Struct(">h")
+_Decode = Callable[..., Any]
 
 
 def record(key: Any, value: Any, version: int) -> KeyedRecord:  # noqa: ANN401 - any of the internal topics' classes
@@ -50,3 +51,29 @@ def encode_record(keyed: KeyedRecord) -> tuple[bytes, bytes | None]:
         return key, None
     value = _encoder(type(keyed.value).__name__, keyed.value_version)(keyed.value)
     return key, _INT16.pack(keyed.value_version) + value
+
+
+class RecordReader:
+    """Reads the records of one topic as `decode_keyed` does. Which decoders a kind needs is looked up once."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._known: dict[bytes, tuple[_Decode, int, _Decode | None, int]] = {}
+        """By the type of the key and the version of the value, as they stand before them."""
+
+    def read(self, key: bytes, value: bytes | None) -> KeyedRecord:
+        kind = key[:2] if value is None else key[:2] + value[:2]
+        known = self._known.get(kind)
+        if known is None:
+            return self._read_first(kind, key, value)
+        decode_key, key_version, decode_value, value_version = known
+        if decode_value is None:
+            return KeyedRecord(decode_key(key, 2), key_version, None, -1)
+        return KeyedRecord(decode_key(key, 2), key_version, decode_value(value, 2), value_version)
+
+    def _read_first(self, kind: bytes, key: bytes, value: bytes | None) -> KeyedRecord:
+        keyed = decode_keyed(self._topic, key, value)
+        decode_key = wire.decoder(type(keyed.key).__name__, keyed.key_version)
+        decode_value = None if value is None else wire.decoder(type(keyed.value).__name__, keyed.value_version)
+        self._known[kind] = (decode_key, keyed.key_version, decode_value, keyed.value_version)
+        return keyed

@@ -16,7 +16,7 @@ _READ_BYTES: Final = 1 << 17
 
 
 def load_steps(partition: Partition, replay: Replay) -> Iterator[None]:
-    """Replay all that is written; stops after every batch, so that the caller can do something else meanwhile.
+    """Replay all that is written; stops every few records, so that the caller can do something else meanwhile.
 
     The end of the log is looked up again each time: nobody but the shard appends, and it is not there yet.
     """
@@ -28,6 +28,5 @@ def load_steps(partition: Partition, replay: Replay) -> Iterator[None]:
         data = region.file.handle().read(region.length, region.position)
         for batch in split_batches(data):
             if batch.last_offset >= offset:
-                replay.take(batch)
+                yield from replay.steps(batch)
                 offset = batch.last_offset + 1
-                yield

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
+from typing import Final
 
 from ottla.coordinator.contract import Core
+from ottla.coordinator.records import RecordReader
 from ottla.wire.batch import AnyBatch, BatchView, ControlRecordType, Record, read_control_type
 from ottla.wire.fault import WireError
-from ottla.wire.keyed import decode_keyed
 
 __all__ = ["Replay"]
 
 log = logging.getLogger(__name__)
+
+_STEP_RECORDS: Final = 32
 
 
 class Replay:
@@ -24,7 +28,7 @@ class Replay:
 
     def __init__(self, core: Core, topic: str, place: str = "") -> None:
         self._core = core
-        self._topic = topic
+        self._reader = RecordReader(topic)
         self._place = place or topic
         self.record_count = 0
         self.faults: Counter[str] = Counter()
@@ -32,14 +36,23 @@ class Replay:
 
     def take(self, batch: AnyBatch) -> None:
         """Replay a batch. Nothing is raised for what it holds."""
+        for _ in self.steps(batch):
+            pass
+
+    def steps(self, batch: AnyBatch) -> Iterator[None]:
+        """`take`, with a stop every few records and at the end: a batch may hold thousands."""
         if isinstance(batch, BatchView) and batch.is_control:
             self._take_control(batch)
+            yield
             return
         producer_id, producer_epoch = -1, -1
         if isinstance(batch, BatchView) and batch.is_transactional:
             producer_id, producer_epoch = batch.producer_id, batch.producer_epoch
-        for record in self._records(batch):
+        for number, record in enumerate(self._records(batch), 1):
             self._take_record(record, producer_id, producer_epoch)
+            if not number % _STEP_RECORDS:
+                yield
+        yield
 
     def _records(self, batch: AnyBatch) -> list[Record]:
         try:
@@ -55,7 +68,7 @@ class Replay:
             return
         try:
             value = None if record.value is None else bytes(record.value)
-            keyed = decode_keyed(self._topic, bytes(record.key), value)
+            keyed = self._reader.read(bytes(record.key), value)
         except WireError as error:
             self._pass_over(f"a record that cannot be read (type {bytes(record.key[:2]).hex()})", record.offset, error)
             return
