@@ -35,6 +35,7 @@ from ottla.groups.consumer.records import (
     with_metadata,
 )
 from ottla.groups.consumer.stepping import FAMILY, Memory, Step, check_released, timer_key
+from ottla.groups.consumer.targets import configured_assignors
 from ottla.groups.consumer.validation import check_epoch, check_instance, check_request, check_room
 from ottla.groups.table import Group, GroupKind, GroupTable
 from ottla.wire import uuid_text
@@ -125,10 +126,11 @@ class ConsumerFamily:
                 and context.wall_ms < steady.until_wall_ms
                 and steady.client_id == context.client_id
                 and steady.client_host == context.client_host
+                and steady.settings_version == context.world.settings_version
             ):
-                at_ms = context.now_ms + context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
-                return Result((), (Reply(context.token, steady.response),), (Timer(steady.timer_key, at_ms),))
-        check_request(request, context.api_version, context.world.settings["group.consumer.assignors"])
+                timer = Timer(steady.timer_key, context.now_ms + steady.session_timeout_ms)
+                return Result((), (Reply(context.token, steady.response),), (timer,))
+        check_request(request, context.api_version, configured_assignors(context.world.settings))
         return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
 
     def _beat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
@@ -138,18 +140,17 @@ class ConsumerFamily:
         step = self._step_of(group, request, context)
         step.update(_updated(step.member, request, context))
         step.update_regex()
-        step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_resolved))
+        step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_known))
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
-        is_steady = not step.records and not step.timers and not upgrade.records
-        session_key = timer_key("session", group.group_id, step.member.member_id)
-        if is_steady:
-            self._remember(step, request, response, session_key, context)
         session_ms = context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
+        session = Timer(timer_key("session", group.group_id, step.member.member_id), context.now_ms + session_ms)
+        if not step.records and not step.timers and not upgrade.records:
+            self._remember(step, request, response, session_ms, context)
         return Result(
             records=[*upgrade.records, *step.records],
             replies=[*upgrade.replies, Reply(context.token, response)],
-            timers=[*upgrade.timers, *step.timers, Timer(session_key, context.now_ms + session_ms)],
+            timers=[*upgrade.timers, *step.timers, session],
         )
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Upgrade:
@@ -204,7 +205,7 @@ class ConsumerFamily:
         step: Step,
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
-        session_key: tuple[str, ...],
+        session_timeout_ms: int,
         context: Context,
     ) -> None:
         """File a heartbeat that changed nothing, if the next one will not change anything either."""
@@ -217,7 +218,14 @@ class ConsumerFamily:
             interval_ms = context.world.settings["group.consumer.regex.refresh.interval.ms"]
             until_wall_ms = refresh_at_ms(group, group.regexes(), self.memory.created_version, interval_ms)
         group.steady[step.updated.member_id] = Steady(
-            request, context.client_id, context.client_host, until_wall_ms, response, session_key
+            request,
+            context.client_id,
+            context.client_host,
+            until_wall_ms,
+            context.world.settings_version,
+            session_timeout_ms,
+            timer_key("session", group.group_id, step.updated.member_id),
+            response,
         )
 
     # --- leaving ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ottla.coordinator.contract import Context
+from ottla.coordinator.contract import Context, Topics
 from ottla.groups.assignors import Target
 from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
 from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
@@ -36,8 +36,10 @@ class Steady(NamedTuple):
     client_host: str
     until_wall_ms: float
     """When something becomes due that a heartbeat must do."""
-    response: ConsumerGroupHeartbeatResponse
+    settings_version: int
+    session_timeout_ms: int
     timer_key: tuple[str, ...]
+    response: ConsumerGroupHeartbeatResponse
 
 
 class ConsumerGroup:
@@ -109,7 +111,9 @@ class ConsumerGroup:
             )
         if claim.generation > member.member_epoch:
             raise _stale(member, claim.generation)
-        return None if claim.generation == member.member_epoch else _older_epoch_check(member, claim.generation)
+        if claim.generation == member.member_epoch:
+            return None
+        return _older_epoch_check(member, claim.generation, context.world.topics)
 
     def check_fetch(self, member_id: str, member_epoch: int) -> None:
         if not member_id and member_epoch < 0:
@@ -331,12 +335,13 @@ def _stale(member: Member, epoch: int) -> Reject:
     return Reject(code, f"Epoch {epoch} is not that of member {member.member_id}, {member.member_epoch}.")
 
 
-def _older_epoch_check(member: Member, epoch: int) -> CommitCheck:
+def _older_epoch_check(member: Member, epoch: int, topics: Topics) -> CommitCheck:
     """A member that moved on may commit with the epoch it had, as long as it has owned the partition since then: the
     commit was under way when its heartbeat was answered (KIP-1251)."""
 
     def check(topic: str, topic_id: bytes, partition: int) -> None:
-        since = member.owned_since(topic_id, partition)
+        known = None if any(topic_id) else topics.by_name(topic)  # before v10 there is only a name
+        since = member.owned_since(known.topic_id if known is not None else topic_id, partition)
         if since is None or since > epoch:
             raise _stale(member, epoch)
 

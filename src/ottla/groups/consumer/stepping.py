@@ -27,7 +27,7 @@ from ottla.groups.consumer.records import (
     regex_tombstone,
     target_record,
 )
-from ottla.groups.consumer.targets import compute_target
+from ottla.groups.consumer.targets import compute_target, configured_assignors
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -79,7 +79,7 @@ class Step:
         self.member = self.updated = msgspec.structs.replace(
             existing, member_id=self.member.member_id, member_epoch=0, previous_member_epoch=0
         )
-        self.replaced_id = existing.member_id
+        self.replaced_id = None if existing.member_id == self.member.member_id else existing.member_id
         self.records += member_tombstones(group_id, existing.member_id)
         self.records.append(member_record(group_id, self.member))
         self.records.append(target_record(group_id, self.member.member_id, self.group.target(existing.member_id)))
@@ -99,8 +99,10 @@ class Step:
         return self.updated.subscription.regex != self.member.subscription.regex
 
     @property
-    def is_regex_resolved(self) -> bool:
-        return self.updated.subscription.regex in self.group.resolved
+    def is_regex_known(self) -> bool:
+        """Whether it is known what the pattern stands for; if not, its resolution will raise the group epoch."""
+        regex = self.updated.subscription.regex
+        return not regex or regex in self.group.resolved
 
     # --- patterns -----------------------------------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ class Step:
         """Compute a new target if one is due, and bring the member nearer to it."""
         group = self.group
         if self._is_target_due():
-            available = self._context.world.settings["group.consumer.assignors"]
+            available = configured_assignors(self._context.world.settings)
             new = compute_target(
                 group,
                 self.group_epoch,
