@@ -60,15 +60,17 @@ class Committing:
         targets = _targets(request.topics, context, by_id=context.api_version >= _COMMIT_BY_ID_FROM)
         retention_ms = request.retention_time_ms
         expire_at_ms = NO_EXPIRY if retention_ms == _DEFAULT_RETENTION else context.wall_ms + retention_ms
-        records, refusal = self._decide(request, targets, context, expire_at_ms)
-        topics = _answer(OffsetCommitResponse, targets, refusal, context)
+        limit = context.world.settings["offset.metadata.max.bytes"]
+        records, refusal = self._decide(request, targets, context, limit, expire_at_ms)
+        topics = _answer(OffsetCommitResponse, targets, refusal, limit)
         return Result(records, (Reply(context.token, OffsetCommitResponse(topics=topics)),))
 
     def txn_offset_commit(self, commit: TransactionalCommit, context: Context) -> Result:
         request = commit.request
         targets = _targets(request.topics, context, by_id=context.api_version >= _TXN_BY_ID_FROM)
-        records, refusal = self._decide(request, targets, context, NO_EXPIRY)
-        topics = _answer(TxnOffsetCommitResponse, targets, refusal, context)
+        limit = context.world.settings["offset.metadata.max.bytes"]
+        records, refusal = self._decide(request, targets, context, limit, NO_EXPIRY)
+        topics = _answer(TxnOffsetCommitResponse, targets, refusal, limit)
         return Result(
             records,
             (Reply(context.token, TxnOffsetCommitResponse(topics=topics)),),
@@ -80,6 +82,7 @@ class Committing:
         request: OffsetCommitRequest | TxnOffsetCommitRequest,
         targets: _Targets,
         context: Context,
+        limit: int,
         expire_at_ms: int,
     ) -> tuple[list[KeyedRecord], ErrorCode]:
         """The records, or why there are none."""
@@ -87,7 +90,7 @@ class Committing:
             return [], _NONE
         try:
             check = self._check(request, context)
-            return _records(request.group_id, targets, check, context, expire_at_ms), _NONE
+            return _records(request.group_id, targets, check, limit, context.wall_ms, expire_at_ms), _NONE
         except Reject as reject:
             return [], _code(reject, request, context)
 
@@ -121,9 +124,8 @@ def _is_anything_left(targets: _Targets) -> bool:
 
 
 def _records(
-    group_id: str, targets: _Targets, check: CommitCheck | None, context: Context, expire_at_ms: int
+    group_id: str, targets: _Targets, check: CommitCheck | None, limit: int, now_ms: int, expire_at_ms: int
 ) -> list[KeyedRecord]:
-    limit, now_ms = context.world.settings["offset.metadata.max.bytes"], context.wall_ms
     records = []
     for topic, target in targets:
         if target.error is not _NONE:
@@ -161,10 +163,9 @@ def _code(reject: Reject, request: OffsetCommitRequest | TxnOffsetCommitRequest,
     return ErrorCode.ILLEGAL_GENERATION if is_newer else reject.code
 
 
-def _answer(kind: Any, targets: _Targets, refusal: ErrorCode, context: Context) -> tuple[Any, ...]:  # noqa: ANN401
+def _answer(kind: Any, targets: _Targets, refusal: ErrorCode, limit: int) -> tuple[Any, ...]:  # noqa: ANN401
     """The topics of a response of either kind: their classes have the same fields."""
     topic_class, partition_class = _CLASSES[kind]
-    limit = context.world.settings["offset.metadata.max.bytes"]
     topics = []
     for topic, target in targets:
         partitions = []
