@@ -89,6 +89,7 @@ class Metrics:
         yield from self._request_times()
         yield from self._partitions()
         yield from self._cluster()
+        yield from self._coordinators()
         yield from self._connections()
         yield from self._process()
 
@@ -152,6 +153,20 @@ class Metrics:
         yield "kafka_server_raft_metrics_current_leader", {}, quorum.leader_id
         yield "kafka_server_raft_metrics_high_watermark", {}, quorum.high_watermark
         yield "kafka_server_raft_metrics_log_end_offset", {}, quorum.log_end_offset
+
+    def _coordinators(self) -> Iterator[Sample]:
+        node = self._node
+        for kind, runtime in (("group", node.groups), ("transaction", node.transactions), ("share", node.share_state)):
+            prefix, counts = f"kafka_server_{kind}_coordinator_metrics", runtime.counts
+            yield f"{prefix}_num_partitions", {"state": "active"}, len(runtime.shards)
+            yield f"{prefix}_num_partitions", {"state": "loading"}, len(runtime.loading)
+            yield f"{prefix}_partition_load_time_max", {}, counts.load_ms_max
+            yield f"{prefix}_partition_load_time_avg", {}, counts.load_ms_total / max(counts.loads, 1)
+            yield f"{prefix}_event_queue_size", {}, sum(shard.pending_count for shard in runtime.shards.values())
+            yield f"{prefix}_batches_total", {}, counts.batches
+            yield f"{prefix}_records_total", {}, counts.records
+            yield f"{prefix}_records_loaded_total", {}, counts.records_loaded
+            yield f"{prefix}_partitions_lost_total", {}, counts.lost
 
     def _connections(self) -> Iterator[Sample]:
         for name, listener in self._node.listeners.items():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.replicas import Replica
 from ottla.coordinator.contract import Producer
+from ottla.log.append import NOT_VERIFIED
 from ottla.log.producer_state import Origin, Verification
 from ottla.wire.batch import BatchBuilder, Compression, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
@@ -20,18 +22,20 @@ class ReplicaJournal:
     Nothing is made on the disk before the first append.
     """
 
-    __slots__ = ("_compression", "_leader_epoch", "_wall_ms", "replica")
+    __slots__ = ("_compression", "_counts", "_leader_epoch", "_wall_ms", "replica")
 
     def __init__(
         self,
         replica: Replica,
         leader_epoch: int,
         wall_ms: Callable[[], int],
+        counts: RuntimeCounts,
         compression: Compression = Compression.NONE,
     ) -> None:
         self.replica = replica
         self._leader_epoch = leader_epoch
         self._wall_ms = wall_ms
+        self._counts = counts
         self._compression = compression
 
     @property
@@ -60,10 +64,8 @@ class ReplicaJournal:
         return self.replica
 
     def stage(self, batch: BatchBuilder, producer: Producer | None) -> int:
-        replica = self._led()
         if producer is None:
-            records = batch.build(compression=self._compression)
-            return replica.stage(records, origin=Origin.COORDINATOR).base_offset
+            return self._stage(batch.build(compression=self._compression), len(batch))
         records = batch.build(
             compression=self._compression,
             producer_id=producer.producer_id,
@@ -72,7 +74,13 @@ class ReplicaJournal:
         )
         guard = self.verification_guard(producer.producer_id) if producer.guard is None else producer.guard
         # The guard counts markers in any version: the coordinator's appends have no sequence that could tell.
-        return replica.stage(records, origin=Origin.COORDINATOR, verification=Verification(guard)).base_offset
+        return self._stage(records, len(batch), Verification(guard))
+
+    def _stage(self, records: bytes, count: int, verification: Verification = NOT_VERIFIED) -> int:
+        offset = self._led().stage(records, origin=Origin.COORDINATOR, verification=verification).base_offset
+        self._counts.batches += 1
+        self._counts.records += count
+        return offset
 
     def verification_guard(self, producer_id: int) -> int:
         return self._led().log.producers.verification_guard(producer_id)
@@ -80,7 +88,6 @@ class ReplicaJournal:
     def stage_marker(
         self, producer: Producer, *, committed: bool, coordinator_epoch: int, transaction_version: int
     ) -> int:
-        replica = self._led()
         marker = build_end_txn_marker(
             committed=committed,
             producer_id=producer.producer_id,
@@ -88,5 +95,4 @@ class ReplicaJournal:
             coordinator_epoch=coordinator_epoch,
             timestamp=self._wall_ms(),
         )
-        verification = Verification(transaction_version=transaction_version)
-        return replica.stage(marker, origin=Origin.COORDINATOR, verification=verification).base_offset
+        return self._stage(marker, 1, Verification(transaction_version=transaction_version))

@@ -28,6 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.coordinators.composing import CORES, CorePlace
+from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
 from ottla.broker.coordinators.journal import ReplicaJournal
@@ -72,6 +73,7 @@ class Runtime:
         self.loading: set[int] = set()
         self.partition_count = 0
         """0 until the topic is there."""
+        self.counts = RuntimeCounts()
         self._node = node
         self._turns = turns
         self._topics = topics
@@ -300,7 +302,7 @@ class Runtime:
             self.loading.discard(partition)
             return
         self.loading.add(partition)
-        leader_epoch = replica.leader_epoch
+        leader_epoch, began_ms = replica.leader_epoch, self._edge.monotonic_ms()
         core = self._make_core(CorePlace(partition, leader_epoch, self._leads))
         replay = Replay(core, self.topic.name, str(replica.topic_partition))
         try:
@@ -314,6 +316,8 @@ class Runtime:
             return
         finally:
             self.loading.discard(partition)
+        if replay.record_count:
+            self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
         self._begin(partition, replica, core, leader_epoch)
 
     def _leads(self, topic: str, partition: int) -> bool:
@@ -323,7 +327,7 @@ class Runtime:
     def _begin(self, partition: int, replica: Replica, core: Core, leader_epoch: int) -> None:
         settings = self._node.settings
         codec = Compression(settings[self.topic.compression]) if self.topic.compression else Compression.NONE
-        journal = ReplicaJournal(replica, leader_epoch, self._edge.wall_ms, codec)
+        journal = ReplicaJournal(replica, leader_epoch, self._edge.wall_ms, self.counts, codec)
         timeout_ms = settings[self.topic.write_timeout]
         shard = self.shards[partition] = Shard(core, journal, self.world, self._edge, write_timeout_ms=timeout_ms)
         shard.start()
@@ -347,6 +351,7 @@ class Runtime:
         """A shard's state and its log differ: discard it and load it again."""
         for partition, each in list(self.shards.items()):
             if each is shard:
+                self.counts.lost += 1
                 log.error("the coordinator of %s-%d is loaded again: %s", self.topic.name, partition, error)
                 self._unload(partition, shard)
                 self._node.loop.call_soon(self._follow, partition)

@@ -89,6 +89,7 @@ def test_clients_cannot_delete_records_of_them_but_the_share_coordinator_prunes(
         find(running, SHARE_KEY, 2)
         replica = running.node.replicas.get("__share_group_state", 0)
         assert replica is not None
+
         def write() -> None:
             replica.stage(batch(b"1", b"2", b"3"))
             running.node.write_staged()

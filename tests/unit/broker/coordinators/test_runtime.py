@@ -436,3 +436,55 @@ def test_the_context_of_a_request(start_node: StartNode) -> None:
         say(running, "deny", "fine")
         assert core_of(running, "fine").denied is True
         assert ("desk", "forbidden") in asked
+
+
+# --- the disk ---------------------------------------------------------------------------------------------------------
+
+
+def test_with_fsync_an_answer_waits_for_the_disk(start_node: StartNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start_node(ottla_fsync="true") as running:
+        assert say(running, "put", "a", 1) == 1
+        held: list[Any] = []
+        monkeypatch.setattr(running.node.replicas, "_offload", lambda work, then: held.append((work, then)) or object())
+        line = running.desk.connect()
+        number = park(running, line, "put", "a", 2)
+        reader = running.desk.connect()
+        read = park(running, reader, "get", "a")
+        assert line.is_silent(0.05)
+        assert reader.is_silent(0.05), "it has seen what is not on the disk yet"
+        work, then = held.pop()
+        running.change(lambda: (work(), then()))
+        assert hear(line, number) == 2
+        assert hear(reader, read) == 2
+
+
+def test_a_write_that_takes_too_long(start_node: StartNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start_node(ottla_fsync="true", offsets_commit_timeout_ms=3000) as running:
+        assert say(running, "put", "a", 1) == 1
+        held: list[Any] = []
+        monkeypatch.setattr(running.node.replicas, "_offload", lambda work, then: held.append((work, then)) or object())
+        line = running.desk.connect()
+        number = park(running, line, "put", "a", 2)
+        running.advance(2999)
+        assert line.is_silent(0.05)
+        running.advance(1)
+        assert hear(line, number) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert core_of(running, "a").numbers["a"] == 2, "it stays applied"
+        work, then = held.pop()
+        running.change(lambda: (work(), then()))
+        assert say(running, "get", "a") == 2
+
+
+def test_numbers_are_told(running: RunningNode) -> None:
+    say(running, "put", "a", 1)
+    say(running, "put", "a", 2)
+    page = running.node.metrics.page()
+    prefix = "kafka_server_group_coordinator_metrics"
+    assert f'{prefix}_num_partitions{{state="active"}} 4' in page
+    assert f"{prefix}_batches_total 2" in page
+    assert f"{prefix}_records_total 2" in page
+    running.change(lambda: running.node.groups.lost(shard_of(running, "a"), RuntimeError("a test")))
+    assert [say(running, "get", "a") for _ in range(200)][-1] == 2
+    page = running.node.metrics.page()
+    assert f"{prefix}_partitions_lost_total 1" in page
+    assert f"{prefix}_records_loaded_total 2" in page
