@@ -97,7 +97,7 @@ class _Process:
         self.load = self.task_count / len(self.members)
 
     def least_loaded(self) -> _Member:
-        """The caller gives it a task, and nothing else is given out directly any more."""
+        """The caller gives it a task, and tasks are given out in no other way any more."""
         if len(self.members) == 1:
             return self.members[0]
         if self.by_load is None:
@@ -186,15 +186,19 @@ class _Board:
         """Partition by partition while tasks stay, so that tasks of one partition stay together; then subtopology by
         subtopology, so that each is spread over all."""
         rest = self._keep_active(sorted(tasks, key=_by_partition))
-        rest = self._promote(rest)
-        queue = [(process.load, process.process_id, process) for process in self._processes.values()]
+        self._spread(sorted(self._promote(rest)))
+
+    def _spread(self, tasks: Iterable[Task]) -> None:
+        """Each task to the member with the fewest, of these to the one in the least loaded process. Kafka asks for the
+        process first, by which a member can end up with two more than another."""
+        queue = [_rank(member) for member in self._members.values()]
         heapq.heapify(queue)
-        for task in sorted(rest):
-            process = queue[0][2]
-            self._give(process.least_loaded(), task, active=True)
-            heapq.heapreplace(queue, (process.load, process.process_id, process))
-        for process in self._processes.values():
-            process.by_load = None
+        for task in tasks:
+            while queue[0] != (rank := _rank(queue[0][-1])):  # its process has got tasks since
+                heapq.heapreplace(queue, rank)
+            member = queue[0][-1]
+            self._give(member, task, active=True)
+            heapq.heapreplace(queue, _rank(member))
 
     def _keep_active(self, tasks: Iterable[Task]) -> list[Task]:
         rest = []
@@ -306,6 +310,10 @@ def _first_free(queue: list[_Queued], task: Task) -> tuple[float, str]:
     found = _first_free(queue, task)
     heapq.heappush(queue, passed)
     return found
+
+
+def _rank(member: _Member) -> tuple[int, float, str, str, _Member]:
+    return member.task_count, member.process.load, member.process.process_id, member.member_id, member
 
 
 def _by_partition(task: Task) -> tuple[int, str]:
