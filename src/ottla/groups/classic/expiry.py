@@ -22,9 +22,7 @@ def expire_session(turn: Turn, member_id: str) -> None:
             _remove(turn, member_id)
     elif member.session_at_ms > now_ms:
         turn.set_session(member_id, member.session_at_ms)
-    elif member.is_excused:
-        turn.start_session(member)
-    else:
+    elif not member.is_excused:  # else the answer that it waits for begins its session anew
         _remove(turn, member_id)
 
 

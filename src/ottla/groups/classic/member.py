@@ -88,7 +88,8 @@ class Member:
 
     @property
     def is_excused(self) -> bool:
-        """Whether it waits for an answer, so that no sign of life can be expected of it."""
+        """Whether it waits for an answer, so that no sign of life can be expected of it. The answer, whatever it is,
+        must begin its session anew, since its timer may have come meanwhile."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     @property

@@ -9,6 +9,7 @@ joined by then are out. Static ones stay and owe a SyncGroup, like everybody.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from ottla.groups.classic.group import InitialDelay
 from ottla.groups.classic.member import Member
@@ -20,6 +21,9 @@ from ottla.wire.errors import ErrorCode
 __all__ = ["complete_join", "end_initial_delay", "maybe_complete_join", "prepare", "rebalance"]
 
 log = logging.getLogger(__name__)
+
+_WAIT_AGAIN_MIN_MS: Final = 1_000
+"""A rebalance time-out may be 0; waiting for members that do not come must not keep the broker busy."""
 
 
 def rebalance(turn: Turn, reason: str) -> None:
@@ -82,7 +86,7 @@ def complete_join(turn: Turn) -> None:
     _drop_absent(turn)
     if group.members and not _elect(turn):
         # Only static members are left, and none of them has come: their sessions end, or one comes back.
-        turn.set_join_timer(group.rebalance_timeout_ms)
+        turn.set_join_timer(max(group.rebalance_timeout_ms, _WAIT_AGAIN_MIN_MS))
         return
     group.initial_delay = None
     group.generation += 1

@@ -80,6 +80,7 @@ def end_coming_back(turn: Turn, written: CameBack, outcome: Outcome) -> None:
 def _welcome(turn: Turn, member: Member, written: CameBack) -> None:
     parked = turn.take_join(member)
     assert parked is not None
+    turn.start_session(member)
     can_skip = parked.api_version >= _SKIP_ASSIGNMENT_FROM
     is_leader = can_skip and turn.group.is_leader(member.member_id)
     answer = join_answer(
