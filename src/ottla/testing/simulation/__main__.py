@@ -25,7 +25,9 @@ _TRACE_LINES = 60
 @click.option("--from-seed", default=0, show_default=True, help="The first seed.")
 @click.option("--keep", type=click.Path(path_type=Path), help="A file that failed seeds are added to.")
 @click.option("--trace", is_flag=True, help="Show the whole trace of a failure, not only its end.")
-def main(families: str, seeds: int | None, minutes: float | None, from_seed: int, keep: Path | None, trace: bool) -> None:
+def main(
+    families: str, seeds: int | None, minutes: float | None, from_seed: int, keep: Path | None, trace: bool
+) -> None:
     chosen = families.split(",")
     unknown = [each for each in chosen if each not in FAMILIES]
     if unknown:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ottla.testing.simulation.clients.classic import ClassicMember
+from ottla.testing.simulation.clients.client import Client
+from ottla.testing.simulation.clients.consumer import ConsumerMember
+from ottla.testing.simulation.clients.others import Administrator, LoneCommitter
 from ottla.testing.simulation.world import Inhabitant, World
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "Others"]
 
 _TOLD_TO_SKIP_FROM: Final = 9
 """The version of JoinGroup in which a static leader that comes back learns that it leads."""
@@ -50,7 +53,57 @@ class ClassicGroup:
         if any(each.instance_id is not None and each.version < _TOLD_TO_SKIP_FROM for each in alive):
             # A leader that came back is not told that it leads, so nobody may be watching the topics.
             return None if len(owned) == len(set(owned)) else f"{sorted(owned)} is given out"
-        return _difference(self.group_id, owned, _all_partitions(self._world, alive))
+        wanted = _all_partitions(self._world, {topic for each in alive for topic in each.topics})
+        return _difference(self.group_id, owned, wanted)
+
+
+class ConsumerGroup:
+    """A group of the consumer protocol."""
+
+    def __init__(self, world: World, group_id: str) -> None:
+        self._world = world
+        self.group_id = group_id
+        self.clients: Sequence[ConsumerMember] = [
+            self._member(f"{group_id}-m{number}") for number in range(world.random.randint(2, 5))
+        ]
+
+    def _member(self, name: str) -> ConsumerMember:
+        chance = self._world.random
+        has_regex = chance.random() < 0.2
+        return ConsumerMember(
+            self._world,
+            name,
+            self.group_id,
+            tuple(sorted(self._world.topics.names())) if has_regex else _some_topics(self._world),
+            instance_id=f"i-{name}" if chance.random() < 0.3 else None,
+            regex="t.*" if has_regex else None,
+            assignor=chance.choice((None, "uniform", "range")),
+            always_full=chance.random() < 0.2,
+        )
+
+    def unsettled(self) -> str | None:
+        alive = [each for each in self.clients if each.is_alive]
+        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.is_settled()]
+        if waiting:
+            return "; ".join(waiting)
+        topics = self._world.topics
+        owned = [(topics.name_of_id(topic) or "", partition) for each in alive for topic, partition in each.owned]
+        wanted = _all_partitions(self._world, {topic for each in alive for topic in each.topics})
+        return _difference(self.group_id, owned, wanted)
+
+
+class Others:
+    """Who else is there: a committer without a group, and an administrator who deletes groups."""
+
+    def __init__(self, world: World, groups: Iterable[str]) -> None:
+        lone = "lone"
+        self.clients: Sequence[Client] = (
+            LoneCommitter(world, "lone-committer", lone),
+            Administrator(world, "administrator", (*groups, lone)),
+        )
+
+    def unsettled(self) -> str | None:
+        return None
 
 
 def _some_topics(world: World) -> tuple[str, ...]:
@@ -58,9 +111,9 @@ def _some_topics(world: World) -> tuple[str, ...]:
     return tuple(names) if world.random.random() < 0.7 else tuple(world.random.sample(names, 1))
 
 
-def _all_partitions(world: World, members: Sequence[ClassicMember]) -> set[tuple[str, int]]:
+def _all_partitions(world: World, topics: Iterable[str]) -> set[tuple[str, int]]:
     found = set()
-    for name in {topic for each in members for topic in each.topics}:
+    for name in topics:
         topic = world.topics.by_name(name)
         found |= {(name, partition) for partition in range(topic.partition_count if topic is not None else 0)}
     return found
@@ -72,5 +125,5 @@ def _difference(group_id: str, owned: list[tuple[str, int]], wanted: set[tuple[s
     return f"of {group_id}, {sorted(owned)} is given out where {sorted(wanted)} should be"
 
 
-FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {"classic": ClassicGroup}
+FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
 """Family -> what makes a group of it."""

@@ -3,7 +3,7 @@
 ===============  =======================================================================================================
 epochs           group epochs, target epochs and generations in the log only grow, until the group is deleted
 owned once       no partition (or active task) belongs to two members of a group at once, as far as the log says; no two
-                 classic members are given the same partition in one generation
+                 members are given the same one in one generation or epoch
 kept             an offset whose commit was answered without an error is there, unless a later commit has replaced it
 replay           hard state is what the log says: live, replayed, replayed after compaction
 answers          nobody is answered twice, or with an error that no client can make sense of
@@ -14,7 +14,7 @@ converges        once the faults stop, every group settles within a bound: all m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from ottla.testing.simulation.clients.assigning import read_assignment
@@ -23,7 +23,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.fault import WireError
 from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["CommitRegister", "LogModel"]
+__all__ = ["Claims", "CommitRegister", "LogModel", "Place", "commit_codes", "commit_writes"]
 
 _GROWING: Final = {
     "GroupMetadataKey": "generation",
@@ -137,53 +137,81 @@ class Write(NamedTuple):
 
 
 class CommitRegister:
-    """For each committed offset, what a reader may find: the last commit that was acknowledged, or any one after it."""
+    """For each committed offset, what a reader may find: the last write that was acknowledged, or any one after it."""
 
     def __init__(self) -> None:
         self._writes: dict[Place, list[Write]] = {}
         self._open: dict[Any, list[tuple[Place, Write]]] = {}
         self._numbers = 0
 
-    def delivered(self, token: Any, group_id: str, topics: Sequence[Any]) -> None:  # noqa: ANN401
-        """A commit is being put to the coordinator."""
-        for topic in topics:
-            for entry in topic.partitions:
-                write = self._add((group_id, topic.name, entry.partition_index), entry.committed_offset)
-                self._open.setdefault(token, []).append(write)
+    def begin(self, token: Any, writes: Iterable[tuple[Place, int | None]]) -> None:  # noqa: ANN401
+        """Commits, or removals, are being put to the coordinator."""
+        self._open[token] = [(place, self._add(place, offset)) for place, offset in writes]
 
-    def _add(self, place: Place, offset: int | None) -> tuple[Place, Write]:
+    def _add(self, place: Place, offset: int | None) -> Write:
         self._numbers += 1
         write = Write(self._numbers, offset)
         self._writes.setdefault(place, [Write(0, None)]).append(write)
-        return place, write
+        return write
 
     def may_vanish(self, place: Place) -> None:
-        """Somebody has good reason to remove an offset: a deleted group or topic."""
+        """Somebody has good reason to remove an offset, such as a deleted topic."""
         self._add(place, None)
 
-    def places(self) -> list[Place]:
-        return sorted(self._writes)
+    def places(self, group_id: str | None = None) -> list[Place]:
+        return sorted(place for place in self._writes if group_id in (None, place[0]))
 
-    def answered(self, token: Any, topics: Sequence[Any]) -> None:  # noqa: ANN401
+    def finish(self, token: Any, code_of: Callable[[Place], int]) -> None:  # noqa: ANN401
         """The coordinator has answered: what was acknowledged must stay, what was refused must not be there."""
-        codes = {(topic.name, each.partition_index): each.error_code for topic in topics for each in topic.partitions}
         for place, write in self._open.pop(token, ()):
-            code = ErrorCode(codes[place[1], place[2]])
+            code = ErrorCode(code_of(place))
             if code is ErrorCode.NONE:
                 self._writes[place] = [each for each in self._writes[place] if each.number >= write.number]
-            elif not _is_unclear(code):
-                self._writes[place].remove(write)
-
-    def refused(self, token: Any, code: ErrorCode) -> None:  # noqa: ANN401
-        """The whole request was."""
-        for place, write in self._open.pop(token, ()):
-            if not _is_unclear(code):
+            elif not _is_unclear(code) and write in self._writes[place]:
                 self._writes[place].remove(write)
 
     def candidates(self, place: Place) -> set[int | None]:
         return {write.offset for write in self._writes[place]}
 
 
+def commit_writes(request: Any) -> list[tuple[Place, int | None]]:  # noqa: ANN401
+    """What an OffsetCommit writes."""
+    return [
+        ((request.group_id, topic.name, each.partition_index), each.committed_offset)
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+
+
+def commit_codes(answer: Any) -> Callable[[Place], int]:  # noqa: ANN401
+    """By place, how an OffsetCommit went."""
+    codes = {
+        (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
+    }
+    return lambda place: int(codes[place[1], place[2]])
+
+
 def _is_unclear(code: ErrorCode) -> bool:
     """Whether the commit may have been written all the same."""
     return code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
+
+
+class Claims:
+    """Who was given what in which generation or epoch, as the answers that leave the coordinator say."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str, int], dict[Any, str]] = {}
+
+    def take(self, group_id: str, epoch: int, owner: str, units: Iterable[Any]) -> str | None:
+        """Somebody is given something; what is wrong with that, if anything."""
+        owners = self._owners.setdefault((group_id, epoch), {})
+        for unit in sorted(units):
+            known = owners.setdefault(unit, owner)
+            if known != owner:
+                return f"{unit} was given to {known} and to {owner} in generation or epoch {epoch} of {group_id}"
+        return None
+
+    def forget(self, group_id: str) -> None:
+        """The group is gone; one of the same name counts from the beginning."""
+        for key in [key for key in self._owners if key[0] == group_id]:
+            del self._owners[key]

@@ -4,7 +4,7 @@ Requests of one client arrive in the order in which they were sent, as on a conn
 chance:
 
 * a request is lost, or its answer is: the client hears nothing and gives up after its time-out;
-* a request arrives twice, one behind the other;
+* a request arrives twice, one behind the other; who sent it hears the answer to the first;
 * a request arrives *late*: the client gave it up long ago and has asked again on another connection.
 
 The last one breaks the order on which the newer protocols rest (a heartbeat tells what a member owns), so worlds choose
@@ -51,6 +51,8 @@ class Parcel(NamedTuple):
     sender: str
     version: int
     request: Any
+    is_echo: bool = False
+    """It arrives for the second time, and nobody waits for the answer."""
 
 
 class Surface(Protocol):
@@ -92,15 +94,17 @@ class Network:
             return
         at_ms = max(self._surface.now_ms() + self._random.randint(0, 20), self._arrives_at_ms.get(parcel.sender, 0))
         self._arrives_at_ms[parcel.sender] = at_ms
-        count = 2 if draw() < chances.doubled else 1
-        if count == 2:
+        delay_ms = at_ms - self._surface.now_ms()
+        self._surface.after(delay_ms, lambda: self._surface.deliver(parcel))
+        if draw() < chances.doubled:
             self._surface.note_fault("request doubled", f"#{parcel.number}")
-        for _ in range(count):
-            self._surface.after(at_ms - self._surface.now_ms(), lambda: self._surface.deliver(parcel))
+            self._surface.after(delay_ms, lambda: self._surface.deliver(parcel._replace(is_echo=True)))
 
     def answer(self, parcel: Parcel, message: Any) -> None:  # noqa: ANN401
         """Bring an answer back to whoever sent the request."""
         chances, draw = self.chances, self._random.random
+        if parcel.is_echo:
+            return
         if draw() < chances.answer_lost:
             self._surface.note_fault("answer lost", f"#{parcel.number}")
             return

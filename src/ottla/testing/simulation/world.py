@@ -16,15 +16,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.coordinators.replaying import Replay
 from ottla.coordinator.contract import Core, Outcome
+from ottla.groups.admin import DeleteGroup
 from ottla.groups.offsets.requests import FetchOffsets
 from ottla.log.partition import Partition
 from ottla.testing.disk import Crash, VirtualDisk
-from ottla.testing.simulation.clients.assigning import Partitions
+from ottla.testing.simulation.clients.assigning import read_assignment
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clock import VirtualClock
 from ottla.testing.simulation.cores import Kind
 from ottla.testing.simulation.host import Host, differences
-from ottla.testing.simulation.invariants import CommitRegister, LogModel, Place
+from ottla.testing.simulation.invariants import Claims, CommitRegister, LogModel, Place, commit_codes, commit_writes
 from ottla.testing.simulation.journal import read_log, replay_partition
 from ottla.testing.simulation.network import Network, Parcel
 from ottla.testing.simulation.rendering import Renderer
@@ -34,9 +35,13 @@ from ottla.testing.simulation.trace import Trace, Violation
 from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
+from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.types.group_classic import GroupMetadataKey, OffsetCommitKey
+from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGroup as _AskedGroup
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as _AskedTopic
+from ottla.wire.types.sync_group import SyncGroupRequest
 
 __all__ = ["Inhabitant", "World"]
 
@@ -80,13 +85,15 @@ class World:
         self.commits = CommitRegister()
         self.is_up = True
         self.is_calm = False
+        self.offsets_expire = False
+        """Whether offsets may go by themselves."""
         self.settled_ms = 0
         """How long after the faults stopped everybody had what they want."""
         self._kind = kind
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
         self._offsets = count(1)
-        self._claims: dict[tuple[str, int], dict[tuple[str, int], str]] = {}
+        self.claims = Claims()
         self._violation: Violation | None = None
         self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
         self.performers: dict[str, Perform] = {}
@@ -121,17 +128,6 @@ class World:
     def next_offset(self) -> int:
         return next(self._offsets)
 
-    def claim(self, group_id: str, generation: int, owner: str, partitions: Partitions) -> None:
-        """A classic member was given partitions in a generation."""
-        owners = self._claims.setdefault((group_id, generation), {})
-        for partition in sorted(partitions):
-            known = owners.setdefault(partition, owner)
-            self.hold(
-                "owned once",
-                known == owner,
-                f"{partition} was given to {known} and to {owner} in generation {generation} of {group_id}",
-            )
-
     def put_topic(self, name: str, partition_count: int) -> None:
         change = self.topics.put(name, partition_count)
         if self.is_up and self.host.shard.is_loaded:
@@ -156,11 +152,12 @@ class World:
             self.note(f"#{parcel.number} finds nobody")
             return
         token = _Token(parcel)
-        if isinstance(parcel.request, OffsetCommitRequest):
-            self.commits.delivered(token, parcel.request.group_id, parcel.request.topics)
-        self.host.handle(
-            parcel.request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1"
-        )
+        request = parcel.request
+        if isinstance(request, OffsetCommitRequest):
+            self.commits.begin(token, commit_writes(request))
+        elif isinstance(request, DeleteGroup):
+            self.commits.begin(token, [(place, None) for place in self.commits.places(request.group_id)])
+        self.host.handle(request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1")
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -234,14 +231,35 @@ class World:
             self._check_read(token, message)
             return
         if isinstance(request, OffsetCommitRequest):
-            self.commits.answered(token, message.topics)
+            self.commits.finish(token, commit_codes(message))
+        elif isinstance(request, DeleteGroup):
+            self.commits.finish(token, lambda place: message.error_code)
+        else:
+            self._claim(request, message)
         self.network.answer(token.parcel, message)
 
     def refused(self, token: _Token, code: ErrorCode, message: str | None) -> None:
         self._answer(token)
         self.note(f"#{token.parcel.number} <- refused {code.name}")
-        self.commits.refused(token, code)
+        self.commits.finish(token, lambda place: code)
         self.network.answer(token.parcel, Refused(code))
+
+    def _claim(self, request: Any, answer: Any) -> None:  # noqa: ANN401
+        """Note who is given what by an answer."""
+        fault = None
+        if isinstance(request, SyncGroupRequest) and answer.error_code == 0:
+            owner = request.group_instance_id or request.member_id
+            given = read_assignment(bytes(answer.assignment))
+            fault = self.claims.take(request.group_id, request.generation_id, owner, given)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest) and answer.assignment is not None:
+            units = {
+                (self.topics.name_of_id(each.topic_id), partition)
+                for each in answer.assignment.topic_partitions
+                for partition in each.partitions
+            }
+            owner = request.instance_id or answer.member_id
+            fault = self.claims.take(request.group_id, answer.member_epoch, owner, units)
+        self.hold("owned once", fault is None, fault or "")
 
     def _answer(self, token: _Token) -> None:
         self.hold("answers", not token.is_answered, f"#{token.parcel.number} is answered twice")
@@ -251,6 +269,7 @@ class World:
         records = [] if batch.is_control else [self._decoded(each.key, each.value) for each in batch.records()]
         for record in records:
             self.note(f"   record {self._renderer.record(record)}")
+            self._note_removal(record)
         try:
             self._log.take(records)
         except Violation as violation:
@@ -258,6 +277,17 @@ class World:
         self._replay.take(batch)
         self.hold("replay", not self._replay.faults, f"the log has {sorted(self._replay.faults)}")
         self._is_changed = True
+
+    def _note_removal(self, record: KeyedRecord) -> None:
+        key = record.key
+        if record.value is not None:
+            return
+        if isinstance(key, GroupMetadataKey):
+            self.claims.forget(key.group)
+        elif isinstance(key, ConsumerGroupMetadataKey):
+            self.claims.forget(key.group_id)
+        elif isinstance(key, OffsetCommitKey) and self.offsets_expire:
+            self.commits.may_vanish((key.group, key.topic, key.partition))
 
     def _decoded(self, key: Any, value: Any) -> KeyedRecord:  # noqa: ANN401
         return decode_keyed(self._kind.topic, bytes(key), None if value is None else bytes(value))

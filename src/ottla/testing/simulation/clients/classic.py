@@ -179,7 +179,6 @@ class ClassicMember(Client):
         self.owned = assigned
         self.state = "stable"
         self.world.note(f"{self.name} owns {sorted(assigned)} in generation {self.generation}")
-        self.world.claim(self.group_id, self.generation, self.instance_id or self.member_id, assigned)
         if self.cooperative and revoked:
             self._join()
 

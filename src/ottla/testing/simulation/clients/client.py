@@ -33,10 +33,6 @@ class Surface(Protocol):
         """Raise a `Violation` of the named invariant unless the condition holds."""
         ...
 
-    def claim(self, group_id: str, generation: int, owner: str, partitions: frozenset[tuple[str, int]]) -> None:
-        """Say that a classic member was given partitions in a generation."""
-        ...
-
     def next_offset(self) -> int:
         """An offset that nobody has committed yet."""
         ...
