@@ -277,7 +277,9 @@ class Runtime:
         if shard is not None and not self._is_led(shard):
             self._unload(partition, shard)
             shard = None
-        if shard is None and replica is not None and _can_lead(replica) and partition not in self.loading:
+        if not self._is_started or shard is not None or partition in self.loading:
+            return
+        if replica is not None and _can_lead(replica):
             self._load_soon(partition, replica)
 
     def _replica(self, partition: int) -> Replica | None:
@@ -297,38 +299,50 @@ class Runtime:
         self._node.slices.add(f"loading {replica.topic_partition}", self._load(partition))
 
     def _load(self, partition: int) -> Generator[None, None, None]:
+        """Load a partition, if it can be, in steps."""
         replica = self._replica(partition)
         if self._make_core is None or replica is None or not _can_lead(replica):
             self.loading.discard(partition)
             return
         self.loading.add(partition)
-        leader_epoch, began_ms = replica.leader_epoch, self._edge.monotonic_ms()
-        core = self._make_core(CorePlace(partition, leader_epoch, self._leads))
-        replay = Replay(core, self.topic.name, str(replica.topic_partition))
+        journal = self._journal(replica)
+        core = self._make_core(CorePlace(partition, replica.leader_epoch, self._leads))
         try:
-            if replica.has_log:
-                for _ in load_steps(replica.log, replay):
-                    yield
-                    if not _can_lead(replica):
-                        return
+            yield from self._replay(journal, core)
         except StorageError as error:
             self._node.replicas.directory_failed(replica.directory, error)
-            return
+        except Exception:
+            log.exception("%s cannot be loaded; whoever asks for its coordinator is sent away", replica.topic_partition)
+        else:
+            if journal.is_led:
+                self._begin(partition, core, journal)
+            else:  # it went while it was loaded, and may have come back
+                self._node.loop.call_soon(self._follow, partition)
         finally:
             self.loading.discard(partition)
-        if replay.record_count:
-            self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
-        self._begin(partition, replica, core, leader_epoch)
+
+    def _replay(self, journal: ReplicaJournal, core: Core) -> Generator[None, None, None]:
+        began_ms, replica = self._edge.monotonic_ms(), journal.replica
+        if not replica.has_log:
+            return
+        replay = Replay(core, self.topic.name, str(replica.topic_partition))
+        for _ in load_steps(replica.log, replay):
+            yield
+            if not journal.is_led:
+                return
+        self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
 
     def _leads(self, topic: str, partition: int) -> bool:
         replica = self._node.replicas.get(topic, partition)
         return replica is not None and _can_lead(replica)
 
-    def _begin(self, partition: int, replica: Replica, core: Core, leader_epoch: int) -> None:
-        settings = self._node.settings
-        codec = Compression(settings[self.topic.compression]) if self.topic.compression else Compression.NONE
-        journal = ReplicaJournal(replica, leader_epoch, self._edge.wall_ms, self.counts, codec)
-        timeout_ms = settings[self.topic.write_timeout]
+    def _journal(self, replica: Replica) -> ReplicaJournal:
+        codec = self.topic.compression
+        compression = Compression(self._node.settings[codec]) if codec else Compression.NONE
+        return ReplicaJournal(replica, replica.leader_epoch, self._edge.wall_ms, self.counts, compression)
+
+    def _begin(self, partition: int, core: Core, journal: ReplicaJournal) -> None:
+        timeout_ms = self._node.settings[self.topic.write_timeout]
         shard = self.shards[partition] = Shard(core, journal, self.world, self._edge, write_timeout_ms=timeout_ms)
         shard.start()
 

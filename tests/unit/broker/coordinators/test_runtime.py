@@ -7,18 +7,23 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.coordinators import loading
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
 from ottla.coordinator.contract import Outcome, Producer
 from ottla.coordinator.placing import partition_for
 from ottla.log.read import Isolation
+from ottla.metadata.context import Result
 from ottla.wire.batch import AnyBatch, split_batches
 from ottla.wire.errors import ErrorCode
+from ottla.wire.fault import WireError
+from ottla.wire.keyed import Versioned
 from ottla.wire.types import (
     CreatePartitionsRequest,
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
+from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from tests.unit.broker.coordinators.conftest import HEARTBEAT, VERSION, StartNode
 from tests.unit.broker.coordinators.ledger import Errand, Ledger, ask
 from tests.unit.broker.desk import Line, RunningNode
@@ -488,3 +493,73 @@ def test_numbers_are_told(running: RunningNode) -> None:
     page = running.node.metrics.page()
     assert f"{prefix}_partitions_lost_total 1" in page
     assert f"{prefix}_records_loaded_total 2" in page
+
+
+# --- leadership that comes and goes -----------------------------------------------------------------------------------
+
+
+def change_leader(running: RunningNode, name: str, leader: int) -> None:
+    """As if the controller had elected somebody."""
+    node = running.node
+    topic = node.image.topic(GROUPS.name)
+    assert topic is not None
+    change = PartitionChangeRecord(partition_id=partition_for(name, PARTITIONS), topic_id=topic.topic_id, leader=leader)
+    running.change(lambda: node.metadata.append(Result((Versioned(change, 0),), None)))
+
+
+def test_leadership_that_goes_and_comes_back(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    parked = running.desk.connect()
+    number = park(running, parked)
+    change_leader(running, "a", 99)
+    assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
+    assert say(running, "get", "a") is ErrorCode.NOT_COORDINATOR
+    assert say(running, "put", _name_of(0), 1) == 1, "the other partitions go on"
+    change_leader(running, "a", 1)
+    answers = [say(running, "get", "a") for _ in range(200)]
+    assert answers[-1] == 5
+    assert set(answers) <= {5, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+def test_a_new_epoch_is_a_new_shard(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    old = core_of(running, "a")
+    change_leader(running, "a", 1)
+    assert [say(running, "get", "a") for _ in range(200)][-1] == 5
+    assert core_of(running, "a") is not old
+
+
+def test_leadership_that_goes_while_a_partition_is_loaded(running: RunningNode) -> None:
+    for number in range(200):
+        say(running, "put", "a", number)
+    partition = partition_for("a", PARTITIONS)
+    steps: list[Any] = []
+    running.change(lambda: setattr(running.node.slices, "add", lambda name, work: steps.append(work) or True))
+    change_leader(running, "a", 1)
+    assert say(running, "get", "a") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    running.change(lambda: next(steps[0]))
+    change_leader(running, "a", 99)
+    change_leader(running, "a", 1)
+    assert len(steps) == 1, "it is being loaded already"
+    running.change(lambda: list(steps[0]))
+    assert partition not in running.node.groups.shards, "what was loaded is of an older epoch"
+    assert say(running, "get", "a") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    running.change(lambda: list(steps[1]))
+    assert say(running, "get", "a") == 199
+    assert running.node.groups.loading == set()
+
+
+def test_a_log_that_cannot_be_read_sends_whoever_asks_away(
+    start_node: StartNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start_node() as running:
+        say(running, "put", "a", 5)
+
+    def fail(*arguments: Any) -> Any:
+        raise WireError("RecordBatch", 0, "a test")
+
+    monkeypatch.setattr(loading, "split_batches", fail)
+    with start_node() as running:
+        assert say(running, "get", "a") is ErrorCode.NOT_COORDINATOR
+        other = _name_of((partition_for("a", PARTITIONS) + 1) % PARTITIONS)
+        assert say(running, "put", other, 1) == 1
