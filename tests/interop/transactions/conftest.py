@@ -1,5 +1,71 @@
-"""Each suite here runs against a fresh `ottla serve` and, to prove its expectations, against Apache Kafka."""
+"""Each suite here runs against a fresh `ottla serve` and, to prove its expectations, against Apache Kafka.
 
-from tests.interop.node.conftest import bootstrap_servers, broker, desk
+Both are formatted with either transaction version, which decides what Java's producers do.
+`OTTLA_INTEROP_BROKERS=apache` (or `ottla`) runs against one of them alone.
+"""
 
-__all__ = ["bootstrap_servers", "broker", "desk"]
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.node.brokers import wanted
+from tests.interop.transactions.nodes import Node, new_node
+from tests.unit.broker.desk import Desk
+
+
+@pytest.fixture(scope="session", params=wanted())
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=[2, 1], ids=["tv2", "tv1"])
+def txn_version(request: pytest.FixtureRequest) -> int:
+    """The transaction version of the cluster."""
+    return int(request.param)
+
+
+@pytest.fixture(scope="session")
+def broker(kind: str, txn_version: int, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with new_node(kind, tmp_path_factory.mktemp(f"{kind}-tv{txn_version}"), txn_version) as node:
+        yield node
+        assert "Traceback" not in node.log, node.log
+
+
+@pytest.fixture(scope="session")
+def bootstrap_servers(broker: Node) -> str:
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def boot(kind: str, txn_version: int, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
+    """Starts a node of its own for one test. What still runs at its end is killed."""
+    nodes: list[Node] = []
+
+    def start(**settings: object) -> Node:
+        node = new_node(kind, tmp_path / f"node-{len(nodes)}", txn_version, **settings)
+        nodes.append(node)
+        node.start()
+        return node
+
+    yield start
+    for node in nodes:
+        if node.running:
+            node.kill()
+
+
+@pytest.fixture
+def desk(broker: Node) -> Iterator[Desk]:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    desk = Desk(host, int(port))
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test has."""
+    return f"x-{uuid.uuid4().hex[:8]}"
