@@ -25,11 +25,10 @@ _PARTITIONS_MAX: Final = 12
 
 
 class Faults:
-    """Lets things go wrong until the calm begins. `late` allows requests that overtake each other."""
+    """Lets things go wrong until the calm begins."""
 
-    def __init__(self, world: World, *, late: bool) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._late = late
         self._events: list[Callable[[], None]] = [
             self._kill_now,
             self._kill_at_a_write,
@@ -81,7 +80,7 @@ class Faults:
             request_lost=0.1 * draw() ** 2,
             answer_lost=0.15 * draw() ** 2,
             doubled=0.2 * draw() ** 2,
-            late=0.1 * draw() ** 2 if self._late else 0.0,
+            late=0.1 * draw() ** 2 if world.has_late_requests else 0.0,
             slow=0.1 * draw() ** 2,
         )
         world.after(world.random.randint(1, _WEATHER_EVERY_MS), self._weather)

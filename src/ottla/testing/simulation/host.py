@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from ottla.broker.coordinators.composing import CorePlace
+from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas import Replica
@@ -142,7 +143,7 @@ class Host:
         self.partition.update_high_watermark(self.partition.log_end_offset)
         core = self._replayed(self.partition)
         self.replica = VirtualReplica(self.partition, self._leader_epoch, self.clock, self._observer.appended)
-        journal = ReplicaJournal(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms)
+        journal = ReplicaJournal(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms, RuntimeCounts())
         self.core = core
         watched = cast(Core, _WatchedCore(core, self._observer.failed))
         self.shard = Shard(watched, journal, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)

@@ -3,7 +3,8 @@
 ===============  =======================================================================================================
 epochs           group epochs, target epochs and generations in the log only grow, until the group is deleted
 owned once       no partition (or active task) belongs to two members of a group at once, as far as the log says; no two
-                 members are given the same one in one generation or epoch
+                 members are given the same one in one generation or epoch; no two clients work on the same one, as long
+                 as the coordinator counts both as members (this holds only if requests do not overtake each other)
 kept             an offset whose commit was answered without an error is there, unless a later commit has replaced it
 replay           hard state is what the log says: live, replayed, replayed after compaction
 answers          nobody is answered twice, or with an error that no client can make sense of
@@ -76,6 +77,10 @@ class LogModel:
             elif name in _HELD:
                 touched.add(self._hold(name, record))
         return touched
+
+    def is_member(self, group_id: str, member_id: str) -> bool:
+        """Whether a member of one of the newer protocols has a part in its group."""
+        return any(member_id in self._held.get((name, group_id), {}) for name in _HELD)
 
     def _grow(self, name: str, record: KeyedRecord) -> None:
         group_id = record.key.group if name == "GroupMetadataKey" else record.key.group_id

@@ -65,7 +65,8 @@ def _run(world: World, families: Sequence[str]) -> None:
         world.inhabitants.append(Others(world, [f"{families[0]}-0"]))
     if chance.random() < 0.25:
         _let_offsets_expire(world)
-    faults = Faults(world, late=chance.random() < 0.3)
+    world.has_late_requests = chance.random() < 0.3
+    faults = Faults(world)
     faults.begin()
     for client in [client for each in world.inhabitants for client in each.clients]:
         world.after(chance.randint(0, 10_000), client.start_unless_alive)

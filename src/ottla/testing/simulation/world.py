@@ -85,6 +85,8 @@ class World:
         self.commits = CommitRegister()
         self.is_up = True
         self.is_calm = False
+        self.has_late_requests = False
+        """Whether requests may overtake each other."""
         self.offsets_expire = False
         """Whether offsets may go by themselves."""
         self.settled_ms = 0
@@ -127,6 +129,19 @@ class World:
 
     def next_offset(self) -> int:
         return next(self._offsets)
+
+    def check_belief(self, client: Client) -> None:
+        if self.has_late_requests:
+            return
+        for other in [each for inhabitant in self.inhabitants for each in inhabitant.clients]:
+            shared = client.believes_to_own() & other.believes_to_own()
+            if not shared or other is client or not other.is_alive or other.group_id != client.group_id:
+                continue
+            self.hold(
+                "owned once",
+                not self._log.is_member(other.group_id, other.member_id),
+                f"{client.name} and {other.name} both work on {self._renderer.value(shared)}",
+            )
 
     def put_topic(self, name: str, partition_count: int) -> None:
         change = self.topics.put(name, partition_count)

@@ -33,6 +33,10 @@ class Surface(Protocol):
         """Raise a `Violation` of the named invariant unless the condition holds."""
         ...
 
+    def check_belief(self, client: Client) -> None:
+        """A client takes something for its own: nobody else may, whom the coordinator still counts as a member."""
+        ...
+
     def next_offset(self) -> int:
         """An offset that nobody has committed yet."""
         ...
@@ -43,6 +47,8 @@ class Client:
 
     request_timeout_ms = 6_000
     backoff_ms = 100
+    group_id = ""
+    member_id = ""
 
     def __init__(self, world: Surface, name: str) -> None:
         self.world = world
@@ -77,6 +83,10 @@ class Client:
 
     def ended(self) -> None:
         """Forget what a process holds in memory."""
+
+    def believes_to_own(self) -> frozenset[Any]:
+        """What it works on, and nobody else should. Empty for those to whom that does not apply."""
+        return frozenset()
 
     def is_settled(self) -> bool:
         """Whether it has reached what it wants, as far as it knows."""

@@ -70,6 +70,9 @@ class ConsumerMember(Client):
     def is_settled(self) -> bool:
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
 
+    def believes_to_own(self) -> Owned:
+        return self.owned
+
     def stop(self) -> None:
         epoch = _LEAVE if self.instance_id is None else _STEP_AWAY
         request = ConsumerGroupHeartbeatRequest(
@@ -155,6 +158,7 @@ class ConsumerMember(Client):
     def _own(self) -> None:
         self._is_giving_up = False
         self.owned = self.target
+        self.world.check_belief(self)
         self.world.note(f"{self.name} owns {len(self.owned)} partitions in epoch {self.epoch}")
         self._beat()
 
