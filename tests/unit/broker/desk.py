@@ -63,6 +63,10 @@ class Desk:
         return line
 
     def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+
+    def close_all(self) -> None:
         for line in self._lines:
             line.close()
 
@@ -296,3 +300,4 @@ def running_node(
         yield running
     finally:
         running.stop()
+        running.desk.close_all()
