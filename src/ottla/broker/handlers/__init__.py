@@ -70,6 +70,8 @@ SERVED: Final[dict[int, Served]] = {
     61: Served("describe_producers", 0, 0),
     65: Served("describe_transactions", 0, 0),
     66: Served("list_transactions", 0, 2),
+    68: Served("consumer_group_heartbeat", 0, 1),
+    69: Served("consumer_group_describe", 0, 1),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
     88: Served("streams_group_heartbeat", 0, 1),

@@ -18,6 +18,7 @@ two owners.
 `group`                      a group as the records tell it: members, targets, who owns what, resolved patterns
 `records`                    values from and to records 3 to 8 and 16 of `__consumer_offsets`
 `validation`                 requests that cannot be, and epochs that must not be
+`settings`                   what is set for a group
 `stepping`                   one step of one member: subscription, epochs, target, reconciliation
 `reconciliation`             from what a member owns towards its target
 `targets`                    what the assignors are asked, and what their answer changes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ottla.coordinator.contract import Context, Topics
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.members import Member
-from ottla.groups.consumer.targets import assignor_of, configured_assignors
+from ottla.groups.consumer.targets import assignor_of
 from ottla.wire.types.consumer_group_describe import (
     ConsumerGroupDescribeResponseAssignment as Assignment,
 )
@@ -41,7 +41,7 @@ def describe(group: ConsumerGroup, context: Context) -> DescribedGroup:
         group_state=group.state_name(),
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=assignor_of(group.assignors, configured_assignors(context.world.settings)),
+        assignor_name=assignor_of(group.assignors, group.settings(context.world).assignors),
         members=tuple(_member(group, group.members[member_id], topics) for member_id in sorted(group.members)),
     )
 

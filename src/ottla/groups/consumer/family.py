@@ -34,8 +34,8 @@ from ottla.groups.consumer.records import (
     with_current,
     with_metadata,
 )
+from ottla.groups.consumer.settings import check_served, read_settings
 from ottla.groups.consumer.stepping import FAMILY, Memory, Step, check_released, timer_key
-from ottla.groups.consumer.targets import configured_assignors
 from ottla.groups.consumer.validation import check_epoch, check_instance, check_request, check_room
 from ottla.groups.table import Group, GroupKind, GroupTable
 from ottla.wire import uuid_text
@@ -126,27 +126,33 @@ class ConsumerFamily:
                 and context.wall_ms < steady.until_wall_ms
                 and steady.client_id == context.client_id
                 and steady.client_host == context.client_host
-                and steady.settings_version == context.world.settings_version
+                and steady.settings.version == context.world.settings_version
             ):
-                timer = Timer(steady.timer_key, context.now_ms + steady.session_timeout_ms)
+                timer = Timer(steady.timer_key, context.now_ms + steady.settings.session_timeout_ms)
                 return Result((), (Reply(context.token, steady.response),), (timer,))
-        check_request(request, context.api_version, configured_assignors(context.world.settings))
+        check_served(context.world)
+        if isinstance(group, ConsumerGroup):
+            settings = group.settings(context.world)
+        else:
+            settings = read_settings(context.world, request.group_id)
+        check_request(request, context.api_version, settings.assignors)
         return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
 
     def _beat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
         upgrade = self._group_for(request, context)
         group = upgrade.group
-        check_room(group, request.member_id, context.world.settings["group.consumer.max.size"])
+        settings = group.settings(context.world)
+        check_room(group, request.member_id, settings.max_size)
         step = self._step_of(group, request, context)
         step.update(_updated(step.member, request, context))
         step.update_regex()
         step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_known))
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
-        session_ms = context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
-        session = Timer(timer_key("session", group.group_id, step.member.member_id), context.now_ms + session_ms)
+        session_key = timer_key("session", group.group_id, step.member.member_id)
+        session = Timer(session_key, context.now_ms + settings.session_timeout_ms)
         if not step.records and not step.timers and not upgrade.records:
-            self._remember(step, request, response, session_ms, context)
+            self._remember(step, request, response, context)
         return Result(
             records=[*upgrade.records, *step.records],
             replies=[*upgrade.replies, Reply(context.token, response)],
@@ -196,7 +202,7 @@ class ConsumerFamily:
         return ConsumerGroupHeartbeatResponse(
             member_id=step.updated.member_id,
             member_epoch=step.updated.member_epoch,
-            heartbeat_interval_ms=context.world.group_setting(step.group.group_id, "consumer.heartbeat.interval.ms"),
+            heartbeat_interval_ms=step.group.settings(context.world).heartbeat_interval_ms,
             assignment=_assignment(step.updated) if is_told else None,
         )
 
@@ -205,7 +211,6 @@ class ConsumerFamily:
         step: Step,
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
-        session_timeout_ms: int,
         context: Context,
     ) -> None:
         """File a heartbeat that changed nothing, if the next one will not change anything either."""
@@ -215,15 +220,14 @@ class ConsumerFamily:
             return
         until_wall_ms = float("inf")
         if group.resolved or group.regexes():
-            interval_ms = context.world.settings["group.consumer.regex.refresh.interval.ms"]
+            interval_ms = group.settings(context.world).regex_refresh_interval_ms
             until_wall_ms = refresh_at_ms(group, group.regexes(), self.memory.created_version, interval_ms)
         group.steady[step.updated.member_id] = Steady(
             request,
             context.client_id,
             context.client_host,
             until_wall_ms,
-            context.world.settings_version,
-            session_timeout_ms,
+            group.settings(context.world),
             timer_key("session", group.group_id, step.updated.member_id),
             response,
         )
@@ -338,7 +342,7 @@ class ConsumerFamily:
         self.memory.created_version = context.world.topics.version
         timers = []
         for group in self._groups():
-            session_ms = context.world.group_setting(group.group_id, "consumer.session.timeout.ms")
+            session_ms = group.settings(context.world).session_timeout_ms
             for member in group.members.values():
                 own_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
                 key = timer_key("session", group.group_id, member.member_id)

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ottla.coordinator.contract import Context, Topics
+from ottla.coordinator.contract import Context, Topics, World
 from ottla.groups.assignors import Target
 from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
 from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
+from ottla.groups.consumer.settings import Settings, read_settings
 from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -36,8 +37,7 @@ class Steady(NamedTuple):
     client_host: str
     until_wall_ms: float
     """When something becomes due that a heartbeat must do."""
-    settings_version: int
-    session_timeout_ms: int
+    settings: Settings
     timer_key: tuple[str, ...]
     response: ConsumerGroupHeartbeatResponse
 
@@ -74,6 +74,7 @@ class ConsumerGroup:
         self.refreshed_epoch = 0
         """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
         self.steady: dict[str, Steady] = {}
+        self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
 
@@ -157,6 +158,11 @@ class ConsumerGroup:
         if member is None:
             raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}.")
         return member
+
+    def settings(self, world: World) -> Settings:
+        if self._settings is None or self._settings.version != world.settings_version:
+            self._settings = read_settings(world, self.group_id)
+        return self._settings
 
     def static_member(self, instance_id: str | None) -> Member | None:
         member_id = None if instance_id is None else self.statics.get(instance_id)

@@ -27,7 +27,7 @@ from ottla.groups.consumer.records import (
     regex_tombstone,
     target_record,
 )
-from ottla.groups.consumer.targets import compute_target, configured_assignors
+from ottla.groups.consumer.targets import compute_target
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -126,7 +126,7 @@ class Step:
             wanted.discard(old)
         if new:
             wanted.add(new)
-        interval_ms = context.world.settings["group.consumer.regex.refresh.interval.ms"]
+        interval_ms = self.group.settings(context.world).regex_refresh_interval_ms
         if context.wall_ms >= refresh_at_ms(self.group, wanted, self._memory.created_version, interval_ms):
             self._memory.resolutions[group_id] = Resolution(
                 wanted, self._topics.names(), self._topics.version, context.wall_ms, context.authorize
@@ -156,7 +156,7 @@ class Step:
     def _is_target_due(self) -> bool:
         if self.group_epoch <= self.group.assignment_epoch:
             return False
-        interval_ms = self._context.world.group_setting(self.group.group_id, "consumer.assignment.interval.ms")
+        interval_ms = self.group.settings(self._context.world).assignment_interval_ms
         # A wall clock that was set back must not keep the group waiting.
         return not 0 <= self._context.wall_ms - self.group.assigned_at_ms < interval_ms
 
@@ -166,7 +166,7 @@ class Step:
         """Compute a new target if one is due, and bring the member nearer to it."""
         group = self.group
         if self._is_target_due():
-            available = configured_assignors(self._context.world.settings)
+            available = group.settings(self._context.world).assignors
             new = compute_target(
                 group,
                 self.group_epoch,

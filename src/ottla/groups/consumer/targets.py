@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ottla.coordinator.contract import BrokerSettings, Topics
+from ottla.coordinator.contract import Topics
 from ottla.groups.assignors import ASSIGNORS, MemberSpec, Target
 from ottla.groups.consumer.group import NO_TARGET, ConsumerGroup
 from ottla.groups.consumer.members import Member, Subscription
 from ottla.groups.consumer.records import target_epoch_record, target_record
 from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["NewTarget", "assignor_of", "compute_target", "configured_assignors"]
+__all__ = ["NewTarget", "assignor_of", "compute_target"]
 
 
 class NewTarget(NamedTuple):
     records: Sequence[KeyedRecord]
     targets: Mapping[str, Target]
-
-
-CLASSES: Final = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
-"""group.consumer.assignors may name Kafka's own classes as well."""
-
-
-def configured_assignors(settings: BrokerSettings) -> list[str]:
-    """The assignors that members may name, the default first. Classes of others' making cannot run here."""
-    names = [CLASSES.get(name, name) for name in settings["group.consumer.assignors"]]
-    return [name for name in names if name in ASSIGNORS] or ["uniform"]
 
 
 def assignor_of(assignors: Counter[str], available: Sequence[str]) -> str:
