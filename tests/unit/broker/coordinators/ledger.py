@@ -62,6 +62,11 @@ class Ledger:
     def _put(self, name: str, number: int, context: Context) -> Result:
         return Result(records=[put(name, number)], replies=[Reply(context.token, told(number))])
 
+    def _note(self, name: str, number: int, context: Context) -> Result:
+        """A record that nobody is answered for."""
+        self.parked.append(context.token)
+        return Result(records=[put(name, number)])
+
     def _get(self, name: str, number: int, context: Context) -> Result:
         return Result(replies=[Reply(context.token, told(self.numbers.get(name, -1)))])
 

@@ -52,6 +52,18 @@ def test_a_read_waits_for_what_it_saw(bench: Bench) -> None:
     assert bench.take() == [(4, 7)]
 
 
+def test_a_read_waits_for_records_that_nobody_is_answered_for(bench: Bench) -> None:
+    bench.ask(1, "note", "a", 7)
+    bench.ask(2, "note", "b", 8)
+    bench.write()
+    bench.journal.high_watermark = 1
+    bench.shard.advance()
+    bench.ask(3, "get", "b")
+    assert bench.take() == []
+    bench.commit()
+    assert bench.take() == [(3, 8)]
+
+
 def test_answers_leave_in_the_order_of_their_offsets(bench: Bench) -> None:
     bench.ask(1, "put", "a", 1)
     bench.write()
