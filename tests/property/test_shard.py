@@ -15,6 +15,7 @@ from tests.unit.broker.coordinators.ledger import told
 
 NAMES = st.sampled_from("abc")
 NUMBERS = st.integers(1, 5)
+VERBS = ["put", "note", "get", "drop", "txn", "park", "free", "after", "errand"]
 
 
 class ShardMachine(RuleBasedStateMachine):
