@@ -15,6 +15,7 @@ COMMANDS = {
     "quorum": Entry("ottla.cli.quorum:quorum", "Look at the quorum of controllers, of any cluster."),
     "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
+    "streams": Entry("ottla.cli.streams:streams", "See the groups of Kafka Streams applications, on any cluster."),
     "topics": Entry("ottla.cli.topics:topics", "List, create, delete and describe topics, on any cluster."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }
