@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -37,8 +38,9 @@ class Ottla:
 
     name = "ottla"
 
-    def __init__(self, directory: Path, port: int) -> None:
+    def __init__(self, directory: Path, port: int, settings: Mapping[str, str] | None = None) -> None:
         self.directory, self.port, self.pid = directory, port, 0
+        self._settings = [f"--set={name}={value}" for name, value in (settings or {}).items()]
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
@@ -54,7 +56,7 @@ class Ottla:
         environment["PYTHONPYCACHEPREFIX"] = str(self.directory.parent / "bytecode")
         with (self.directory / "serve.log").open("wb") as output:
             self._process = subprocess.Popen(
-                process.tied([*command, *(options or ("--data", str(self.directory / "data")))]),
+                process.tied([*command, *self._settings, *(options or ("--data", str(self.directory / "data")))]),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -72,8 +74,8 @@ class Apache:
 
     name = "Apache Kafka"
 
-    def __init__(self, directory: Path) -> None:
-        self._kafka = ApacheKafka(directory)
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self._kafka = ApacheKafka(directory, **(settings or {}))
         self.directory, self.port, self.pid = directory, self._kafka.port, 0
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -1,0 +1,1 @@
+"""Groups, offsets and transactions of ottla beside Apache Kafka's."""

@@ -1,0 +1,203 @@
+"""What is measured of groups: commits, heartbeats, rebalances. Each function gives its seconds."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
+from benchmarks.groups.members import (
+    LONG_SESSION_MS,
+    RETRY,
+    SESSION_MS,
+    ClassicMember,
+    ConsumerMember,
+    Crew,
+    classic_is_done,
+    consumer_is_done,
+)
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import (
+    CreateTopicsRequest,
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+
+CONNECTIONS = 8
+DEPTH = 100
+COMMIT_VERSION = 9
+READY_S = 30.0
+_EXISTS = 36
+
+
+class Kind(NamedTuple):
+    """A protocol of groups."""
+
+    name: str
+    member: Any
+    group_prefix: str
+
+
+CLASSIC = Kind("classic", ClassicMember, "classic")
+CONSUMER = Kind("consumer", ConsumerMember, "consumer")
+
+
+def create_topic(port: int, name: str, partitions: int) -> None:
+    line, kind = Line(port), CreateTopicsRequest
+    (result,) = line.call(kind((kind.CreatableTopic(name, partitions, 1),), 10_000), 7).topics
+    assert result.error_code in (ErrorCode.NONE, _EXISTS), result
+    line.close()
+
+
+def await_coordinator(port: int, topic: str) -> None:
+    """The topic of offsets is made with the first request for it, and its coordinators need a moment in Java."""
+    line = Line(port)
+    deadline = time.monotonic() + READY_S
+    names = tuple(f"ready-{number}" for number in range(200))
+    line.call(FindCoordinatorRequest(coordinator_keys=names), 6)
+    while True:
+        codes = {
+            line.call(commit_request(name, topic), COMMIT_VERSION).topics[0].partitions[0].error_code for name in names
+        }
+        if codes == {ErrorCode.NONE}:
+            break
+        assert time.monotonic() < deadline, codes
+    line.close()
+
+
+# --- commits
+
+
+def commit_request(group: str, topic: str) -> OffsetCommitRequest:
+    kind = OffsetCommitRequest
+    partition = kind.OffsetCommitRequestPartition(0, 1_234_567, 3, "")
+    return kind(group, topics=(kind.OffsetCommitRequestTopic(topic, partitions=(partition,)),))
+
+
+def commits_in_turn(port: int, topic: str, count: int, connections: int) -> float:
+    lines = [Line(port) for _ in range(connections)]
+    frames = [[frame_of(commit_request(f"commits-{each}", topic), COMMIT_VERSION)] for each in range(connections)]
+    seconds = in_turn(lines, frames, count)
+    check_commit(lines[0], topic)
+    for line in lines:
+        line.close()
+    return seconds
+
+
+def commits_pipelined(port: int, topic: str, count: int) -> float:
+    line = Line(port)
+    seconds = pipelined(line, frame_of(commit_request("commits-0", topic), COMMIT_VERSION), count, DEPTH)
+    check_commit(line, topic)
+    line.close()
+    return seconds
+
+
+def check_commit(line: Line, topic: str) -> None:
+    answer = line.call(commit_request("commits-0", topic), COMMIT_VERSION)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE, answer
+
+
+# --- heartbeats
+
+
+def heartbeat_frames(kind: Kind, port: int, topic: str, partitions: int, groups: int, size: int) -> list[bytes]:
+    """Heartbeats of all members of so many groups, which are joined here and then left to themselves."""
+    frames = []
+    for number in range(groups):
+        crew = new_crew(kind, partitions)
+        for _ in range(size):
+            member = kind.member(port, f"{kind.name}-{size}-{number}", topic, partitions, LONG_SESSION_MS)
+            crew.add(member)
+        crew.settle()
+        frames += [member.frame() for member in crew.members]
+        crew.close()
+    return frames
+
+
+def heartbeats_in_turn(port: int, frames: Sequence[bytes], count: int) -> float:
+    lines = [Line(port) for _ in range(CONNECTIONS)]
+    own = [frames[number::CONNECTIONS] or frames for number in range(CONNECTIONS)]
+    seconds = in_turn(lines, own, count)
+    for line in lines:
+        line.close()
+    return seconds
+
+
+def heartbeats_pipelined(port: int, frames: Sequence[bytes], count: int) -> float:
+    line = Line(port)
+    seconds = pipelined(line, frames[0], count, DEPTH)
+    line.close()
+    return seconds
+
+
+def other_groups(port: int, topic: str, first: int, last: int) -> None:
+    """Groups with one static member each, which need no second thought."""
+    line = Line(port)
+    for number in range(first, last):
+        group = f"other-{number}"
+        while True:
+            answer = line.call(_static_join(group), 9)
+            if answer.error_code not in RETRY:
+                break
+        assert answer.error_code == ErrorCode.NONE, answer
+        line.call(
+            SyncGroupRequest(
+                group,
+                answer.generation_id,
+                answer.member_id,
+                "static",
+                "consumer",
+                "range",
+                (SyncGroupRequest.SyncGroupRequestAssignment(answer.member_id, b"\0" * 10),),
+            ),
+            5,
+        )
+    line.close()
+
+
+def _static_join(group: str) -> JoinGroupRequest:
+    protocols = (JoinGroupRequest.JoinGroupRequestProtocol("range", b"\0" * 10),)
+    return JoinGroupRequest(group, LONG_SESSION_MS, 60_000, "", "static", "consumer", protocols)
+
+
+# --- rebalances
+
+
+def new_crew(kind: Kind, partitions: int) -> Crew:
+    return Crew(classic_is_done if kind is CLASSIC else consumer_is_done(partitions))
+
+
+def rebalances(
+    kind: Kind, port: int, topic: str, partitions: int, size: int, times: int
+) -> Iterator[tuple[str, float]]:
+    """One member more, and one that crashes, over and over. After a crash the session's length does not count."""
+    crew = new_crew(kind, partitions)
+    group = f"rebalanced-{kind.name}"
+    for _ in range(size):
+        crew.add(kind.member(port, group, topic, partitions))
+    crew.settle()
+    for _ in range(times):
+        crew.run(0.2)
+        start = time.perf_counter()
+        newcomer = kind.member(port, group, topic, partitions)
+        crew.add(newcomer)
+        yield "join", crew.settle() - start
+        crew.run(0.2)
+        heard_at = newcomer.heard_at
+        crew.remove(newcomer)
+        crew.run(heard_at + SESSION_MS / 1000 - time.perf_counter() - 0.05)
+        yield "crash", crew_settled_without(crew) - heard_at - SESSION_MS / 1000
+    crew.close()
+
+
+def crew_settled_without(crew: Crew) -> float:
+    """When a crew has settled anew after a crash that it has not noticed yet."""
+    before = {_round_of(each) for each in crew.members}
+    while {_round_of(each) for each in crew.members} & before:
+        crew.run(0.001)
+    return crew.settle()
+
+
+def _round_of(member: Any) -> int:  # noqa: ANN401
+    return int(getattr(member, "generation", 0) or getattr(member, "epoch", 0))
