@@ -38,13 +38,16 @@ def _families(table: GroupTable) -> list[Family]:
     from ottla.groups.classic.family import ClassicFamily
     from ottla.groups.classic.group import simple_group
     from ottla.groups.consumer.family import ConsumerFamily
+    from ottla.groups.migration.attaching import attach
     from ottla.groups.offsets import OffsetsFamily
     from ottla.groups.streams.family import StreamsFamily
 
     offsets = OffsetsFamily(table, simple_group)
+    classic, consumer = ClassicFamily(table), ConsumerFamily(table)
+    attach(consumer, classic)
     return [
-        ClassicFamily(table),
-        ConsumerFamily(table),
+        classic,
+        consumer,
         StreamsFamily(table),
         offsets,
         AdminFamily(table, offsets.tombstones_of),

@@ -43,7 +43,7 @@ class Steady(NamedTuple):
 
 
 class ConsumerGroup:
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady` and all that is derived from the members."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `owing_join`, and what is derived from the members."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -74,6 +74,8 @@ class ConsumerGroup:
         self.refreshed_epoch = 0
         """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
         self.steady: dict[str, Steady] = {}
+        self.owing_join: set[str] = set()
+        """Members of the classic protocol that have been told to join again."""
         self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
@@ -269,6 +271,7 @@ class ConsumerGroup:
         self._count_subscriptions(old, None)
         self._count_protocols(old, None)
         self._set_owned(old, None)
+        self.owing_join.discard(member_id)
         if old.instance_id is not None and self.statics.get(old.instance_id) == member_id:
             del self.statics[old.instance_id]
         self.steady.clear()
