@@ -14,7 +14,7 @@ import sys
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 ABORTED = 0.1
-RECORDS_MAX = 200
+RECORDS_MAX = 500
 
 
 def run(bootstrap: str, source: str, target: str, group: str, name: str, seeded: random.Random) -> None:
@@ -33,8 +33,8 @@ def run(bootstrap: str, source: str, target: str, group: str, name: str, seeded:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
-            "heartbeat.interval.ms": 1_000,
+            "session.timeout.ms": 1_500,
+            "heartbeat.interval.ms": 400,
             "reconnect.backoff.max.ms": 200,
         }
     )

@@ -14,9 +14,10 @@ Node = ApacheKafka | OttlaServe
 
 SETTINGS = {
     **{key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "transaction."))},
+    "group.min.session.timeout.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-"""The same for both: nobody waits for members that never come, and old transactions are found soon."""
+"""The same for both: nobody waits for members that never come or do not live, and old transactions are found soon."""
 
 
 def new_node(kind: str, directory: Path, version: int, **settings: object) -> Node:

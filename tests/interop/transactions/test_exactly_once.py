@@ -27,7 +27,7 @@ RECORDS = int(os.environ.get("RECORDS", "100000"))
 PARTITIONS = 4
 WORKERS = 2
 TIME_LIMIT_S = 240
-CLIENT_CRASHES_EVERY_S = (1.5, 4.0)
+CLIENT_CRASHES_EVERY_S = (3.0, 6.0)
 BROKER_CRASHES = {APACHE: 1}
 """Apache Kafka takes much longer to come back."""
 

@@ -22,7 +22,7 @@ import org.apache.kafka.common.TopicPartition;
 public final class TransactionalFlow {
     private static final Duration POLL = Duration.ofMillis(100);
     private static final double ABORTED = 0.1;
-    private static final int RECORDS_MAX = 200;
+    private static final int RECORDS_MAX = 500;
 
     private final Map<String, Object> settings;
     private final String from;
@@ -43,8 +43,8 @@ public final class TransactionalFlow {
                 "enable.auto.commit", "false",
                 "max.poll.records", RECORDS_MAX));
         settings.putAll(Map.of(
-                "session.timeout.ms", "6000",
-                "heartbeat.interval.ms", "1000",
+                "session.timeout.ms", "1500",
+                "heartbeat.interval.ms", "400",
                 "reconnect.backoff.max.ms", "200",
                 "key.serializer", "org.apache.kafka.common.serialization.StringSerializer",
                 "value.serializer", "org.apache.kafka.common.serialization.StringSerializer",
