@@ -34,23 +34,25 @@ def _key_version(name: str) -> int:
 
 
 @cache
-def _encoder(name: str, version: int) -> Callable[[Any], bytes]:
-    return wire.encoder(name, version)
+def _key_encoder(name: str, version: int) -> tuple[bytes, Callable[[Any], bytes]]:
+    """What stands before a key, and what writes it."""
+    return _INT16.pack(MESSAGES[name].key), wire.encoder(name, version)
 
 
 @cache
-def _prefix(name: str) -> bytes:
-    return _INT16.pack(MESSAGES[name].key)
+def _value_encoder(name: str, version: int) -> tuple[bytes, Callable[[Any], bytes]]:
+    return _INT16.pack(version), wire.encoder(name, version)
 
 
 def encode_record(keyed: KeyedRecord) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in the log."""
-    name = type(keyed.key).__name__
-    key = _prefix(name) + _encoder(name, keyed.key_version)(keyed.key)
-    if keyed.value is None:
-        return key, None
-    value = _encoder(type(keyed.value).__name__, keyed.value_version)(keyed.value)
-    return key, _INT16.pack(keyed.value_version) + value
+    key, key_version, value, value_version = keyed
+    prefix, encode = _key_encoder(type(key).__name__, key_version)
+    written = prefix + encode(key)
+    if value is None:
+        return written, None
+    prefix, encode = _value_encoder(type(value).__name__, value_version)
+    return written, prefix + encode(value)
 
 
 class RecordReader:

@@ -112,8 +112,9 @@ class Runtime:
         result = shard.handle(request.body if body is None else body, context)
         if later.is_complete:
             return later.message
-        if any(reply.token is later for reply in result.replies):
-            return AfterWrite(lambda: later)
+        for token, _ in result.replies:
+            if token is later:  # it is decided, and waits for its records only
+                return AfterWrite(lambda: later)
         return later
 
     def ask(

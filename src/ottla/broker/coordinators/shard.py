@@ -139,6 +139,8 @@ class Shard:
         self._batch = BatchBuilder()
         self._batch_offset = 0
         """Where the open batch begins."""
+        self._is_unflushed = False
+        """Whether the edge knows that something must be written."""
         self._is_behind = False
         """Whether something that was applied is not committed yet."""
         self._pending: deque[_Pending] = deque()
@@ -146,7 +148,8 @@ class Shard:
     @property
     def end_offset(self) -> int:
         """Where the next record goes."""
-        return self.journal.log_end_offset + len(self._batch)
+        count = len(self._batch)
+        return self._batch_offset + count if count else self.journal.log_end_offset
 
     @property
     def pending_count(self) -> int:
@@ -232,10 +235,15 @@ class Shard:
                 coordinator_epoch=coordinator_epoch,
                 transaction_version=transaction_version,
             )
-            self._fall_behind()
-            self._replaying(lambda: self.core.replay_marker(producer.producer_id, producer.producer_epoch, committed))
         except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
             self._edge.refuse(token, as_coordinator_error(_code(error)), _message(error))
+            return
+        self._fall_behind()
+        try:
+            self.core.replay_marker(producer.producer_id, producer.producer_epoch, committed)
+        except Exception as error:  # noqa: BLE001  # whatever it was
+            self._lose(error)
+            self._edge.refuse(token, ErrorCode.NOT_COORDINATOR, None)
             return
         self._file(Result(replies=(Reply(token, message),)))
 
@@ -265,43 +273,35 @@ class Shard:
         if result.producer is not None:
             self._append_transactional(result.records, encoded, result.producer)
             return
-        for first, last in self._pieces(encoded, result.is_atomic):
-            self._make_room(sum(map(_size, encoded[first:last])))
-            at_ms, offset = self._edge.wall_ms(), self.end_offset
-            if not len(self._batch):
-                self._batch_offset = offset
-            for key, value in encoded[first:last]:
-                self._batch.append(at_ms, key, value)
-            self._fall_behind()
-            self._replay(result.records[first:last], offset)
-
-    def _pieces(self, encoded: Sequence[_Encoded], is_atomic: bool) -> Iterable[tuple[int, int]]:
-        """From where to where the records of each batch go. Reject if they do not fit."""
+        limit = self.journal.batch_max_bytes
+        size = sum(map(_size, encoded))
+        if size + HEADER_BYTES <= limit:
+            self._append_piece(result.records, encoded, size, limit)
+            return
         sizes = [_size(each) for each in encoded]
-        limit = self.journal.batch_max_bytes - HEADER_BYTES
-        if sum(sizes) <= limit:
-            return [(0, len(sizes))]
-        if is_atomic or max(sizes) > limit:
-            raise Reject(
-                ErrorCode.MESSAGE_TOO_LARGE, f"{sum(sizes)} bytes of records are more than one batch may hold ({limit})"
-            )
-        pieces, first, held = [], 0, 0
-        for index, size in enumerate(sizes):
-            if held + size > limit:
-                pieces.append((first, index))
-                first, held = index, 0
-            held += size
-        return [*pieces, (first, len(sizes))]
+        for first, last in _pieces(sizes, limit - HEADER_BYTES, result.is_atomic):
+            self._append_piece(result.records[first:last], encoded[first:last], sum(sizes[first:last]), limit)
 
-    def _make_room(self, size_bytes: int) -> None:
-        if self._batch.size_bytes + size_bytes > self.journal.batch_max_bytes:
+    def _append_piece(
+        self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], size_bytes: int, limit_bytes: int
+    ) -> None:
+        """Put records that fit in a batch into the open one, or into the next if they fit there only."""
+        if self._batch.size_bytes + size_bytes > limit_bytes:
             self._close_batch()
+        batch, at_ms = self._batch, self._edge.wall_ms()
+        offset = self.end_offset
+        if not len(batch):
+            self._batch_offset = offset
+        for key, value in encoded:
+            batch.append(at_ms, key, value)
+        self._fall_behind()
+        self._replay(records, offset)
 
     def _append_transactional(
         self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], producer: Producer
     ) -> None:
         """Records of a transaction stand in a batch of their own, under the producer's id."""
-        self._pieces(encoded, is_atomic=True)
+        _pieces([_size(each) for each in encoded], self.journal.batch_max_bytes - HEADER_BYTES, is_atomic=True)
         self._close_batch()
         batch, at_ms = BatchBuilder(), self._edge.wall_ms()
         for key, value in encoded:
@@ -312,25 +312,24 @@ class Shard:
 
     def _fall_behind(self) -> None:
         self._is_behind = True
-        self._edge.unflushed(self)
+        if not self._is_unflushed:
+            self._is_unflushed = True
+            self._edge.unflushed(self)
 
     def _replay(
         self, records: Sequence[KeyedRecord], offset: int, producer_id: int = -1, producer_epoch: int = -1
     ) -> None:
-        def replay() -> None:
-            for index, each in enumerate(records):
-                self.core.replay(each, offset + index, producer_id, producer_epoch)
-
-        self._replaying(replay)
-
-    def _replaying(self, replay: Callable[[], None]) -> None:
-        """The records are in the log by now: if the core cannot take them over, it is of no use any more."""
         try:
-            replay()
+            for index, each in enumerate(records, offset):
+                self.core.replay(each, index, producer_id, producer_epoch)
         except Exception as error:
-            log.exception("a coordinator failed to replay what it has decided itself")
-            self._edge.lost(self, error)
+            self._lose(error)
             raise Reject(ErrorCode.NOT_COORDINATOR) from error
+
+    def _lose(self, error: Exception) -> None:
+        """Records are in the log that the core could not take over: it is of no use any more."""
+        log.error("a coordinator cannot replay what it has decided itself", exc_info=error)
+        self._edge.lost(self, error)
 
     def _fail(self, result: Result, code: ErrorCode, message: str | None) -> None:
         for reply in result.replies:
@@ -361,6 +360,7 @@ class Shard:
 
     def flush(self) -> None:
         """Hand the open batch to the journal, which writes it at the end of the turn."""
+        self._is_unflushed = False
         with suppress(Reject):
             self._close_batch()
 
@@ -404,6 +404,22 @@ class Shard:
         pending, self._pending = self._pending, deque()
         for token in [reply.token for each in pending for reply in each.replies] + list(self.core.unloaded()):
             self._edge.refuse(token, ErrorCode.NOT_COORDINATOR, None)
+
+
+def _pieces(sizes: Sequence[int], limit: int, is_atomic: bool) -> list[tuple[int, int]]:
+    """From where to where the records of each batch go. Reject if they do not fit."""
+    total = sum(sizes)
+    if total <= limit:
+        return [(0, len(sizes))]
+    if is_atomic or max(sizes) > limit:
+        raise Reject(ErrorCode.MESSAGE_TOO_LARGE, f"{total} bytes of records are more than a batch may hold ({limit})")
+    pieces, first, held = [], 0, 0
+    for index, size in enumerate(sizes):
+        if held + size > limit:
+            pieces.append((first, index))
+            first, held = index, 0
+        held += size
+    return [*pieces, (first, len(sizes))]
 
 
 def _size(encoded: _Encoded) -> int:
