@@ -62,9 +62,19 @@ class Faults:
         world.host.is_held = False
         world.host.replica.refusals.clear()
         world.host.disk.crash_at = None
+        self._last_change()
+
+    def _last_change(self) -> None:
+        """Somebody comes, or somebody goes for good without a word: the groups must notice by themselves."""
+        chance = self._world.random
+        alive = [client for client in self._clients() if client.is_alive]
+        if alive and chance.random() < 0.5:
+            self._world.note_fault("client crashed", "for good")
+            chance.choice(alive).crash()
+            return
         for client in self._clients():
-            if not client.is_alive and world.random.random() < 0.7:
-                client.start()
+            if chance.random() < 0.7:
+                client.start_unless_alive()
 
     def _clients(self) -> list[Client]:
         return [client for each in self._world.inhabitants for client in each.clients]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -93,11 +94,15 @@ class Renderer:
 
 def _parts(message: Any) -> Iterable[tuple[str, Any, Any]]:  # noqa: ANN401
     """Name, value and default of each field."""
-    if not isinstance(message, msgspec.Struct):
-        defaults = getattr(message, "_field_defaults", {})
-        return [(name, getattr(message, name), defaults.get(name, _UNSET)) for name in message._fields]
-    fields = msgspec.structs.fields(message)
-    return [(each.name, getattr(message, each.name), each.default) for each in fields]
+    return [(name, getattr(message, name), default) for name, default in _defaults(type(message))]
+
+
+@cache
+def _defaults(kind: Hashable) -> list[tuple[str, Any]]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return [(each.name, each.default) for each in msgspec.structs.fields(kind)]
+    names, known = getattr(kind, "_fields", ()), getattr(kind, "_field_defaults", {})
+    return [(name, known.get(name, _UNSET)) for name in names]
 
 
 def _number(value: int) -> str:

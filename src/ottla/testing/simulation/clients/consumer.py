@@ -21,6 +21,8 @@ _LEAVE: Final = -1
 _STEP_AWAY: Final = -2
 _FENCED: Final = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND))
 _UNRELEASED_RETRY_MS: Final = 1_000
+_STUCK_CHANCE: Final = 0.02
+"""An application that hangs while its heartbeats go on."""
 
 Owned = frozenset[tuple[bytes, int]]
 """Topic id and partition."""
@@ -152,6 +154,9 @@ class ConsumerMember(Client):
             self._own()
             return
         self._is_giving_up = True
+        if self.world.random.random() < _STUCK_CHANCE:
+            self.world.note(f"{self.name} never gives up what it should, until it is fenced")
+            return
         joined = self._joined
         self.after(self.world.random.randint(0, 3_000), lambda: self._own() if self._joined == joined else None)
 

@@ -1,0 +1,107 @@
+"""Bugs that are planted in coordinators: the simulation must find each within 500 seeds, and name the right invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.broker.coordinators.shard import Shard
+from ottla.coordinator.contract import NOTHING, Context, Result
+from ottla.groups.admin import AdminFamily
+from ottla.groups.classic.family import ClassicFamily
+from ottla.groups.consumer import reconciliation, stepping
+from ottla.groups.consumer.family import ConsumerFamily
+from ottla.groups.offsets.family import OffsetsFamily
+from ottla.testing.simulation.running import run_seed
+from ottla.testing.simulation.trace import Violation
+from ottla.wire.keyed import KeyedRecord
+
+SEEDS_FOR_A_BUG = 500
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def violated(family: str) -> str:
+    """The invariant that the first failing seed violates."""
+    for seed in range(SEEDS_FOR_A_BUG):
+        try:
+            run_seed(seed, [family])
+        except Violation as violation:
+            return violation.name
+    pytest.fail(f"no seed below {SEEDS_FOR_A_BUG} has found it")
+
+
+def forget(timer: str, family: type[Any]) -> Callable[..., Result]:
+    """An `expire` that does nothing for one kind of timer."""
+    expire = family.expire
+
+    def forgetful(self: Any, key: tuple[str, ...], context: Context) -> Result:
+        return NOTHING if key[1] == timer else expire(self, key, context)
+
+    return forgetful
+
+
+@pytest.mark.parametrize("family", ["classic", "consumer"])
+def test_answers_before_the_append(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def release(self: Shard, result: Result) -> None:
+        self._release(result.replies, result.effects, result.after)
+
+    monkeypatch.setattr(Shard, "_file", release)
+    assert violated(family) in ("kept", "owned once")
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+def test_tombstones_of_offsets_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group is deleted, and its offsets stay."""
+    init = AdminFamily.__init__
+    monkeypatch.setattr(AdminFamily, "__init__", lambda self, table, _: init(self, table, lambda group_id: ()))
+    assert violated("classic") == "kept"
+
+
+def test_replay_skips_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is gone from the log stays in memory: compaction shows it."""
+    replay = OffsetsFamily._replay
+
+    def forgetful(self: OffsetsFamily, record: KeyedRecord, *where: int) -> None:
+        if record.value is not None:
+            replay(self, record, *where)
+
+    monkeypatch.setattr(OffsetsFamily, "_replay", forgetful)
+    assert violated("classic") in ("replay", "kept")
+
+
+# --- classic groups ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timer", ["session", "join"])
+def test_classic_time_out_is_forgotten(timer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClassicFamily, "expire", forget(timer, ClassicFamily))
+    assert violated("classic") == "converges"
+
+
+# --- consumer groups --------------------------------------------------------------------------------------------------
+
+
+def test_revocation_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciliation, "_still_owns", lambda owned, pending: False)
+    assert violated("consumer") == "owned once"
+
+
+def test_release_by_the_old_owner_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping.Step, "_is_free", lambda self, topic_id, partition: True)
+    assert violated("consumer") == "owned once"
+
+
+def test_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping.Step, "raise_epoch", lambda self, must: None)
+    assert violated("consumer") == "converges"
+
+
+@pytest.mark.parametrize("timer", ["session", "rebalance"])
+def test_consumer_time_out_is_forgotten(timer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConsumerFamily, "expire", forget(timer, ConsumerFamily))
+    assert violated("consumer") == "converges"
