@@ -128,8 +128,8 @@ class ConsumerFamily:
                 and steady.client_host == context.client_host
                 and steady.settings.version == context.world.settings_version
             ):
-                timer = Timer(steady.timer_key, context.now_ms + steady.settings.session_timeout_ms)
-                return Result((), (Reply(context.token, steady.response),), (timer,))
+                group.session_at_ms[request.member_id] = context.now_ms + steady.settings.session_timeout_ms
+                return Result((), (Reply(context.token, steady.response),))
         check_served(context.world)
         if isinstance(group, ConsumerGroup):
             settings = group.settings(context.world)
@@ -149,8 +149,7 @@ class ConsumerFamily:
         step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_known))
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
-        session_key = timer_key("session", group.group_id, step.member.member_id)
-        session = Timer(session_key, context.now_ms + settings.session_timeout_ms)
+        session = renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
         if not step.records and not step.timers and not upgrade.records:
             self._remember(step, request, response, context)
         return Result(
@@ -228,7 +227,6 @@ class ConsumerFamily:
             context.client_host,
             until_wall_ms,
             group.settings(context.world),
-            timer_key("session", group.group_id, step.updated.member_id),
             response,
         )
 
@@ -308,6 +306,8 @@ class ConsumerFamily:
             return NOTHING
         if what == "rebalance" and not _must_revoke(member):
             return NOTHING
+        if what == "session" and group.session_at_ms.get(member_id, 0) > context.now_ms:
+            return Result(timers=[Timer(key, group.session_at_ms[member_id])])
         log.info("group %s: member %s is removed, for its %s deadline has passed", group_id, member_id, what)
         return self.fence(group, [member], context)
 
@@ -454,6 +454,12 @@ def new_member_id(context: Context) -> str:
     while (text := uuid_text(context.world.new_uuid())).startswith("-"):
         pass
     return text
+
+
+def renewed_session(group: ConsumerGroup, member_id: str, at_ms: int) -> Timer:
+    """A member has shown that it lives."""
+    group.session_at_ms[member_id] = at_ms
+    return Timer(timer_key("session", group.group_id, member_id), at_ms)
 
 
 def cancel_timers(group_id: str, member_ids: Iterable[str]) -> list[Timer]:

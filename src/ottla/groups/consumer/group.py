@@ -38,12 +38,12 @@ class Steady(NamedTuple):
     until_wall_ms: float
     """When something becomes due that a heartbeat must do."""
     settings: Settings
-    timer_key: tuple[str, ...]
     response: ConsumerGroupHeartbeatResponse
 
 
 class ConsumerGroup:
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `owing_join`, and what is derived from the members."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, and all that is derived
+    from the members."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -74,6 +74,9 @@ class ConsumerGroup:
         self.refreshed_epoch = 0
         """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
         self.steady: dict[str, Steady] = {}
+        self.session_at_ms: dict[str, int] = {}
+        """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
+        set again when it comes."""
         self.owing_join: set[str] = set()
         """Members of the classic protocol that have been told to join again."""
         self._settings: Settings | None = None
@@ -118,10 +121,10 @@ class ConsumerGroup:
             return None
         return _older_epoch_check(member, claim.generation, context.world.topics)
 
-    def check_fetch(self, member_id: str, member_epoch: int) -> None:
-        if not member_id and member_epoch < 0:
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
             return
-        member = self.member(member_id)
+        member = self.member(member_id or "")
         if member_epoch != member.member_epoch:
             raise _stale(member, member_epoch)
 
@@ -272,6 +275,7 @@ class ConsumerGroup:
         self._count_protocols(old, None)
         self._set_owned(old, None)
         self.owing_join.discard(member_id)
+        self.session_at_ms.pop(member_id, None)
         if old.instance_id is not None and self.statics.get(old.instance_id) == member_id:
             del self.statics[old.instance_id]
         self.steady.clear()

@@ -10,7 +10,7 @@ from ottla.groups.classic.leaving import leave_answer, leavers
 from ottla.groups.classic.member import terms_of
 from ottla.groups.classic.subscriptions import subscription_of, version_of
 from ottla.groups.classic.turn import join_error
-from ottla.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id
+from ottla.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id, renewed_session
 from ottla.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.groups.consumer.members import Member, MemberState, Subscription
 from ottla.groups.consumer.records import group_tombstones
@@ -94,7 +94,7 @@ class ConsumerHost:
         sync_ms = terms_of(request, context.api_version).rebalance_timeout_ms
         timers = [
             Timer(timer_key("join", group_id, member_id), None),
-            Timer(timer_key("session", group_id, member_id), context.now_ms + request.session_timeout_ms),
+            renewed_session(step.group, member_id, context.now_ms + request.session_timeout_ms),
             Timer(timer_key("sync", group_id, member_id), context.now_ms + sync_ms),
         ]
         return Result(
@@ -239,8 +239,7 @@ def _answer(member: Member, generation: int) -> JoinGroupResponse:
 
 def _session(group: ConsumerGroup, member: Member, context: Context) -> Timer:
     assert member.classic is not None
-    key = timer_key("session", group.group_id, member.member_id)
-    return Timer(key, context.now_ms + member.classic.session_timeout_ms)
+    return renewed_session(group, member.member_id, context.now_ms + member.classic.session_timeout_ms)
 
 
 def _must_join(group: ConsumerGroup, member: Member) -> bool:
