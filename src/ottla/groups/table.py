@@ -72,8 +72,8 @@ class Group(Protocol):
         shows that a classic member lives. The version of the request is `context.api_version`."""
         ...
 
-    def check_fetch(self, member_id: str, member_epoch: int) -> None:
-        """Reject who must not fetch offsets."""
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Reject who must not fetch offsets. Tools and older clients give no member id and -1, and are not asked."""
         ...
 
     def check_delete(self) -> None:

@@ -250,7 +250,7 @@ class ClassicGroup:
             raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
         member.renew(now_ms)
 
-    def check_fetch(self, member_id: str, member_epoch: int) -> None:
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Anybody may: members are not asked for in the classic protocol, and franz-go sends its generation here."""
 
     def check_delete(self) -> None:

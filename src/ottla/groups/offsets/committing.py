@@ -23,10 +23,10 @@ empty classic group. If nothing is left of a request, the group is not asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.coordinator.contract import Context, Producer, Reply, Result
-from ottla.groups.offsets.records import NO_EXPIRY, offset_record
+from ottla.groups.offsets.records import NO_EXPIRY, NO_TOPIC_ID, offset_record
 from ottla.groups.offsets.requests import TransactionalCommit
 from ottla.groups.offsets.targets import Target, target_by_id, target_by_name
 from ottla.groups.table import Claim, CommitCheck, GroupTable
@@ -52,25 +52,36 @@ _Targets = Sequence[tuple[Any, Target]]
 """Topics as the request has them, with what was found out about them."""
 
 
+class _Terms(NamedTuple):
+    """What holds for all offsets of a request."""
+
+    metadata_max_length: int
+    commit_at_ms: int
+    expire_at_ms: int
+    keeps_topic_id: bool
+    """Whether records tell the topic's id. Those of version 1, which expire, have no place for it; and for those of a
+    transaction Apache Kafka does not look it up."""
+
+
 class Committing:
     def __init__(self, table: GroupTable) -> None:
         self._table = table
 
     def offset_commit(self, request: OffsetCommitRequest, context: Context) -> Result:
         targets = _targets(request.topics, context, by_id=context.api_version >= _COMMIT_BY_ID_FROM)
-        retention_ms = request.retention_time_ms
-        expire_at_ms = NO_EXPIRY if retention_ms == _DEFAULT_RETENTION else context.wall_ms + retention_ms
-        limit = context.world.settings["offset.metadata.max.bytes"]
-        records, refusal = self._decide(request, targets, context, limit, expire_at_ms)
-        topics = _answer(OffsetCommitResponse, targets, refusal, limit)
+        expires = request.retention_time_ms != _DEFAULT_RETENTION
+        expire_at_ms = context.wall_ms + request.retention_time_ms if expires else NO_EXPIRY
+        terms = _terms(context, expire_at_ms, keeps_topic_id=not expires)
+        records, refusal = self._decide(request, targets, terms, context)
+        topics = _answer(OffsetCommitResponse, targets, refusal, terms)
         return Result(records, (Reply(context.token, OffsetCommitResponse(topics=topics)),))
 
     def txn_offset_commit(self, commit: TransactionalCommit, context: Context) -> Result:
-        request = commit.request
-        targets = _targets(request.topics, context, by_id=context.api_version >= _TXN_BY_ID_FROM)
-        limit = context.world.settings["offset.metadata.max.bytes"]
-        records, refusal = self._decide(request, targets, context, limit, NO_EXPIRY)
-        topics = _answer(TxnOffsetCommitResponse, targets, refusal, limit)
+        request, by_id = commit.request, context.api_version >= _TXN_BY_ID_FROM
+        targets = _targets(request.topics, context, by_id=by_id)
+        terms = _terms(context, NO_EXPIRY, keeps_topic_id=by_id)
+        records, refusal = self._decide(request, targets, terms, context)
+        topics = _answer(TxnOffsetCommitResponse, targets, refusal, terms)
         return Result(
             records,
             (Reply(context.token, TxnOffsetCommitResponse(topics=topics)),),
@@ -81,16 +92,15 @@ class Committing:
         self,
         request: OffsetCommitRequest | TxnOffsetCommitRequest,
         targets: _Targets,
+        terms: _Terms,
         context: Context,
-        limit: int,
-        expire_at_ms: int,
     ) -> tuple[list[KeyedRecord], ErrorCode]:
         """The records, or why there are none."""
         if not _is_anything_left(targets):
             return [], _NONE
         try:
             check = self._check(request, context)
-            return _records(request.group_id, targets, check, limit, context.wall_ms, expire_at_ms), _NONE
+            return _records(request.group_id, targets, check, terms), _NONE
         except Reject as reject:
             return [], _code(reject, request, context)
 
@@ -108,6 +118,10 @@ class Committing:
         return group.check_commit(claim, context)
 
 
+def _terms(context: Context, expire_at_ms: int, *, keeps_topic_id: bool) -> _Terms:
+    return _Terms(context.world.settings["offset.metadata.max.bytes"], context.wall_ms, expire_at_ms, keeps_topic_id)
+
+
 def _targets(topics: Sequence[Any], context: Context, *, by_id: bool) -> _Targets:
     if by_id:
         return [(topic, target_by_id(topic.topic_id, Operation.READ, context)) for topic in topics]
@@ -123,20 +137,20 @@ def _is_anything_left(targets: _Targets) -> bool:
     return False
 
 
-def _records(
-    group_id: str, targets: _Targets, check: CommitCheck | None, limit: int, now_ms: int, expire_at_ms: int
-) -> list[KeyedRecord]:
+def _records(group_id: str, targets: _Targets, check: CommitCheck | None, terms: _Terms) -> list[KeyedRecord]:
+    limit, now_ms, expire_at_ms, keeps_topic_id = terms
     records = []
     for topic, target in targets:
         if target.error is not _NONE:
             continue
-        name, topic_id = target.name, topic.topic_id
+        name = target.name
+        topic_id = target.topic_id if keeps_topic_id else NO_TOPIC_ID
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
             if not 0 <= index < target.partition_count or is_too_long(metadata, limit):
                 continue
             if check is not None:
-                check(name, topic_id, index)
+                check(name, target.topic_id, index)
             value = OffsetCommitValue(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_at_ms, topic_id
             )
@@ -163,7 +177,7 @@ def _code(reject: Reject, request: OffsetCommitRequest | TxnOffsetCommitRequest,
     return ErrorCode.ILLEGAL_GENERATION if is_newer else reject.code
 
 
-def _answer(kind: Any, targets: _Targets, refusal: ErrorCode, limit: int) -> tuple[Any, ...]:  # noqa: ANN401
+def _answer(kind: Any, targets: _Targets, refusal: ErrorCode, terms: _Terms) -> tuple[Any, ...]:  # noqa: ANN401
     """The topics of a response of either kind: their classes have the same fields."""
     topic_class, partition_class = _CLASSES[kind]
     topics = []
@@ -171,7 +185,7 @@ def _answer(kind: Any, targets: _Targets, refusal: ErrorCode, limit: int) -> tup
         partitions = []
         for partition in topic.partitions:
             code = target.error_of(partition.partition_index) or refusal
-            if not code and is_too_long(partition.committed_metadata or "", limit):
+            if not code and is_too_long(partition.committed_metadata or "", terms.metadata_max_length):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             partitions.append(partition_class(partition.partition_index, code))
         topics.append(topic_class(topic.name, topic.topic_id, tuple(partitions)))

@@ -59,7 +59,7 @@ class Fetching:
         group = self._table.get(asked.group_id)
         if group is not None:
             try:
-                group.check_fetch(asked.member_id or "", asked.member_epoch)
+                group.check_fetch(asked.member_id, asked.member_epoch)
             except Reject as reject:
                 return group_error(asked, reject.code, context.api_version)
         reading = _Reading(self._store, asked.group_id, context, request.require_stable)

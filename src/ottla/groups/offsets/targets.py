@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.coordinator.contract import Context
+from ottla.groups.offsets.records import NO_TOPIC_ID
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
@@ -24,6 +25,7 @@ class Target(NamedTuple):
     name: str
     error: ErrorCode
     partition_count: int
+    topic_id: bytes = NO_TOPIC_ID
 
     def error_of(self, partition: int) -> ErrorCode:
         if self.error is not _NONE or 0 <= partition < self.partition_count:
@@ -37,7 +39,7 @@ def target_by_name(name: str, operation: Operation, context: Context) -> Target:
     topic = context.world.topics.by_name(name)
     if topic is None:
         return Target(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
-    return Target(name, _NONE, topic.partition_count)
+    return Target(name, _NONE, topic.partition_count, topic.topic_id)
 
 
 def target_by_id(topic_id: bytes, operation: Operation, context: Context) -> Target:
@@ -46,4 +48,4 @@ def target_by_id(topic_id: bytes, operation: Operation, context: Context) -> Tar
         return Target("", ErrorCode.UNKNOWN_TOPIC_ID, 0)
     if not context.authorize(operation, ResourceType.TOPIC, topic.name):
         return Target(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0)
-    return Target(topic.name, _NONE, topic.partition_count)
+    return Target(topic.name, _NONE, topic.partition_count, topic_id)

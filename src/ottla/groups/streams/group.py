@@ -137,7 +137,7 @@ class StreamsGroup:
         """Which topics are in use is asked for each."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if not member_id and member_epoch < 0:
+        if member_id is None and member_epoch < 0:
             return
         member = self._known(member_id or "")
         if member_epoch != member.current.member_epoch:

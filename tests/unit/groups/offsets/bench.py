@@ -78,7 +78,7 @@ class StubGroup:
         self.subscribed: frozenset[str] = frozenset()
         self.rule: ExpiryRule | None = ExpiryRule(lambda commit_ms: commit_ms, lambda topic: topic in self.subscribed)
         self.claims: list[Claim] = []
-        self.fetchers: list[tuple[str, int]] = []
+        self.fetchers: list[tuple[str | None, int]] = []
 
     def state_name(self) -> str:
         return "Empty"
@@ -92,7 +92,7 @@ class StubGroup:
         self._ask("commit")
         return self.check
 
-    def check_fetch(self, member_id: str, member_epoch: int) -> None:
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         self.fetchers.append((member_id, member_epoch))
         self._ask("fetch")
 

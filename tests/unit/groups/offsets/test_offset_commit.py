@@ -1,5 +1,7 @@
 """OffsetCommit: each row of the table in `ottla.groups.offsets.committing`, and what the records look like."""
 
+from typing import Any
+
 import pytest
 
 from ottla import wire
@@ -36,15 +38,16 @@ def test_a_record_is_kafkas_version_4(bench: Bench):
     assert entry.value is not None
     version, offset, epoch = entry.value[:2], entry.value[2:10], entry.value[10:14]
     assert (version, offset, epoch) == (b"\0\4", (42).to_bytes(8), (7).to_bytes(4))
-    assert entry.value[14:] == b"\5note" + START_MS.to_bytes(8) + b"\0"  # no tagged field: no topic id
+    tagged = b"\1\0\x10" + b"O" * 16  # one tagged field: number 0, 16 bytes
+    assert entry.value[14:] == b"\5note" + START_MS.to_bytes(8) + tagged
 
 
-def test_by_topic_id_the_record_keeps_the_id(bench: Bench):
-    assert bench.commit("g", (b"O" * 16, 0, 42), version=10) == {(b"O" * 16, 0): NONE}
+@pytest.mark.parametrize(("topic", "version"), [("orders", 9), (b"O" * 16, 10)])
+def test_the_record_has_name_and_id_whichever_the_request_had(bench: Bench, topic: Any, version: int):
+    assert bench.commit("g", (topic, 0, 42), version=version) == {(topic, 0): NONE}
     entry = last_entry(bench)
-    assert entry.value is not None
-    assert entry.value.endswith(b"\1\0\x10" + b"O" * 16)  # one tagged field: number 0, 16 bytes
-    assert decode_keyed("__consumer_offsets", entry.key, entry.value).key.topic == "orders"
+    record = decode_keyed("__consumer_offsets", entry.key, entry.value)
+    assert (record.key.topic, record.value.topic_id) == ("orders", b"O" * 16)
 
 
 @pytest.mark.parametrize("retention_ms", [0, 5_000])
@@ -55,6 +58,7 @@ def test_a_retention_time_makes_a_record_of_version_1(bench: Bench, retention_ms
     assert entry.value[:2] == b"\0\1"
     value = wire.decode("OffsetCommitValue", 1, entry.value[2:])
     assert (value.commit_timestamp, value.expire_timestamp) == (START_MS, START_MS + retention_ms)
+    assert value.topic_id == bytes(16)  # which this version cannot tell
 
 
 def test_null_metadata_is_stored_as_empty(bench: Bench):

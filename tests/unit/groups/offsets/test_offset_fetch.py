@@ -70,9 +70,10 @@ def test_what_the_group_says_stands_for_the_group(stocked: Bench, code: ErrorCod
     assert group.fetchers[-1] == ("m", 3)
 
 
-def test_no_member_id_is_asked_as_an_empty_one(stocked: Bench):
+def test_no_member_id_is_not_an_empty_one(stocked: Bench):
     stocked.fetch("g", None)
-    assert stocked.group("g").fetchers == [("", -1)]
+    stocked.fetch("g", None, member_id="")
+    assert stocked.group("g").fetchers == [(None, -1), ("", -1)]
 
 
 def test_a_denied_topic_is_refused_by_name_and_left_out_of_all(stocked: Bench):
@@ -94,7 +95,7 @@ def test_by_id(stocked: Bench):
 
 def test_by_id_an_offset_of_an_older_topic_counts_as_nothing(bench: Bench):
     bench.commit("g", (b"O" * 16, 0, 7), version=10)
-    bench.commit("g", ("orders", 1, 8))  # for whichever topic has the name
+    bench.commit("g", ("orders", 1, 8), version=4, retention_time_ms=60_000)  # for whichever topic has the name
     bench.topics.add("orders", b"N" * 16)
     assert seen(bench.fetch("g", {b"N" * 16: [0, 1]}, version=10)) == {
         (b"N" * 16, 0): (-1, -1, "", NONE),

@@ -169,6 +169,12 @@ def test_version_6_names_topics_by_id_and_keeps_the_id(bench: Bench):
     assert topic.partitions[0].committed_offset == -1
 
 
+def test_before_version_6_the_record_has_no_topic_id(bench: Bench):
+    bench.commit_in_transaction("g", 7, ("orders", 0, 1))
+    ((_, stored),) = bench.core.hard_state().items()
+    assert stored[5] == bytes(16)
+
+
 def test_an_aborted_transaction_leaves_its_group(bench: Bench):
     bench.commit_in_transaction("g", 7, ("orders", 0, 2))
     bench.end_transaction(7, committed=False)
