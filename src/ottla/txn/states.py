@@ -47,6 +47,9 @@ class TransactionState(Enum):
         self.is_idle = number in (0, 4, 5)
         """Nothing is open and nothing on its way."""
 
+    def __repr__(self) -> str:
+        return self.shown
+
     @classmethod
     def of_name(cls, shown: str) -> TransactionState | None:
         return _BY_NAME.get(shown)
