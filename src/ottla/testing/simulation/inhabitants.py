@@ -9,6 +9,7 @@ from ottla.testing.simulation.clients.classic import ClassicMember
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.consumer import ConsumerMember
 from ottla.testing.simulation.clients.others import Administrator, LoneCommitter
+from ottla.testing.simulation.clients.streams import StreamsMember
 from ottla.testing.simulation.world import Inhabitant, World
 
 __all__ = ["FAMILIES", "Others"]
@@ -92,6 +93,46 @@ class ConsumerGroup:
         return _difference(self.group_id, owned, wanted)
 
 
+class StreamsGroup:
+    """A Kafka Streams application whose threads are the members. Half of them have internal topics of their own."""
+
+    def __init__(self, world: World, group_id: str) -> None:
+        self._world = world
+        self.group_id = group_id
+        self.has_internal_topics = world.random.random() < 0.5
+        self.source = "t0"
+        if self.has_internal_topics:
+            # Its internal topics have as many partitions as the source had; so that one is left alone.
+            self.source = f"source-of-{group_id}"
+            world.put_topic(self.source, world.random.randint(1, 4))
+        if world.random.random() < 0.5:
+            world.surroundings.set_for_group(group_id, "streams.num.standby.replicas", "1")
+        self.clients: Sequence[StreamsMember] = [
+            self._member(f"{group_id}-m{number}") for number in range(world.random.randint(2, 5))
+        ]
+
+    def _member(self, name: str) -> StreamsMember:
+        return StreamsMember(
+            self._world,
+            name,
+            self.group_id,
+            self.source,
+            has_internal_topics=self.has_internal_topics,
+            process_id=f"p{self._world.random.randint(1, 3)}",
+        )
+
+    def unsettled(self) -> str | None:
+        alive = [each for each in self.clients if each.is_alive]
+        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.is_settled()]
+        if waiting:
+            return "; ".join(waiting)
+        topic = self._world.topics.by_name(self.source)
+        count = 0 if topic is None or not alive else topic.partition_count
+        subtopologies = ("0", "1") if self.has_internal_topics else ("0",)
+        wanted = {(subtopology, partition) for subtopology in subtopologies for partition in range(count)}
+        return _difference(self.group_id, [unit for each in alive for unit in each.owned.active], wanted)
+
+
 class Others:
     """Who else is there: a committer without a group, and an administrator who deletes groups."""
 
@@ -125,5 +166,9 @@ def _difference(group_id: str, owned: list[tuple[str, int]], wanted: set[tuple[s
     return f"of {group_id}, {sorted(owned)} is given out where {sorted(wanted)} should be"
 
 
-FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {"classic": ClassicGroup, "consumer": ConsumerGroup}
+FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
+    "classic": ClassicGroup,
+    "consumer": ConsumerGroup,
+    "streams": StreamsGroup,
+}
 """Family -> what makes a group of it."""

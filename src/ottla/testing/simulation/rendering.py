@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -92,14 +91,20 @@ class Renderer:
         return "0x" + data.hex()
 
 
+_DEFAULTS: Final[dict[type, list[tuple[str, Any]]]] = {}
+"""Class -> names and defaults of its fields; msgspec works them out anew each time."""
+
+
 def _parts(message: Any) -> Iterable[tuple[str, Any, Any]]:  # noqa: ANN401
     """Name, value and default of each field."""
-    return [(name, getattr(message, name), default) for name, default in _defaults(type(message))]
+    kind = type(message)
+    if kind not in _DEFAULTS:
+        _DEFAULTS[kind] = _defaults(kind)
+    return [(name, getattr(message, name), default) for name, default in _DEFAULTS[kind]]
 
 
-@cache
-def _defaults(kind: Hashable) -> list[tuple[str, Any]]:
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+def _defaults(kind: type) -> list[tuple[str, Any]]:
+    if issubclass(kind, msgspec.Struct):
         return [(each.name, each.default) for each in msgspec.structs.fields(kind)]
     names, known = getattr(kind, "_fields", ()), getattr(kind, "_field_defaults", {})
     return [(name, known.get(name, _UNSET)) for name in names]

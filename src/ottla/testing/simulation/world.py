@@ -18,6 +18,7 @@ from ottla.broker.coordinators.replaying import Replay
 from ottla.coordinator.contract import Core, Outcome
 from ottla.groups.admin import DeleteGroup
 from ottla.groups.offsets.requests import FetchOffsets
+from ottla.groups.streams.creating import CreateInternalTopics
 from ottla.log.partition import Partition
 from ottla.testing.disk import Crash, VirtualDisk
 from ottla.testing.simulation.clients.assigning import read_assignment
@@ -38,9 +39,11 @@ from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.types.group_classic import GroupMetadataKey, OffsetCommitKey
 from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey
+from ottla.wire.types.group_streams import StreamsGroupMetadataKey
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGroup as _AskedGroup
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as _AskedTopic
+from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
 
 __all__ = ["Inhabitant", "World"]
@@ -98,8 +101,8 @@ class World:
         self.claims = Claims()
         self._violation: Violation | None = None
         self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
-        self.performers: dict[str, Perform] = {}
-        """By the name of an effect's class."""
+        self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
+        """By the class of an effect."""
         self.host = Host(
             kind.make_core,
             kind.topic,
@@ -274,6 +277,10 @@ class World:
             }
             owner = request.instance_id or answer.member_id
             fault = self.claims.take(request.group_id, answer.member_epoch, owner, units)
+        elif isinstance(request, StreamsGroupHeartbeatRequest) and answer.active_tasks is not None:
+            units = {(each.subtopology_id, partition) for each in answer.active_tasks for partition in each.partitions}
+            owner = request.instance_id or answer.member_id
+            fault = self.claims.take(request.group_id, answer.member_epoch, owner, units)
         self.hold("owned once", fault is None, fault or "")
 
     def _answer(self, token: _Token) -> None:
@@ -299,7 +306,7 @@ class World:
             return
         if isinstance(key, GroupMetadataKey):
             self.claims.forget(key.group)
-        elif isinstance(key, ConsumerGroupMetadataKey):
+        elif isinstance(key, ConsumerGroupMetadataKey | StreamsGroupMetadataKey):
             self.claims.forget(key.group_id)
         elif isinstance(key, OffsetCommitKey) and self.offsets_expire:
             self.commits.may_vanish((key.group, key.topic, key.partition))
@@ -308,11 +315,32 @@ class World:
         return decode_keyed(self._kind.topic, bytes(key), None if value is None else bytes(value))
 
     def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
-        perform = self.performers.get(type(effect).__name__)
+        perform = self.performers.get(type(effect))
         if perform is None:
             self._found(Violation("answers", f"nobody performs {type(effect).__name__}"))
-        else:
-            perform(effect, done)
+            return
+        shard = self.host.shard
+
+        def settle(outcome: Outcome) -> None:
+            if self.is_up and self.host.shard is shard:
+                done(outcome)
+
+        perform(effect, settle)
+
+    def _create_topics(self, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
+        """The controller takes its time, and may refuse."""
+
+        def create() -> None:
+            if not self.is_calm and self.random.random() < 0.2:
+                self.note_fault("topics not created")
+                done(Outcome(value={each.name: "the controller is busy" for each in effect.topics}))
+                return
+            for topic in effect.topics:
+                if self.topics.by_name(topic.name) is None:
+                    self.put_topic(topic.name, topic.partition_count)
+            done(Outcome(value={}))
+
+        self.after(self.random.randint(1, 1_500), create)
 
     def lost(self, error: Exception) -> None:
         self.note(f"the shard is lost: {error}")
