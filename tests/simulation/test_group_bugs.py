@@ -1,4 +1,4 @@
-"""Bugs that are planted in coordinators: the simulation must find each within 500 seeds, and name the right invariant."""
+"""Bugs that are planted in coordinators: the simulation must find each within 500 seeds and name what is wrong."""
 
 from __future__ import annotations
 
