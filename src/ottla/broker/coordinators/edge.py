@@ -74,7 +74,11 @@ class RuntimeEdge:
             log.error("nobody performs %s", type(effect).__name__)
             done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
             return
-        performer(effect, done)
+        try:
+            performer(effect, done)
+        except Exception:
+            log.exception("%s could not be performed", type(effect).__name__)
+            done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def unflushed(self, shard: Shard) -> None:
         self._turns.unflushed(shard)

@@ -30,6 +30,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import Any, Final, Protocol
 
 from ottla.coordinator.contract import COMMITTED, NOTHING, Context, Core, Outcome, Producer, Reply, Result, World
@@ -189,10 +190,13 @@ class Shard:
         self._is_behind = self.journal.high_watermark < self.journal.log_end_offset
         self.tell(self.core.loaded)
 
-    def expire(self) -> None:
-        """See to the deadlines that have come, and to writes that take too long."""
+    def expire(self, count_max: int | None = None) -> None:
+        """See to the deadlines that have come, but to no more than so many, and to writes that take too long."""
         now_ms = self._edge.monotonic_ms()
-        while self.is_loaded and (key := self.deadlines.take_due(now_ms)) is not None:
+        for _ in repeat(None) if count_max is None else repeat(None, count_max):
+            key = self.deadlines.take_due(now_ms) if self.is_loaded else None
+            if key is None:
+                break
             self.tell(lambda context, key=key: self.core.expire(key, context))  # type: ignore[misc]
         self._expire_pending(now_ms)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.clock import Clock
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 ROUNDS_MAX: Final = 16
 """After so many rounds others have their turn first."""
+EXPIRED_MAX: Final = 100
+"""After so many deadlines of a shard, too."""
 
 
 class Turns:
@@ -97,17 +100,14 @@ class Turns:
     def _end_round(self) -> None:
         unflushed, self._unflushed = self._unflushed, {}
         for shard in unflushed:
-            shard.flush()
+            _safely(shard.flush)
         self._replicas.write_staged()
         moved, self._moved = self._moved, {}
         for (_, partition), runtime in moved.items():
-            runtime.advance(partition)
+            _safely(runtime.advance, partition)
         answers, self._answers = self._answers, []
         for later, message in answers:
-            try:
-                later.complete(message)
-            except Exception:
-                log.exception("an answer could not be given")
+            _safely(later.complete, message)
 
     def deliver(self, later: Later, message: object) -> None:
         """Give an answer at the end of the turn."""
@@ -133,7 +133,7 @@ class Turns:
         now_ms = self.clock.monotonic_ms()
         while (shard := self._deadlines.take_due(now_ms)) is not None:
             assert isinstance(shard, Shard)
-            shard.expire()
+            shard.expire(EXPIRED_MAX)
             next_at_ms = shard.next_at_ms()
             if next_at_ms is not None and shard.is_loaded:
                 self._deadlines.set(shard, max(next_at_ms, now_ms + 1))
@@ -158,3 +158,11 @@ class Turns:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _safely(call: Callable[..., None], *arguments: object) -> None:
+    """Keep the mistake of one from the others, whose turn ends here as well."""
+    try:
+        call(*arguments)
+    except Exception:
+        log.exception("the end of a turn failed")

@@ -105,6 +105,11 @@ class Ledger:
         self.parked.append(context.token)
         return Result(records=[put(name, number)], after=("after", name))
 
+    def _chain(self, name: str, number: int, context: Context) -> Result:
+        """A write whose commit brings another, so many times."""
+        self.parked.append(context.token)
+        return Result(records=[put(name, number)], after=("chain", name, number))
+
     def _reject(self, name: str, number: int, context: Context) -> Result:
         raise Reject(ErrorCode(number), "as you wish")
 
@@ -147,6 +152,9 @@ class Ledger:
         return Result(records=[put(name, -5)], replies=[Reply(token, told(-5))])
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:
+        if subject[0] == "chain" and subject[2] > 0:
+            _, name, number = subject
+            return Result(records=[put(name, number - 1)], after=("chain", name, number - 1))
         self.settlements.append((subject, outcome))
         parked, self.parked = self.parked, []
         return Result(replies=[Reply(token, told(outcome.value or -outcome.error)) for token in parked])

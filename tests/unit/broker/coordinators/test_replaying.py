@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from ottla.broker.coordinators.replaying import Replay
@@ -111,3 +113,12 @@ def test_other_control_records_say_nothing_here() -> None:
     core, taken = replay(control, batch(GOOD))
     assert core.numbers == {"a": 5}
     assert not taken.faults
+
+
+def test_a_large_batch_is_replayed_in_small_steps() -> None:
+    core = Ledger()
+    taken = Replay(core, TOPIC)
+    (large,) = split_batches(batch(*[GOOD] * 1000))
+    seen = [len(core.offsets) for _ in taken.steps(large)]
+    assert max(after - before for before, after in pairwise([0, *seen])) <= 32
+    assert len(core.offsets) == 1000

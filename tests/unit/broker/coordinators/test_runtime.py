@@ -10,6 +10,7 @@ import pytest
 from ottla.broker.coordinators import loading
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
+from ottla.broker.coordinators.turns import EXPIRED_MAX, ROUNDS_MAX
 from ottla.coordinator.contract import Outcome, Producer
 from ottla.coordinator.placing import partition_for
 from ottla.log.read import Isolation
@@ -151,6 +152,56 @@ def test_an_effect_is_performed_and_its_outcome_answers(running: RunningNode) ->
 
 def test_an_effect_that_nobody_performs_fails(running: RunningNode) -> None:
     assert say(running, "errand", "a", 21) == -ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_an_effect_that_cannot_be_performed_fails(running: RunningNode) -> None:
+    def perform(errand: Errand, done: Any) -> None:
+        raise RuntimeError("a mistake")
+
+    running.node.groups.performers[Errand] = perform
+    assert say(running, "errand", "a", 21) == -ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("length", [1, ROUNDS_MAX - 1, ROUNDS_MAX, 5 * ROUNDS_MAX])
+def test_what_a_commit_brings_is_written_too(running: RunningNode, length: int) -> None:
+    """All in one turn, as long as others need not wait for too many of them."""
+    assert say(running, "chain", "a", length) == 0
+    assert running.node.groups.counts.batches == length + 1
+    assert say(running, "get", "a") == 0
+
+
+def test_many_deadlines_at_once_let_others_through(running: RunningNode) -> None:
+    say(running, "put", "a", 1)
+    count = 3 * EXPIRED_MAX
+    lines = [running.desk.connect() for _ in range(2)]
+    numbers = [park(running, line, "later", "a", 1000) for line in lines]
+    shard = shard_of(running, "a")
+    running.change(
+        lambda: [shard.deadlines.set(("ledger", f"n{index}", None), 1000) for index in range(count)] and None
+    )
+    running.advance(1000)
+    assert [hear(line, number) for line, number in zip(lines, numbers, strict=True)] == [-5, -5]
+    assert len(shard.deadlines) == count - EXPIRED_MAX + len(lines)
+    for _ in range(3):
+        running.advance(1)
+    assert len(shard.deadlines) == 0
+    assert core_of(running, "a").numbers[f"n{count - 1}"] == -5
+
+
+def test_an_answer_that_cannot_be_taken_does_not_keep_others_from_theirs(running: RunningNode) -> None:
+    groups, heard = running.node.groups, []
+
+    def fail(answer: Any) -> None:
+        raise RuntimeError("a mistake")
+
+    def begin() -> None:
+        for done in (fail, heard.append):
+            groups.ask(None, "a", ask("put", "a", 1), done, refuse=refusal)
+
+    say(running, "put", "a", 0)
+    running.change(begin)
+    assert say(running, "get", "a") == 1
+    assert len(heard) == 1
 
 
 def test_an_outcome_that_comes_later_is_written_by_itself(running: RunningNode) -> None:
