@@ -174,6 +174,18 @@ def test_librdkafka_is_told_that_a_record_is_too_large(bootstrap_servers: str):
     assert errors == ["MSG_SIZE_TOO_LARGE"]
 
 
+def test_librdkafka_need_not_wait_to_close(bootstrap_servers: str, topic: str) -> None:
+    """It looks for the coordinator of its group even if it has no use for it, and would wait 45 s for one."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, **WITHOUT_GROUP})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.poll(0.1)
+    began = time.monotonic()
+    consumer.close()
+    assert time.monotonic() - began < 10
+
+
 # --- kafka-python -----------------------------------------------------------------------------------------------------
 
 
