@@ -189,6 +189,23 @@ def test_no_groups_get_no_answers(desk: Desk):
     assert fetch_groups(desk, {}, 9).groups == ()
 
 
+def test_a_fetch_sent_behind_a_commit_sees_it(desk: Desk):
+    topic, group, line = desk.topic(), new_group(desk), desk.connect()
+    kind = OffsetFetchRequest
+    asked = kind(groups=(kind.OffsetFetchRequestGroup(group, topics=None),))
+    requests = [
+        (commit_request(group, (topic, 0, 1)), 9),
+        (asked, 9),
+        (commit_request(group, (topic, 0, 2)), 9),
+        (asked, 9),
+    ]
+    answers = [
+        line.receive(9 if number % 2 else 8, 9, sent) for number, sent in enumerate(line.send_together(*requests))
+    ]
+    assert [found(answers[number].groups[0])[(topic.name, 0)][0] for number in (1, 3)] == [1, 2]
+    line.close()
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
