@@ -373,7 +373,7 @@ class Runtime:
 
     def topics_changed(self, change: TopicsChange) -> None:
         for shard in list(self.shards.values()):
-            shard.tell(partial(_tell_topics, shard.core, change))
+            shard.topics_changed(change)
 
     def stop(self) -> None:
         """The node stops: send away whoever waits."""
@@ -388,7 +388,3 @@ def _can_lead(replica: Replica) -> bool:
 
 def _without_request(refuse: MakeRefusal) -> Refuse:
     return lambda _, code, message: refuse(code, message)
-
-
-def _tell_topics(core: Core, change: TopicsChange, context: Context) -> Any:  # noqa: ANN401
-    return core.topics_changed(change, context)

@@ -33,7 +33,18 @@ from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.contract import COMMITTED, NOTHING, Context, Core, Outcome, Producer, Reply, Result, World
+from ottla.coordinator.contract import (
+    COMMITTED,
+    NOTHING,
+    Context,
+    Core,
+    Outcome,
+    Producer,
+    Reply,
+    Result,
+    TopicsChange,
+    World,
+)
 from ottla.coordinator.deadlines import Deadlines
 from ottla.coordinator.records import encode_record
 from ottla.wire.batch import HEADER_BYTES, BatchBuilder
@@ -208,13 +219,16 @@ class Shard:
         return min(known) if known else None
 
     def tell(self, call: Callable[[Context], Result]) -> None:
-        """Call the core otherwise, for instance when topics have changed."""
+        """Call the core for another reason than a request."""
         try:
             result = call(self.context())
         except Exception:
             log.exception("a coordinator failed")
             return
         self._apply(result)
+
+    def topics_changed(self, change: TopicsChange) -> None:
+        self.tell(lambda context: self.core.topics_changed(change, context))
 
     def settle(self, subject: Any, outcome: Outcome) -> None:  # noqa: ANN401
         if self.is_loaded:

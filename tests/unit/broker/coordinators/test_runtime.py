@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import loading
+from ottla.broker.coordinators import loading, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.coordinators.turns import EXPIRED_MAX, ROUNDS_MAX
@@ -366,6 +366,21 @@ def test_what_was_answered_is_there_after_a_restart(start_node: StartNode) -> No
         assert len(running.node.groups.shards) == PARTITIONS
         assert [say(running, "get", name) for name in names] == [*range(7), -1, *range(8, 40)]
         assert core_of(running, "name-0").loads == 1
+
+
+def test_progress_is_told(
+    start_node: StartNode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with start_node() as running:
+        say(running, "put", "a", 1)
+    monkeypatch.setattr(runtime, "_PROGRESS_SECONDS", 0)
+    monkeypatch.setattr(runtime, "_SLICE_SECONDS", 0)
+    caplog.set_level("INFO")
+    with start_node():
+        pass
+    lines = [record.message for record in caplog.records if record.message.startswith("loading __consumer_offsets")]
+    assert lines
+    assert f"done={partition_for('a', PARTITIONS)} of={PARTITIONS}" in lines[0]
 
 
 def test_a_shard_that_is_lost_is_loaded_again(running: RunningNode) -> None:
