@@ -63,7 +63,7 @@ class Faults:
         world.network.chances = Chances()
         world.host.is_held = False
         world.host.replica.refusals.clear()
-        world.host.disk.crash_at = None
+        world.host.machine.disk.crash_at = None
         self._last_change()
 
     def _last_change(self) -> None:
@@ -114,7 +114,7 @@ class Faults:
 
     def _kill_at_a_write(self) -> None:
         """In the middle of one of the next operations of the disk, which is carried out in part."""
-        disk = self._world.host.disk
+        disk = self._world.host.machine.disk
         disk.crash_at = disk.operations + self._world.random.randint(1, 6)
 
     def _move_leadership(self) -> None:

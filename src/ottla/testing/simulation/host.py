@@ -16,30 +16,19 @@ from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas import Replica
 from ottla.coordinator.contract import Core, Outcome, TopicsChange
-from ottla.log.config import LogConfig
-from ottla.log.directory import LogDirectory
-from ottla.log.disk import replace_file
 from ottla.log.errors import StorageError
-from ottla.log.files import LogStorage
 from ottla.log.names import TopicPartition
-from ottla.log.partition import Partition, create_partition_directory
-from ottla.log.recovery import load
-from ottla.testing.disk import VirtualDisk
-from ottla.testing.simulation.clock import VirtualClock
+from ottla.log.partition import Partition
 from ottla.testing.simulation.cores import MakeCore
 from ottla.testing.simulation.journal import VirtualReplica, compact_fully, replay_partition
+from ottla.testing.simulation.machine import COORDINATOR_LOG, Machine
 from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
-from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties, write_meta_properties
 from ottla.wire.reject import Reject
 
 __all__ = ["Host", "Observer", "differences"]
 
-_ROOT: Final = "/data"
-_LOG_CONFIG: Final = LogConfig(
-    segment_bytes=16_384, index_interval_bytes=1_024, cleanup_policy=frozenset(("compact",)), max_message_bytes=16_000
-)
 _WRITE_TIMEOUT_MS: Final = 5_000
 """The default of offsets.commit.timeout.ms."""
 
@@ -93,46 +82,27 @@ class Host:
         make_core: MakeCore,
         topic: str,
         surroundings: Surroundings,
-        clock: VirtualClock,
+        machine: Machine,
         observer: Observer,
-        *,
-        disk: VirtualDisk | None = None,
-        log_config: LogConfig = _LOG_CONFIG,
     ) -> None:
         self.surroundings = surroundings
-        self.clock = clock
-        self.disk = disk or VirtualDisk()
+        self.machine = machine
+        self.clock = machine.clock
         self.is_held = False
         """Whether the high watermark stands still."""
         self._make_core = make_core
         self._observer = observer
-        self._log_config = log_config
         self._topic_partition = TopicPartition(topic, 0)
         self._is_lost = False
         self._leader_epoch = -1
-        self._format()
         self.start()
 
     # --- starting and stopping ----------------------------------------------------------------------------------------
 
-    def _format(self) -> None:
-        self.disk.make_directory(_ROOT)
-        identity = write_meta_properties(MetaProperties("c", 1, bytes(range(16))), self.clock.wall_ms())
-        replace_file(self.disk, f"{_ROOT}/{META_PROPERTIES_FILE}", identity)
-        create_partition_directory(self.disk, f"{_ROOT}/{self._topic_partition}", bytes(range(16)))
-
     def start(self) -> None:
         """Recover the log from the disk and begin anew with what it says."""
-        self.partition = self._open(self.disk)
+        self.partition = self.machine.open(self._topic_partition, COORDINATOR_LOG)
         self.load()
-
-    def _open(self, disk: VirtualDisk) -> Partition:
-        directory = LogDirectory.open(LogStorage(disk), _ROOT)
-        directory.begin()
-        request = directory.request_for(self._topic_partition, self._log_config)
-        partition, _ = load(directory.storage, request, self.clock.wall_ms())
-        partition.update_high_watermark(partition.log_end_offset)
-        return partition
 
     def load(self) -> None:
         """Make the shard, from the log as it stands."""
@@ -155,10 +125,9 @@ class Host:
         """An empty core, as one is made at this place."""
         return self._make_core(CorePlace(0, self._leader_epoch, lambda topic, partition: True))
 
-    def restart(self, *, power_loss: bool = False) -> None:
-        """The process is killed, or the power fails; another starts on what the disk has left."""
-        self.disk.crash_at = None
-        self.disk = self.disk.crash(power_loss=power_loss)
+    def restart(self) -> None:
+        """The process is killed; another starts on what the disk has left."""
+        self.machine.crash()
         self.start()
 
     def unload(self) -> None:
@@ -237,7 +206,7 @@ class Host:
         live = self.core.hard_state()
         found = _told("replayed log", differences(live, self._replayed(self.partition).hard_state()))
         if compacted:
-            copy = self._open(self.disk.crash(power_loss=False))
+            copy = self.machine.copy().open(self._topic_partition, COORDINATOR_LOG)
             compact_fully(copy, self.clock.wall_ms())
             found += _told("replayed compacted log", differences(live, self._replayed(copy).hard_state()))
         return found

@@ -27,6 +27,7 @@ from ottla.testing.simulation.building import Builder, field_name
 from ottla.testing.simulation.clock import WALL_START_MS, VirtualClock
 from ottla.testing.simulation.cores import Kind, MakeCore
 from ottla.testing.simulation.host import Host
+from ottla.testing.simulation.machine import Machine
 from ottla.testing.simulation.rendering import Renderer
 from ottla.testing.simulation.shorthand import ShorthandError
 from ottla.testing.simulation.surroundings import Surroundings
@@ -92,7 +93,8 @@ class Scenario:
         self.builder = Builder(self._resolve, self.topic_id)
         self.renderer = Renderer(self.surroundings.ids.shorten, topics.name_of_id)
         self.topic = kind.topic
-        self.host = Host(make_core or kind.make_core, kind.topic, self.surroundings, self.clock, self)
+        machine = Machine(self.clock)
+        self.host = Host(make_core or kind.make_core, kind.topic, self.surroundings, machine, self)
 
     @property
     def core(self) -> Core:

@@ -1,18 +1,15 @@
-"""A world: one coordinator, its disk, a network and clients, all from a seed.
+"""A world of groups: one group coordinator, its disk, a network and clients, all from a seed.
 
-Time is a heap of actions. Each step takes the next action, or the coordinator's next deadline, whichever comes first,
-then ends the coordinator's turn and checks the invariants. A run has two parts: *chaos*, in which faults happen (see
-`faults`), and *calm*, in which every group must settle. Everything random comes from one generator, so that a seed
-decides all; `Trace.digest` proves it.
+A run has two parts: *chaos*, in which faults happen (see `faults`), and *calm*, in which every group must settle. After
+every step the invariants are checked (see `invariants`). The seed decides all; `Trace.digest` proves it.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ottla.broker.coordinators.replaying import Replay
 from ottla.coordinator.contract import Core, Outcome
@@ -20,19 +17,20 @@ from ottla.groups.admin import DeleteGroup
 from ottla.groups.offsets.requests import FetchOffsets
 from ottla.groups.streams.creating import CreateInternalTopics
 from ottla.log.partition import Partition
-from ottla.testing.disk import Crash, VirtualDisk
+from ottla.testing.disk import VirtualDisk
 from ottla.testing.simulation.clients.assigning import read_assignment
 from ottla.testing.simulation.clients.client import Client
-from ottla.testing.simulation.clock import VirtualClock
 from ottla.testing.simulation.cores import Kind
 from ottla.testing.simulation.host import Host, differences
 from ottla.testing.simulation.invariants import Claims, CommitRegister, LogModel, Place, commit_codes, commit_writes
 from ottla.testing.simulation.journal import read_log, replay_partition
+from ottla.testing.simulation.machine import Machine
 from ottla.testing.simulation.network import Network, Parcel
 from ottla.testing.simulation.rendering import Renderer
 from ottla.testing.simulation.surroundings import Surroundings
+from ottla.testing.simulation.timeline import Timeline
 from ottla.testing.simulation.topics import VirtualTopics
-from ottla.testing.simulation.trace import Trace, Violation
+from ottla.testing.simulation.trace import Violation
 from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
@@ -49,9 +47,6 @@ from ottla.wire.types.sync_group import SyncGroupRequest
 __all__ = ["Inhabitant", "World"]
 
 Perform = Callable[[Any, Callable[[Outcome], None]], None]
-
-_STEPS_MAX: Final = 200_000
-"""No run is that long; a loop that goes on without time passing is."""
 
 
 class Inhabitant(Protocol):
@@ -76,18 +71,13 @@ class _Token:
         self.is_answered = False
 
 
-class World:
+class World(Timeline):
     def __init__(self, seed: int, kind: Kind) -> None:
-        self.seed = seed
-        self.random = random.Random(seed)
-        self.trace = Trace()
-        self.clock = VirtualClock()
+        super().__init__(seed)
         self.surroundings = Surroundings(self.random.random)
         self.network = Network(self, self.random)
         self.inhabitants: list[Inhabitant] = []
         self.commits = CommitRegister()
-        self.is_up = True
-        self.is_calm = False
         self.has_late_requests = False
         """Whether requests may overtake each other."""
         self.offsets_expire = False
@@ -95,40 +85,19 @@ class World:
         self.settled_ms = 0
         """How long after the faults stopped everybody had what they want."""
         self._kind = kind
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
-        self._serial = count()
         self._offsets = count(1)
         self.claims = Claims()
-        self._violation: Violation | None = None
         self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
         self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
         """By the class of an effect."""
-        self.host = Host(
-            kind.make_core,
-            kind.topic,
-            self.surroundings,
-            self.clock,
-            self,
-            disk=VirtualDisk(random.Random(self.random.random())),
-        )
+        machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
+        self.host = Host(kind.make_core, kind.topic, self.surroundings, machine, self)
 
     # --- what clients and the network need ----------------------------------------------------------------------------
 
     @property
     def topics(self) -> VirtualTopics:
         return self.surroundings.topics
-
-    def now_ms(self) -> int:
-        return self.clock.monotonic_ms()
-
-    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
-        heapq.heappush(self._heap, (self.now_ms() + delay_ms, next(self._serial), action))
-
-    def note(self, line: str) -> None:
-        self.trace.add(self.now_ms(), line)
-
-    def note_fault(self, kind: str, detail: str = "") -> None:
-        self.trace.fault(self.now_ms(), kind, detail)
 
     def next_offset(self) -> int:
         return next(self._offsets)
@@ -177,57 +146,20 @@ class World:
             self.commits.begin(token, [(place, None) for place in self.commits.places(request.group_id)])
         self.host.handle(request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1")
 
-    # --- time ---------------------------------------------------------------------------------------------------------
+    # --- the coordinator ----------------------------------------------------------------------------------------------
 
-    def run_until(self, end_ms: int, done: Callable[[], bool] = lambda: False) -> bool:
-        """Let things happen until a time, or until `done`; whether it was the latter."""
-        for _ in range(_STEPS_MAX):
-            if done():
-                return True
-            at_ms = self._next_at_ms()
-            if at_ms is None or at_ms > end_ms:
-                self.clock.advance_to(end_ms)
-                return done()
-            self.clock.advance_to(at_ms)
-            self._step(at_ms)
-        raise Violation("converges", f"{_STEPS_MAX} steps have led to no end")
+    def next_deadline_ms(self) -> int | None:
+        return self.host.next_at_ms()
 
-    def _next_at_ms(self) -> int | None:
-        known = [self._heap[0][0]] if self._heap else []
-        deadline_ms = self.host.next_at_ms() if self.is_up else None
-        if deadline_ms is not None:
-            known.append(max(deadline_ms, self.now_ms()))
-        return min(known) if known else None
+    def serve(self) -> None:
+        self.host.machine.disk.now_ms = self.clock.wall_ms()
+        self.host.expire()
+        self.host.turn()
 
-    def _step(self, at_ms: int) -> None:
-        """Everything that comes at this time is one turn of the coordinator, as requests of one read are."""
-        self.host.disk.now_ms = self.clock.wall_ms()
-        try:
-            while self._heap and self._heap[0][0] <= at_ms:
-                heapq.heappop(self._heap)[2]()
-            if self.is_up:
-                self.host.expire()
-                self.host.turn()
-        except Crash:
-            self._crashed()
-        self.check()
-
-    # --- the coordinator's ups and downs ------------------------------------------------------------------------------
-
-    def kill(self) -> None:
-        """The coordinator's process ends here and now."""
-        if self.is_up:
-            self._crashed()
-
-    def _crashed(self) -> None:
-        self.is_up = False
-        self.note_fault("kill", f"after {self.host.disk.operations} operations of the disk")
-        self.after(self.random.randint(20, 6_000), self.restart)
+    def disk_operations(self) -> int:
+        return self.host.machine.disk.operations
 
     def restart(self) -> None:
-        """Start again from what the disk has left."""
-        self.note("the coordinator starts")
-        self.is_up = True
         self.host.restart()
         self.read_commits()
 
@@ -295,7 +227,7 @@ class World:
         try:
             self._log.take(records)
         except Violation as violation:
-            self._found(violation)
+            self.found(violation)
         self._replay.take(batch)
         self.hold("replay", not self._replay.faults, f"the log has {sorted(self._replay.faults)}")
         self._is_changed = True
@@ -317,7 +249,7 @@ class World:
     def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
         perform = self.performers.get(type(effect))
         if perform is None:
-            self._found(Violation("answers", f"nobody performs {type(effect).__name__}"))
+            self.found(Violation("answers", f"nobody performs {type(effect).__name__}"))
             return
         shard = self.host.shard
 
@@ -346,19 +278,9 @@ class World:
         self.note(f"the shard is lost: {error}")
 
     def failed(self, call: str, error: Exception) -> None:
-        self._found(Violation("failure", f"{call} raised {error!r}"))
+        self.found(Violation("failure", f"{call} raised {error!r}"))
 
     # --- judgement ----------------------------------------------------------------------------------------------------
-
-    def hold(self, name: str, condition: bool, detail: str) -> None:
-        if not condition:
-            self._found(Violation(name, detail))
-
-    def _found(self, violation: Violation) -> None:
-        """Remember it for the end of the step: the code under test may catch what is raised in the middle of it."""
-        if self._violation is None:
-            self._violation = violation
-            self.note(f"VIOLATION {violation}")
 
     def check(self) -> None:
         """Look at what changed since the last time; raises the first violation."""
@@ -366,8 +288,7 @@ class World:
             self._is_changed = False
             found = differences(self.host.core.hard_state(), self._shadow.hard_state())
             self.hold("replay", not found, "; ".join(found))
-        if self._violation is not None:
-            raise self._violation
+        super().check()
 
     def check_law(self) -> None:
         """The whole log, also compacted."""
