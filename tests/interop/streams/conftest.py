@@ -15,7 +15,10 @@ from tests.interop.streams.apps import App
 Broker = ApacheKafka | OttlaServe
 MakeApp = Callable[..., App]
 
-SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))}
+SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))} | {
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+}
 _serial = count(1)
 
 

@@ -53,6 +53,9 @@ def wait_until(what: str, holds: Callable[[], bool], *, timeout_s: float = TIMEO
         time.sleep(0.1)
 
 
-def last(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The newest value of each key."""
-    return dict(pairs)
+def wait_for(servers: str, topic: str, expected: dict[str, str], partitions: int = 2) -> None:
+    """Until the newest value of each key is what it should be."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while (seen := dict(read(servers, topic, partitions))) != expected:
+        assert time.monotonic() < deadline, f"{topic} has {seen}, not {expected}"
+        time.sleep(0.1)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.interop.streams.conftest import MakeApp
-from tests.interop.streams.feeding import create, feed, last, read, wait_until
+from tests.interop.streams.feeding import create, feed, wait_for
 
 LINES = [("1", "tea milk tea"), ("2", "bread"), ("3", "milk tea"), ("4", "jam bread"), ("5", "tea")]
 LEFT = [("a", "A1"), ("b", "B1"), ("c", "C1"), ("a", "A2")]
@@ -22,7 +22,7 @@ def test_stateless(servers: str, prefix: str, start: MakeApp):
     create(servers, f"{prefix}-words", f"{prefix}-out")
     feed(servers, f"{prefix}-words", [("1", "tea"), ("2", ""), ("3", "milk")])
     app = start("stateless", prefix, servers)
-    wait_until("the words", lambda: last(read(servers, f"{prefix}-out")) == {"1": "TEA", "3": "MILK"})
+    wait_for(servers, f"{prefix}-out", {"1": "TEA", "3": "MILK"})
     app.close()
 
 
@@ -30,12 +30,12 @@ def test_aggregation_with_repartition_and_changelog(servers: str, prefix: str, s
     create(servers, f"{prefix}-words", f"{prefix}-out")
     feed(servers, f"{prefix}-words", LINES)
     app = start("count", prefix, servers, num_stream_threads=2)
-    wait_until("the counts", lambda: last(read(servers, f"{prefix}-out")) == counts(LINES))
+    wait_for(servers, f"{prefix}-out", counts(LINES))
     app.close()
     # What was counted is found again: by committed offsets and the changelog.
     feed(servers, f"{prefix}-words", LINES)
     again = start("count", prefix, servers)
-    wait_until("the sums", lambda: last(read(servers, f"{prefix}-out")) == counts(LINES + LINES))
+    wait_for(servers, f"{prefix}-out", counts(LINES + LINES))
     again.close()
 
 
@@ -45,7 +45,7 @@ def test_joins(servers: str, prefix: str, start: MakeApp, topology: str):
     feed(servers, f"{prefix}-right", RIGHT, timestamp_ms=1_700_000_000_000)
     feed(servers, f"{prefix}-left", LEFT, timestamp_ms=1_700_000_001_000)
     app = start(topology, prefix, servers)
-    wait_until("the pairs", lambda: last(read(servers, f"{prefix}-out")) == {"a": "A2+x", "b": "B1+y"})
+    wait_for(servers, f"{prefix}-out", {"a": "A2+x", "b": "B1+y"})
     app.close()
 
 
@@ -58,5 +58,5 @@ def test_windowed_join(servers: str, prefix: str, start: MakeApp):
     for at_ms, (key, value) in ((5_000, ("a", "x")), (6_000, ("b", "y")), (60_000, ("c", "z"))):
         feed(servers, f"{prefix}-right", [(key, value)], timestamp_ms=base_ms + at_ms)
     app = start("windowed", prefix, servers)
-    wait_until("the pairs", lambda: last(read(servers, f"{prefix}-out", 1)) == {"a": "A+x", "b": "B+y"})
+    wait_for(servers, f"{prefix}-out", {"a": "A+x", "b": "B+y"}, 1)
     app.close()

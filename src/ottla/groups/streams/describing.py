@@ -38,7 +38,7 @@ class DescribeStreamsGroup(NamedTuple):
 
 def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context: Context) -> DescribedGroup:
     if group is None:
-        text = f"there is no streams group {request.group_id}"
+        text = f"Group {request.group_id} not found."
         return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), text, request.group_id)
     if group.topology is not None and not _may_describe(group.topology, context):
         text = "not allowed to describe all topics of the topology"
