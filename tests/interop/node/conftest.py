@@ -37,4 +37,4 @@ def desk(broker: Broker) -> Iterator[Desk]:
     host, _, port = broker.bootstrap_servers.rpartition(":")
     desk = Desk(host, int(port))
     yield desk
-    desk.close()
+    desk.close_all()

@@ -244,4 +244,4 @@ class ClassicFamily:
 
 
 def _refuse_join(code: ErrorCode, member_id: str, context: Context) -> Result:
-    return Result(replies=(Reply(context.token, join_error(code, member_id)),))
+    return Result(replies=(Reply(context.token, join_error(code, member_id, context.api_version)),))

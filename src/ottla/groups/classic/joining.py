@@ -15,17 +15,16 @@ from ottla.groups.classic import static_members
 from ottla.groups.classic.member import Member, Parked, Terms, terms_of
 from ottla.groups.classic.rebalance import maybe_complete_join, rebalance
 from ottla.groups.classic.states import GroupState
-from ottla.groups.classic.turn import Turn, join_answer, join_error
+from ottla.groups.classic.turn import Turn, join_answer
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-from ottla.wire.types.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.types.join_group import JoinGroupRequest
 
 __all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "check_request", "join"]
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """A new member that waits this long for the end of a rebalance is dropped: whoever is behind it has tried again."""
 _MEMBER_ID_REQUIRED_FROM: Final = 4
-_NULL_PROTOCOL_FROM: Final = 7
 
 
 def check_request(request: JoinGroupRequest, context: Context) -> None:
@@ -40,13 +39,13 @@ def check_request(request: JoinGroupRequest, context: Context) -> None:
 
 def join(turn: Turn, request: JoinGroupRequest) -> None:
     """Decide on a join; the group may be a new one."""
-    group, token = turn.group, turn.context.token
+    group = turn.group
     if not _has_room(turn, request.member_id):
         group.remove(request.member_id)
-        turn.reply(token, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        turn.reply_join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         maybe_complete_join(turn)
     elif not group.supports(request.protocol_type, (each.name for each in request.protocols)):
-        turn.reply(token, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+        turn.reply_join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     elif not request.member_id:
         _join_unknown(turn, request)
     elif request.member_id in group.pending_members:
@@ -80,7 +79,7 @@ def _join_unknown(turn: Turn, request: JoinGroupRequest) -> None:
     elif turn.context.api_version >= _MEMBER_ID_REQUIRED_FROM:
         group.pending_members.add(new_id)
         turn.set_session(new_id, turn.context.now_ms + request.session_timeout_ms)
-        turn.reply(turn.context.token, join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+        turn.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
     else:
         _add(turn, request, new_id)
 
@@ -114,26 +113,21 @@ def _add(turn: Turn, request: JoinGroupRequest, member_id: str) -> None:
 
 def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
     """A member joins again."""
-    group, token = turn.group, turn.context.token
+    group = turn.group
     try:
         member = group.check_member(request.member_id, request.group_instance_id)
     except Reject as reject:
-        turn.reply(token, _refusal(turn, reject.code, request.member_id))
+        turn.reply_join_error(reject.code, request.member_id)
         return
     terms = terms_of(request, turn.context.api_version)
     if _is_current(turn, member, terms):
         is_leader = group.state is GroupState.COMPLETING_REBALANCE and group.is_leader(member.member_id)
-        turn.reply(token, join_answer(group, member.member_id, turn.context.api_version, with_members=is_leader))
+        answer = join_answer(group, member.member_id, turn.context.api_version, with_members=is_leader)
+        turn.reply(turn.context.token, answer)
         return
     group.change_terms(member, terms)
     turn.park_join(member)
     rebalance(turn, f"{member.member_id} joins again; it says: {request.reason or 'nothing'}")
-
-
-def _refusal(turn: Turn, code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """Kafka gives no protocol name here, but an empty one with other errors."""
-    protocol_name = None if turn.context.api_version >= _NULL_PROTOCOL_FROM else ""
-    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=protocol_name)
 
 
 def _is_current(turn: Turn, member: Member, terms: Terms) -> bool:

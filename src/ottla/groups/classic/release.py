@@ -24,7 +24,8 @@ def release(group: ClassicGroup, code: ErrorCode) -> Released:
     replies = []
     for member in group.members.values():
         if member.join is not None:
-            replies.append(Reply(member.join.token, join_error(code, member.member_id)))
+            answer = join_error(code, member.member_id, member.join.api_version)
+            replies.append(Reply(member.join.token, answer))
         if member.sync is not None:
             replies.append(Reply(member.sync.token, SyncGroupResponse(error_code=code)))
         member.join = member.sync = None

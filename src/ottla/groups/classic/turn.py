@@ -75,6 +75,10 @@ class Turn:
     def reply(self, token: Token, message: Any) -> None:  # noqa: ANN401 - any response
         self.replies.append(Reply(token, message))
 
+    def reply_join_error(self, code: ErrorCode, member_id: str) -> None:
+        """Refuse the join that this call is about."""
+        self.reply(self.context.token, join_error(code, member_id, self.context.api_version))
+
     def park_join(self, member: Member) -> None:
         """Let the request of this call wait. One that waits already comes from a connection that the client has given
         up, or from a second client with the same id."""
@@ -95,7 +99,8 @@ class Turn:
     def refuse_join(self, member: Member, code: ErrorCode, member_id: str | None = None) -> None:
         parked = self.take_join(member)
         if parked is not None:
-            self.reply(parked.token, join_error(code, member.member_id if member_id is None else member_id))
+            named = member.member_id if member_id is None else member_id
+            self.reply(parked.token, join_error(code, named, parked.api_version))
 
     def refuse_sync(self, member: Member, code: ErrorCode) -> None:
         self.answer_sync(member, SyncGroupResponse(error_code=code))
@@ -135,15 +140,12 @@ def join_answer(
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
     """What a member is told about the group's generation; the leader gets all members with their metadata."""
-    protocol_name = group.protocol_name
-    if protocol_name is None and api_version < _NULL_PROTOCOL_FROM:
-        protocol_name = ""
     kind = JoinGroupResponse.JoinGroupResponseMember
     members = group.members.values() if with_members else ()
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
-        protocol_name=protocol_name,
+        protocol_name=group.protocol_name or _no_protocol(api_version),
         leader=(group.leader_id if leader_id is None else leader_id) or "",
         skip_assignment=skip_assignment,
         member_id=member_id,
@@ -151,5 +153,9 @@ def join_answer(
     )
 
 
-def join_error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id)
+def join_error(code: ErrorCode, member_id: str, api_version: int) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=_no_protocol(api_version))
+
+
+def _no_protocol(api_version: int) -> str | None:
+    return None if api_version >= _NULL_PROTOCOL_FROM else ""

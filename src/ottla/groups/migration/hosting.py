@@ -47,11 +47,11 @@ class ConsumerHost:
 
     def join(self, group: ConsumerGroup, request: JoinGroupRequest, context: Context) -> Result:
         if not may_mix(context.world):
-            return Result(replies=[Reply(context.token, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))])
+            return _refuse_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", context)
         try:
             return self._join(group, request, context)
         except Reject as reject:
-            return Result(replies=[Reply(context.token, join_error(reject.code, request.member_id))])
+            return _refuse_join(reject.code, request.member_id, context)
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, context: Context) -> Result:
         member_id = request.member_id or new_member_id(context)
@@ -59,7 +59,7 @@ class ConsumerHost:
         subscription = _subscription(group, request)
         is_dynamic = request.group_instance_id is None
         if not request.member_id and is_dynamic and context.api_version >= MEMBER_ID_REQUIRED_FROM:
-            return Result(replies=[Reply(context.token, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))])
+            return _refuse_join(ErrorCode.MEMBER_ID_REQUIRED, member_id, context)
         step, existing = self._step_of(group, request, member_id, context)
         step.update(_updated(step.member, request, subscription, context))
         step.update_regex()
@@ -247,3 +247,7 @@ def _must_join(group: ConsumerGroup, member: Member) -> bool:
     if member.member_epoch < group.group_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     return member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for(member)
+
+
+def _refuse_join(code: ErrorCode, member_id: str, context: Context) -> Result:
+    return Result(replies=[Reply(context.token, join_error(code, member_id, context.api_version))])
