@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.coordinator.contract import Context, Reply, Result, TopicsChange
+from ottla.coordinator.contract import Context, Reply, Result, Topics, TopicsChange
 from ottla.groups.offsets.records import NO_TOPIC_ID, offset_tombstone
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.offsets.targets import Target, target_by_name
@@ -82,6 +82,20 @@ class Deleting:
         keys: dict[tuple[str, str, int], None] = {}
         for name, topic_id in change.deleted:
             keys.update(dict.fromkeys(self._of_topic(name, topic_id)))
+        return Result([offset_tombstone(*key) for key in keys], is_atomic=False)
+
+    def of_missing_topics(self, topics: Topics) -> Result:
+        """A crash can come between the deletion of a topic and the tombstones of its offsets. Whoever loads a shard
+        knows all topics that its offsets can be of: they were created before this node was made the leader."""
+        is_there: dict[tuple[str, bytes], bool] = {}
+        keys: dict[tuple[str, str, int], None] = {}
+        for group_id, name, partition, topic_id in self._store.stored_ids():
+            topic = (name, topic_id)
+            if topic not in is_there:
+                found = topics.by_name(name) if topic_id == NO_TOPIC_ID else topics.by_id(topic_id)
+                is_there[topic] = found is not None
+            if not is_there[topic]:
+                keys[group_id, name, partition] = None
         return Result([offset_tombstone(*key) for key in keys], is_atomic=False)
 
     def _of_topic(self, name: str, topic_id: bytes) -> Iterable[tuple[str, str, int]]:

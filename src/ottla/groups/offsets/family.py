@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ottla.coordinator.contract import NOTHING, Context, Outcome, Result, TopicsChange
-from ottla.groups.coordinator import Handler, Replay
+from ottla.groups.coordinator import Handler, Replay, join_results
 from ottla.groups.offsets.committing import Committing
 from ottla.groups.offsets.deleting import Deleting
 from ottla.groups.offsets.expiring import Expiring
@@ -92,7 +92,7 @@ class OffsetsFamily:
     # --- time and surroundings ----------------------------------------------------------------------------------------
 
     def loaded(self, context: Context) -> Result:
-        return self._expiring.schedule(context)
+        return join_results([self._deleting.of_missing_topics(context.world.topics), self._expiring.schedule(context)])
 
     def unloaded(self) -> Iterable[Any]:
         return ()

@@ -80,6 +80,12 @@ class OffsetStore:
             known = committed.get(topic, NOTHING_STORED)
             yield from ((topic, partition) for partition in writers if partition not in known)
 
+    def stored_ids(self) -> Iterator[tuple[str, str, int, bytes]]:
+        """Group, topic, partition and topic id of whatever is committed or pending; an entry for each."""
+        for by_group in (self._committed, *self._pending.values()):
+            for group_id, topic, partition, stored in _each(by_group):
+                yield group_id, topic, partition, stored.value.topic_id
+
     def holders_of(self, topic: str) -> Iterator[tuple[str, int, bytes]]:
         """Group, partition and stored topic id of whatever is committed or pending for a topic; an entry for each."""
         for by_group in (self._committed, *self._pending.values()):

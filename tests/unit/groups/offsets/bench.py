@@ -181,6 +181,15 @@ class Bench:
         self.now_ms = end_ms
         return written
 
+    def restart(self) -> list[KeyedRecord]:
+        """Replay the log into a new core; gives what is written as it is loaded."""
+        self.core, self.table, self.family = core()
+        self.timers.clear()
+        replay_into(self.core, self.log)
+        result = self.core.loaded(self.context())
+        self._take(result)
+        return list(result.records)
+
     def delete_topic(self, name: str) -> list[KeyedRecord]:
         topic = self.topics.all.pop(name)
         return self.tell_deleted(name, topic.topic_id)
@@ -299,12 +308,16 @@ def codes(response: Any) -> dict[Any, ErrorCode]:
 
 def replayed(log: Sequence[Entry | Marker]) -> Any:
     fresh, _, _ = core()
+    replay_into(fresh, log)
+    return fresh.hard_state()
+
+
+def replay_into(fresh: GroupCoordinator, log: Sequence[Entry | Marker]) -> None:
     for entry in log:
         if isinstance(entry, Marker):
             fresh.replay_marker(entry.producer_id, 0, entry.committed)
         else:
             fresh.replay(decode_keyed("__consumer_offsets", entry.key, entry.value), entry.offset, entry.producer_id, 0)
-    return fresh.hard_state()
 
 
 def compacted(log: Sequence[Entry | Marker]) -> list[Entry | Marker]:

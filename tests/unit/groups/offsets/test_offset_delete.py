@@ -106,6 +106,36 @@ def test_offsets_of_a_new_topic_with_the_old_name_stay(bench: Bench):
     assert bench.stored("g") == {("orders", 1): 2}
 
 
+def test_a_restart_keeps_offsets_of_topics_that_are_there(stocked: Bench):
+    stocked.commit("h", ("bills", 1, 9), version=4, retention_time_ms=60_000)  # without a topic id
+    before = stocked.core.hard_state()
+    assert stocked.restart() == []
+    assert stocked.core.hard_state() == before
+    assert stocked.timers  # offsets expire from now on, too
+
+
+def test_a_crash_after_the_deletion_of_a_topic_does_not_keep_its_offsets(stocked: Bench):
+    stocked.commit("h", ("bills", 1, 9), version=4, retention_time_ms=60_000)
+    stocked.commit_in_transaction("h", 7, ("bills", 2, 9), ("orders", 2, 9))
+    del stocked.topics.all["bills"]  # and nobody is told
+    stocked.topics.add("bills-2", b"C" * 16)
+    assert {(record.key.group, record.key.topic, record.key.partition) for record in stocked.restart()} == {
+        ("g", "bills", 0),
+        ("h", "bills", 1),
+        ("h", "bills", 2),
+    }
+    stocked.end_transaction(7, committed=True)
+    assert stocked.stored("h") == {("orders", 0): 4, ("orders", 2): 9}
+
+
+def test_a_crash_after_a_topic_was_replaced_drops_what_is_known_to_be_the_olds(bench: Bench):
+    bench.commit("g", ("orders", 0, 1))
+    bench.commit("g", ("orders", 1, 1), version=4, retention_time_ms=60_000)  # perhaps the new one's
+    bench.topics.add("orders", b"N" * 16)
+    (record,) = bench.restart()
+    assert record.key.partition == 0
+
+
 def test_a_deleted_topic_without_offsets_writes_nothing(bench: Bench):
     assert bench.delete_topic("bills") == []
 
