@@ -109,7 +109,12 @@ class Runtime:
             "/" + request.connection.peer.host,
             partial(self._node.authorize, request),
         )
-        result = shard.handle(request.body if body is None else body, context)
+        turns = self._turns
+        turns.is_attended = True
+        try:
+            result = shard.handle(request.body if body is None else body, context)
+        finally:
+            turns.is_attended = False
         if later.is_complete:
             return later.message
         for token, _ in result.replies:

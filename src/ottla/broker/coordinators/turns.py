@@ -46,6 +46,8 @@ class Turns:
         self._replicas = replicas
         self._unflushed: dict[Shard, None] = {}
         self._moved: dict[tuple[str, int], Runtime] = {}
+        self.is_attended = False
+        """Whether a connection's turn is on, which ends without our doing."""
         self._is_queued = False
         self._is_ending = False
         self._answers: list[tuple[Later, Any]] = []
@@ -67,7 +69,7 @@ class Turns:
             self._queue()
 
     def _queue(self) -> None:
-        if not self._is_queued and not self._is_ending:
+        if not (self.is_attended or self._is_queued or self._is_ending):
             self._is_queued = True
             self._loop.call_soon(self._end_queued)
 
