@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from ottla.log.config import LogConfig
@@ -33,6 +34,8 @@ class Machine:
     def __init__(self, clock: VirtualClock, disk: VirtualDisk | None = None) -> None:
         self.clock = clock
         self.disk = disk or VirtualDisk()
+        self.crashed: Callable[[VirtualDisk], None] = lambda disk: None
+        """Sees the disk that the next start finds before that start does."""
         if not self.disk.exists(_ROOT):
             self._format()
         self._start()
@@ -50,6 +53,7 @@ class Machine:
         """The process is killed, or the power fails; what the disk has left is all there is. Logs are opened anew."""
         self.disk.crash_at = None
         self.disk = self.disk.crash(power_loss=power_loss)
+        self.crashed(self.disk)
         self._start()
 
     def copy(self) -> Machine:
