@@ -30,13 +30,14 @@ SUBJECTS = ("ottla", "Apache Kafka")
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.session.timeout.ms": "1800000",
     "group.consumer.min.session.timeout.ms": "6000",
-    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "1800000",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "50",
 }
-"""The same for both: nobody waits for members that may come, and a crash is noticed soon."""
+"""The same for both: nobody waits for members that may come, or loses one that is only slow to ask."""
 TOPIC, WIDE_TOPIC = "small", "wide"
 
 

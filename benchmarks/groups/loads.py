@@ -19,6 +19,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     CreateTopicsRequest,
     FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
     JoinGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
@@ -29,6 +30,9 @@ DEPTH = 100
 COMMIT_VERSION = 9
 READY_S = 30.0
 _EXISTS = 36
+_GROUP = 32
+"""The type of a group as something that is configured."""
+_SET = 0
 
 
 class Kind(NamedTuple):
@@ -107,7 +111,7 @@ def heartbeat_frames(kind: Kind, port: int, topic: str, partitions: int, groups:
     for number in range(groups):
         crew = new_crew(kind, partitions)
         for _ in range(size):
-            member = kind.member(port, f"{kind.name}-{size}-{number}", topic, partitions, LONG_SESSION_MS)
+            member = kind.member(port, f"{kind.name}-{size}-{number:04}", topic, partitions, LONG_SESSION_MS)
             crew.add(member)
         crew.settle()
         frames += [member.frame() for member in crew.members]
@@ -174,6 +178,8 @@ def rebalances(
     """One member more, and one that crashes, over and over. After a crash the session's length does not count."""
     crew = new_crew(kind, partitions)
     group = f"rebalanced-{kind.name}"
+    if kind is CONSUMER:  # classic members say it themselves
+        set_session(port, group, SESSION_MS)
     for _ in range(size):
         crew.add(kind.member(port, group, topic, partitions))
     crew.settle()
@@ -189,6 +195,15 @@ def rebalances(
         crew.run(heard_at + SESSION_MS / 1000 - time.perf_counter() - 0.05)
         yield "crash", crew_settled_without(crew) - heard_at - SESSION_MS / 1000
     crew.close()
+
+
+def set_session(port: int, group: str, session_ms: int) -> None:
+    kind = IncrementalAlterConfigsRequest
+    config = kind.AlterableConfig("consumer.session.timeout.ms", _SET, str(session_ms))
+    line = Line(port)
+    (answer,) = line.call(kind((kind.AlterConfigsResource(_GROUP, group, (config,)),)), 1).responses
+    line.close()
+    assert answer.error_code == ErrorCode.NONE, answer
 
 
 def crew_settled_without(crew: Crew) -> float:

@@ -154,7 +154,7 @@ class ConsumerMember:
     def __init__(self, port: int, group: str, topic: str, partitions: int, session_ms: int = SESSION_MS) -> None:
         self.line = Line(port)
         self.group, self.topic = group, topic
-        self.member_id = f"{group}-{id(self):x}"
+        self.member_id = f"{group}-{id(self):016x}"
         self.epoch = 0
         self.owned: tuple[Any, ...] = ()
         self.heard_at = 0.0

@@ -55,7 +55,7 @@ def test_commits_are_stored(port: int):
 def test_heartbeats_are_those_of_members(port: int, kind: Kind):
     frames = loads.heartbeat_frames(kind, port, bench.WIDE_TOPIC, PARTITIONS, groups=2, size=3)
     assert len(set(frames)) == 6
-    assert {groups(port)[f"{kind.name}-3-{number}"] for number in range(2)} == {"Stable"}
+    assert {groups(port)[f"{kind.name}-3-{number:04}"] for number in range(2)} == {"Stable"}
     assert loads.heartbeats_in_turn(port, frames, 40) > 0
     assert loads.heartbeats_pipelined(port, frames, 200) > 0
 
