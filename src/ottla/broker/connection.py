@@ -238,34 +238,41 @@ class Connection:
         """Answer queued requests until one must wait, write what they staged, send what they were answered."""
         unwritten: list[tuple[Api, Request, Answer]] = []
         try:
-            while self._queue and self._can_work():
-                frame = self._queue.popleft()
-                self._queued_bytes -= len(frame)
-                if len(frame) == self._charged_bytes:
-                    self._discharge()
-                request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
-                if unwritten and api is not unwritten[0][0]:
-                    self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
-                    if self._slots:  # a produce still waits to be acknowledged, and this request behind it
-                        self._queue.appendleft(frame)
-                        self._queued_bytes += len(frame)
-                        break
-                answer = self._dispatch.call(api, request)
-                if not unwritten and not isinstance(answer, _NOT_YET):
-                    self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
-                    continue
-                if unwritten or isinstance(answer, AfterWrite):
-                    unwritten.append((api, request, answer))
-                else:
-                    self._settle(api, request, answer)
-                if isinstance(answer, Later) and not answer.is_complete:
-                    break  # nothing behind it is looked at before it is answered
-            self._write(unwritten)
+            while True:
+                self._call_handlers(unwritten)
+                self._write(unwritten)
+                if not self._queue or not self._can_work():
+                    break  # else the write has brought the answer that the next request had to wait for
         except Close as reason:
             self._owner.write_staged()
             self.close(str(reason))
             return
         self.flush()
+
+    def _call_handlers(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
+        """Take requests from the queue until one must wait; `unwritten` gets those whose answers rest on a write."""
+        while self._queue and self._can_work():
+            frame = self._queue.popleft()
+            self._queued_bytes -= len(frame)
+            if len(frame) == self._charged_bytes:
+                self._discharge()
+            request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+            if unwritten and api is not unwritten[0][0]:
+                self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
+                if self._slots:  # a produce still waits to be acknowledged, and this request behind it
+                    self._queue.appendleft(frame)
+                    self._queued_bytes += len(frame)
+                    break
+            answer = self._dispatch.call(api, request)
+            if not unwritten and not isinstance(answer, _NOT_YET):
+                self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
+                continue
+            if unwritten or isinstance(answer, AfterWrite):
+                unwritten.append((api, request, answer))
+            else:
+                self._settle(api, request, answer)
+            if isinstance(answer, Later) and not answer.is_complete:
+                break  # nothing behind it is looked at before it is answered
 
     def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
         """Write what was staged, and settle who waited for it."""

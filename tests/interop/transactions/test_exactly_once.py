@@ -83,7 +83,8 @@ def fill(bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics(topics).values():
         made.result(30)
-    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": RECORDS + 1, "linger.ms": 20})
+    settings = {"queue.buffering.max.messages": RECORDS + 1, "linger.ms": 20, "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
     for number in range(RECORDS):
         producer.produce(f"{name}-from", str(number).encode(), partition=number % PARTITIONS)
     assert not producer.flush(60)

@@ -168,6 +168,27 @@ def test_answers_that_wait_for_their_write_keep_their_order(open_bench: Opener) 
     assert bench.answers(2) == [1, 2]
 
 
+def test_a_write_that_brings_an_answer_lets_those_behind_it_go_on(
+    open_bench: Opener, parked: list[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of four waits for a write behind that of the first, and all came in one piece."""
+
+    def handle(_node: Any, request: Request) -> Answer:
+        if request.correlation_id != 2:
+            return AfterWrite(HeartbeatResponse)
+        parked.append(Later())
+        return parked[-1]
+
+    def write() -> None:
+        for later in parked:
+            later.complete(HeartbeatResponse())
+
+    bench = open_bench(handle)
+    monkeypatch.setattr(bench.owner, "write_staged", write)
+    bench.send(1, 2, 3, 4)
+    assert bench.answers(4) == [1, 2, 3, 4]
+
+
 def test_no_answer_is_owed_where_the_handler_gives_none(open_bench: Opener) -> None:
     given = iter([None, HeartbeatResponse()])
     bench = open_bench(lambda _node, _request: next(given))
