@@ -11,15 +11,14 @@ from pathlib import Path
 
 import click
 
-from ottla.testing.simulation.inhabitants import FAMILIES
-from ottla.testing.simulation.running import Failure, Tally, run_seeds
+from ottla.testing.simulation.running import FAMILY_NAMES, Failure, Tally, run_seeds
 
 _HOUR_MS = 3_600_000
 _TRACE_LINES = 60
 
 
 @click.command(help="Simulate coordinators on bad networks and bad disks, and check the invariants after every step.")
-@click.option("--families", default=",".join(FAMILIES), show_default=True, help="Kinds of groups, with commas.")
+@click.option("--families", default=",".join(FAMILY_NAMES), show_default=True, help="What lives there, with commas.")
 @click.option("--seeds", type=int, help="How many seeds to run.")
 @click.option("--minutes", type=float, help="How long to go on, instead of a number of seeds.")
 @click.option("--from-seed", default=0, show_default=True, help="The first seed.")
@@ -29,9 +28,9 @@ def main(
     families: str, seeds: int | None, minutes: float | None, from_seed: int, keep: Path | None, trace: bool
 ) -> None:
     chosen = families.split(",")
-    unknown = [each for each in chosen if each not in FAMILIES]
+    unknown = [each for each in chosen if each not in FAMILY_NAMES]
     if unknown:
-        raise click.BadParameter(f"no family {unknown[0]!r}; there are {', '.join(FAMILIES)}")
+        raise click.BadParameter(f"no family {unknown[0]!r}; there are {', '.join(FAMILY_NAMES)}")
     if (seeds is None) == (minutes is None):
         raise click.UsageError("say either --seeds or --minutes")
     logging.disable(logging.CRITICAL)  # the coordinator warns of each fault that is made on purpose

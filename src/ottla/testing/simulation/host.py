@@ -7,7 +7,8 @@ watermark and lets answers go, until nothing is left to do. `restart` is a kill:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final, Protocol, cast
 
 from ottla.broker.coordinators.composing import CorePlace
@@ -75,7 +76,10 @@ class _WatchedCore:
 
 
 class Host:
-    """A coordinator of one partition. `make_core` gives an empty core; a new one is made at each start."""
+    """A coordinator of one partition. `make_core` gives an empty core; a new one is made at each start.
+
+    `leader_epochs` gives a higher epoch for each start; a new host for an old log goes on with the old ones.
+    """
 
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Host:
         surroundings: Surroundings,
         machine: Machine,
         observer: Observer,
+        leader_epochs: Iterator[int] | None = None,
     ) -> None:
         self.surroundings = surroundings
         self.machine = machine
@@ -94,7 +99,8 @@ class Host:
         self._observer = observer
         self._topic_partition = TopicPartition(topic, 0)
         self._is_lost = False
-        self._leader_epoch = -1
+        self._leader_epochs = leader_epochs or count()
+        self._leader_epoch = 0
         self.start()
 
     # --- starting and stopping ----------------------------------------------------------------------------------------
@@ -108,7 +114,7 @@ class Host:
         """Make the shard, from the log as it stands."""
         self._is_lost = False
         self.is_held = False
-        self._leader_epoch += 1
+        self._leader_epoch = next(self._leader_epochs)
         self.partition.become_leader(self._leader_epoch)
         self.partition.update_high_watermark(self.partition.log_end_offset)
         core = self._replayed(self.partition)

@@ -8,13 +8,18 @@ from typing import Final
 
 import msgspec
 
-from ottla.testing.simulation.cores import KINDS, Kind
+from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.faults import Faults
 from ottla.testing.simulation.inhabitants import FAMILIES, Others
 from ottla.testing.simulation.trace import Violation
+from ottla.testing.simulation.transaction_faults import run_transactions
+from ottla.testing.simulation.transaction_world import TransactionWorld
 from ottla.testing.simulation.world import World
 
-__all__ = ["Failure", "Tally", "run_seed", "run_seeds"]
+__all__ = ["FAMILY_NAMES", "Failure", "Tally", "run_seed", "run_seeds"]
+
+TRANSACTIONS: Final = "transactions"
+FAMILY_NAMES: Final = (*FAMILIES, TRANSACTIONS)
 
 _CHAOS_MS: Final = (40_000, 180_000)
 _CALM_MS: Final = 180_000
@@ -43,18 +48,27 @@ class Tally(msgspec.Struct):
     """The longest that any world took to settle."""
 
 
-def run_seed(seed: int, families: Sequence[str], kind: Kind | None = None) -> World:
-    """One world. Raises Violation, whose world is in `world`."""
-    world = World(seed, kind or KINDS["groups"])
+def run_seed(seed: int, families: Sequence[str]) -> World | TransactionWorld:
+    """One world: of transactions, or of one or two groups. Raises Violation, whose world is in `world`."""
+    family = families[seed % len(families)]
+    world = _transactions(seed) if family == TRANSACTIONS else World(seed, KINDS["groups"])
     try:
-        _run(world, families)
+        if isinstance(world, World):
+            _run_groups(world, [each for each in families if each != TRANSACTIONS])
+        else:
+            run_transactions(world, world.surroundings.features["transaction.version"])
     except Violation as violation:
         violation.world = world
         raise
     return world
 
 
-def _run(world: World, families: Sequence[str]) -> None:
+def _transactions(seed: int) -> TransactionWorld:
+    """Half of them speak each transaction version, whatever other families there are."""
+    return TransactionWorld(seed, feature_level=1 + (seed // 7) % 2)
+
+
+def _run_groups(world: World, families: Sequence[str]) -> None:
     chance = world.random
     for number in range(chance.randint(1, 2)):
         world.put_topic(f"t{number}", chance.randint(1, 6))

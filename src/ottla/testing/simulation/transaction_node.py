@@ -9,6 +9,7 @@ turn is written together, and answered when it is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ottla.coordinator.contract import Core, Outcome, Producer
@@ -68,6 +69,7 @@ class TransactionNode:
         self._told = told
         self._fault = fault
         self._producer_ids = 1_000
+        self._leader_epochs = {"groups": count(), "transactions": count()}
         self._start()
 
     def _start(self) -> None:
@@ -80,7 +82,8 @@ class TransactionNode:
 
     def _host(self, kind: str) -> Host:
         observer = _Observer(self, kind)
-        return Host(KINDS[kind].make_core, KINDS[kind].topic, self.surroundings, self.machine, observer)
+        epochs = self._leader_epochs[kind]
+        return Host(KINDS[kind].make_core, KINDS[kind].topic, self.surroundings, self.machine, observer, epochs)
 
     def restart(self) -> None:
         """Killed, and started again from the disk. Producer ids are never given out twice, as the controller's."""
@@ -213,16 +216,24 @@ class TransactionNode:
     def write_marker(self, effect: WriteMarkers, part: Part, answer: Callable[[ErrorCode], None]) -> None:
         producer = Producer(effect.producer_id, effect.producer_epoch)
         self._told(f"   marker {part.topic}-{part.partition} {tuple(producer)[:2]} commit={effect.is_commit}")
-        if part == GROUPS_PART:
-            self.groups.shard.end_transaction(
-                producer,
-                answer,
-                ErrorCode.NONE,
-                committed=effect.is_commit,
-                coordinator_epoch=effect.coordinator_epoch,
-                transaction_version=effect.transaction_version,
-            )
-            return
+        if part == GROUPS_PART and not self.groups.shard.is_loaded:
+            answer(ErrorCode.NOT_COORDINATOR)
+        elif part == GROUPS_PART:
+            self._tell_groups(effect, producer, answer)
+        else:
+            self._append_marker(effect, part, answer)
+
+    def _tell_groups(self, effect: WriteMarkers, producer: Producer, answer: Callable[[ErrorCode], None]) -> None:
+        self.groups.shard.end_transaction(
+            producer,
+            answer,
+            ErrorCode.NONE,
+            committed=effect.is_commit,
+            coordinator_epoch=effect.coordinator_epoch,
+            transaction_version=effect.transaction_version,
+        )
+
+    def _append_marker(self, effect: WriteMarkers, part: Part, answer: Callable[[ErrorCode], None]) -> None:
         marker = build_end_txn_marker(
             committed=effect.is_commit,
             coordinator_epoch=effect.coordinator_epoch,

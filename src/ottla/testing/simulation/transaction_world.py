@@ -48,6 +48,7 @@ class TransactionWorld(Timeline):
             self.surroundings.topics.put(part.topic, len(OUTPUTS))
         self.network = Network(self, self.random)
         self.programs: list[TransactionalProducer] = []
+        self.settled_ms = 0
         self._seen: dict[Part, list[bytes]] = {part: [] for part in OUTPUTS}
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
         self.node = TransactionNode(machine, self.surroundings, OUTPUTS, self.note, self._failed)
@@ -112,6 +113,13 @@ class TransactionWorld(Timeline):
         self.node.restart()
         self.look()
         self.check_law(compacted=False)
+
+    def is_quiet(self) -> bool:
+        """Whether every program has come to its end, and no transaction is open."""
+        partitions = [*self.node.data.values(), self.node.groups.partition]
+        return all(program.is_idle or not program.is_alive for program in self.programs) and all(
+            partition.last_stable_offset == partition.log_end_offset for partition in partitions
+        )
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,187 @@
+"""What goes wrong in a world of transactions, and its run from beginning to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.testing.simulation.clients.producer import TransactionalProducer
+from ottla.testing.simulation.journal import compact_live
+from ottla.testing.simulation.network import Chances
+from ottla.testing.simulation.transaction_world import OUTPUTS, TransactionWorld
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["run_transactions"]
+
+_CHAOS_MS: Final = (15_000, 60_000)
+_CALM_MS: Final = 90_000
+_EVENT_EVERY_MS: Final = 1_500
+_MARKER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def run_transactions(world: TransactionWorld, transaction_version: int) -> None:
+    """Chaos, then calm: everybody stops, and the invariants are checked."""
+    faults = _Faults(world, transaction_version)
+    for number in range(world.random.randint(1, 3)):
+        faults.start(f"s{number}")
+    faults.begin()
+    world.run_until(world.random.randint(*_CHAOS_MS))
+    faults.end()
+    begin_ms = world.now_ms()
+    world.run_until(begin_ms + _CALM_MS, lambda: world.is_up and world.is_quiet())
+    world.settled_ms = world.now_ms() - begin_ms
+    world.hold("converges", world.is_up and world.is_quiet(), "somebody is not done, or a transaction is still open")
+    world.check()
+    world.check_exactly_once()
+    world.check_law()
+    world.check()
+
+
+class _Faults:
+    def __init__(self, world: TransactionWorld, transaction_version: int) -> None:
+        self._world = world
+        self._version = transaction_version
+        self._events: list[Callable[[], None]] = [
+            world.kill,
+            self._kill_at_a_write,
+            self._kill_at_a_write,
+            self._kill_at_a_write,
+            self._move_leadership,
+            self._hold_watermark,
+            self._set_wall_clock,
+            self._compact,
+            self._crash_program,
+            self._crash_program,
+            self._replace_program,
+            self._replace_program,
+            self._look,
+        ]
+        world.node.marker_delay = self._marker_delay
+        world.node.marker_error = self._marker_error
+
+    def start(self, stream: str) -> None:
+        world = self._world
+        name = f"{stream}-{sum(program.stream == stream for program in world.programs)}"
+        program = TransactionalProducer(world, name, stream, OUTPUTS, self._version)
+        world.programs.append(program)
+        program.start()
+
+    def begin(self) -> None:
+        self._weather()
+        self._next_event()
+
+    def end(self) -> None:
+        world = self._world
+        world.note("the calm begins")
+        world.is_calm = True
+        world.network.chances = Chances()
+        for host in world.node.hosts:
+            host.is_held = False
+            if world.is_up and not host.shard.is_loaded:
+                host.load()
+        world.node.machine.disk.crash_at = None
+        for program in world.programs:
+            program.is_finishing = True
+
+    # --- weather ------------------------------------------------------------------------------------------------------
+
+    def _weather(self) -> None:
+        world = self._world
+        if world.is_calm:
+            return
+        draw = world.random.random
+        world.network.chances = Chances(
+            request_lost=0.08 * draw() ** 2,
+            answer_lost=0.08 * draw() ** 2,
+            doubled=0.2 * draw() ** 2,
+            # Only since version 2 can a request that comes too late be told from one of the next transaction.
+            late=0.05 * draw() ** 2 if self._version >= 2 else 0.0,
+            slow=0.05 * draw() ** 2,
+        )
+        world.after(world.random.randint(1, 10_000), self._weather)
+
+    def _marker_delay(self, write: Callable[[], None]) -> None:
+        chance = self._world.random
+        if self._world.is_calm or chance.random() < 0.6:
+            write()
+        else:
+            self._world.after(chance.randint(1, 2_000), write)
+
+    def _marker_error(self) -> ErrorCode:
+        chance = self._world.random
+        if self._world.is_calm or chance.random() > 0.1:
+            return ErrorCode.NONE
+        self._world.note_fault("marker refused")
+        return chance.choice(_MARKER_ERRORS)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _next_event(self) -> None:
+        self._world.after(self._world.random.randint(1, 2 * _EVENT_EVERY_MS), self._event)
+
+    def _event(self) -> None:
+        if not self._world.is_calm:
+            self._next_event()
+            self._world.random.choice(self._events)()
+
+    def _kill_at_a_write(self) -> None:
+        disk = self._world.node.machine.disk
+        disk.crash_at = disk.operations + self._world.random.randint(1, 12)
+
+    def _move_leadership(self) -> None:
+        world = self._world
+        host = world.random.choice(world.node.hosts)
+        if world.is_up and host.shard.is_loaded:
+            world.note_fault("leadership moved")
+            host.unload()
+            world.after(world.random.randint(100, 3_000), lambda: self._regain(host.partition.topic_partition.topic))
+
+    def _regain(self, topic: str) -> None:
+        """By then it may be another process."""
+        host = next(each for each in self._world.node.hosts if each.partition.topic_partition.topic == topic)
+        if self._world.is_up and not host.shard.is_loaded:
+            host.load()
+
+    def _hold_watermark(self) -> None:
+        host = self._world.random.choice(self._world.node.hosts)
+        self._world.note_fault("commits held up")
+        host.is_held = True
+
+        def release() -> None:
+            host.is_held = False
+
+        self._world.after(self._world.random.randint(100, 8_000), release)
+
+    def _set_wall_clock(self) -> None:
+        by_ms = self._world.random.randint(-5_000, 60_000)
+        self._world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
+        self._world.clock.jump_wall(by_ms)
+
+    def _compact(self) -> None:
+        world = self._world
+        host = world.random.choice(world.node.hosts)
+        if world.is_up and compact_live(host.partition, world.clock.wall_ms()):
+            world.note_fault("log compacted")
+
+    def _crash_program(self) -> None:
+        program = self._world.random.choice(self._world.programs)
+        if program.is_alive:
+            self._world.note_fault("program crashed", program.name)
+            program.crash()
+            self._world.after(self._world.random.randint(1, 8_000), lambda: self._start_again(program))
+
+    def _start_again(self, program: TransactionalProducer) -> None:
+        if not program.is_replaced:
+            program.start_unless_alive()
+
+    def _replace_program(self) -> None:
+        """Another process with the same id starts, while the first one is alive and knows nothing of it."""
+        program = self._world.random.choice(self._world.programs)
+        if program.is_alive and not program.is_replaced:
+            self._world.note_fault("program replaced", program.name)
+            program.is_replaced = True
+            self.start(program.stream)
+
+    def _look(self) -> None:
+        if self._world.is_up:
+            self._world.look()
