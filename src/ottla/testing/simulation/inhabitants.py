@@ -93,6 +93,49 @@ class ConsumerGroup:
         return _difference(self.group_id, owned, wanted)
 
 
+class MixedGroup:
+    """A group that is being rolled from one protocol to the other, and back: some members speak each of them."""
+
+    def __init__(self, world: World, group_id: str) -> None:
+        self._world = world
+        self.group_id = group_id
+        cooperative = world.random.random() < 0.5
+        names = [f"{group_id}-m{number}" for number in range(world.random.randint(2, 6))]
+        self.clients: Sequence[ClassicMember | ConsumerMember] = [
+            self._classic(name, cooperative) if number % 2 else self._consumer(name)
+            for number, name in enumerate(names)
+        ]
+
+    def _classic(self, name: str, cooperative: bool) -> ClassicMember:
+        version = self._world.random.choice((4, 5, 7, 9, 9))
+        return ClassicMember(
+            self._world, name, self.group_id, _all_topics(self._world), cooperative=cooperative, version=version
+        )
+
+    def _consumer(self, name: str) -> ConsumerMember:
+        return ConsumerMember(self._world, name, self.group_id, _all_topics(self._world))
+
+    def unsettled(self) -> str | None:
+        alive = [each for each in self.clients if each.is_alive]
+        waiting = [f"{each.name} waits" for each in alive if not each.is_settled()]
+        if waiting:
+            return "; ".join(waiting)
+        wanted = _all_partitions(self._world, _all_topics(self._world) if alive else ())
+        return _difference(
+            self.group_id, [unit for each in alive for unit in _owned_by_name(self._world, each)], wanted
+        )
+
+
+def _owned_by_name(world: World, member: ClassicMember | ConsumerMember) -> list[tuple[str, int]]:
+    if isinstance(member, ClassicMember):
+        return list(member.owned)
+    return [(world.topics.name_of_id(topic_id) or "", partition) for topic_id, partition in member.owned]
+
+
+def _all_topics(world: World) -> tuple[str, ...]:
+    return tuple(name for name in ("t0", "t1") if world.topics.name_was_used(name))
+
+
 class StreamsGroup:
     """A Kafka Streams application whose threads are the members. Half of them have internal topics of their own."""
 
@@ -169,6 +212,7 @@ def _difference(group_id: str, owned: list[tuple[str, int]], wanted: set[tuple[s
 FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
     "classic": ClassicGroup,
     "consumer": ConsumerGroup,
+    "mixed": MixedGroup,
     "streams": StreamsGroup,
 }
 """Family -> what makes a group of it."""

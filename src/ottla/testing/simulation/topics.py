@@ -50,6 +50,10 @@ class VirtualTopics:
         """The name that an id belongs to, or belonged to before the topic was deleted."""
         return self._names_of_ids.get(topic_id)
 
+    def name_was_used(self, name: str) -> bool:
+        """Whether there is, or was, a topic of that name."""
+        return self._created[name] > 0
+
     def put(self, name: str, partition_count: int, racks: Sequence[frozenset[str]] = ()) -> TopicsChange:
         """Create a topic, or let it grow."""
         self._version += 1
