@@ -128,7 +128,7 @@ def measure_heartbeats(broker: Broker, scale: Scale, directory: Path) -> Figures
     loads.create_topic(broker.port, "beats", 1)
     set_up = Line(broker.port)
     for group in range(scale.groups):
-        set_delay(broker, f"bench-{group}", 0)
+        set_delay(broker, f"bench-{group:02}", 0)
     members = settled_members(set_up, "beats", scale.groups, scale.group_size)
     lines = [Line(broker.port) for _ in range(CONNECTIONS)]
     frames = [[member.frame() for member in members[at::CONNECTIONS]] for at in range(CONNECTIONS)]

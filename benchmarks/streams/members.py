@@ -1,5 +1,6 @@
 """Members of streams groups over raw frames: as much of a stream thread as is needed to settle in a group."""
 
+import time
 from typing import Any
 
 from benchmarks.groups.lines import Line, frame_of
@@ -7,7 +8,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types import StreamsGroupHeartbeatRequest
 
 VERSION = 0
-ROUNDS_MAX = 100
+SETTLE_S = 120.0
 _Request = StreamsGroupHeartbeatRequest
 _NOTHING: dict[str, Any] = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
 
@@ -16,9 +17,10 @@ class StreamsMember:
     def __init__(self, line: Line, group: str, topic: str, number: int) -> None:
         self._line, self._group = line, group
         self._topology = _Request.Topology(0, (_Request.Subtopology("0", (topic,)),))
-        self.member_id = f"{group}-{number}"
+        self.member_id = f"{group}-{number:04}"  # all of one length, so that answers are
         self.epoch = 0
         self._endpoints = -1
+        self._is_waiting = True
         self._owned: Any = None
         """Tasks that were given and not told of yet."""
 
@@ -43,11 +45,12 @@ class StreamsMember:
         self._owned = None
         request = _Request(self._group, self.member_id, self.epoch, self._endpoints, **fields)
         self._take(self._line.call(request, VERSION))
-        return self.epoch == before and self._owned is None
+        return self.epoch == before and self._owned is None and not self._is_waiting
 
     def _take(self, answer: Any) -> None:  # noqa: ANN401
         assert answer.error_code == 0, ErrorCode(answer.error_code)
         self.epoch, self._endpoints = answer.member_epoch, answer.endpoint_information_epoch
+        self._is_waiting = bool(answer.status)
         if answer.active_tasks is not None:
             self._owned = tuple(_Request.TaskIds(each.subtopology_id, each.partitions) for each in answer.active_tasks)
 
@@ -59,11 +62,12 @@ class StreamsMember:
 def settled_members(line: Line, topic: str, groups: int, size: int) -> list[StreamsMember]:
     """Groups in which everybody has what he should have."""
     members = [
-        StreamsMember(line, f"bench-{group}", topic, number) for group in range(groups) for number in range(size)
+        StreamsMember(line, f"bench-{group:02}-app", topic, number) for group in range(groups) for number in range(size)
     ]
     for member in members:
         member.join()
-    for _ in range(ROUNDS_MAX):
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
         if all([member.beat() for member in members]):  # everybody beats, also after one that is not done
             return members
     raise AssertionError("the groups do not settle")

@@ -30,6 +30,7 @@ from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import (
     Beat,
     Steady,
+    assigned_at_ms,
     compute_targets,
     expected_member,
     fence,
@@ -327,7 +328,8 @@ class StreamsFamily:
         restored = {each.member_id: frozenset(each.task_offsets) for each in group.members.values()}
         settings = self._settings(group, group.group_id, context)
         targets = compute_targets(metadata, group.targets, restored, group.topology, configured, settings)
-        return Result(target_records(group.group_id, group.targets, targets, group.epoch, context.wall_ms))
+        at_ms = assigned_at_ms(configured, context)
+        return Result(target_records(group.group_id, group.targets, targets, group.epoch, at_ms))
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         if isinstance(subject, CreateInternalTopics):

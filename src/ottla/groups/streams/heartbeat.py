@@ -53,6 +53,7 @@ __all__ = [
     "Beat",
     "StatusLine",
     "Steady",
+    "assigned_at_ms",
     "compute_targets",
     "expected_member",
     "fence",
@@ -258,7 +259,8 @@ class Beat:
         if self.request.task_offsets is not None:
             restored[member_id] = frozenset(_offsets(self.request.task_offsets))
         targets = compute_targets(metadata, previous, restored, self.topology, self.configured, self.settings)
-        self.records += target_records(group.group_id, previous, targets, self.group_epoch, self.context.wall_ms)
+        at_ms = assigned_at_ms(self.configured, self.context)
+        self.records += target_records(group.group_id, previous, targets, self.group_epoch, at_ms)
         return targets[member_id]
 
     def reconcile(self, target_epoch: int, target: Tasks) -> None:
@@ -412,15 +414,21 @@ def compute_targets(
     return sticky.assign(members, configured.task_counts, stateful, settings.num_standby_replicas, settings.rack_tags)
 
 
+def assigned_at_ms(configured: Configured, context: Context) -> int:
+    """When a target was computed, by which the next one is held back. While topics are missing a target gives nobody
+    anything, and need hold back none: that is 0."""
+    return context.wall_ms if configured.is_ready else 0
+
+
 def target_records(
-    group_id: str, previous: Mapping[str, Tasks], targets: Mapping[str, Tasks], epoch: int, wall_ms: int
+    group_id: str, previous: Mapping[str, Tasks], targets: Mapping[str, Tasks], epoch: int, at_ms: int
 ) -> list[KeyedRecord]:
     changed = [
         records.target_record(group_id, member_id, target)
         for member_id, target in sorted(targets.items())
         if previous.get(member_id) != target
     ]
-    return [*changed, records.assignment_epoch_record(group_id, epoch, wall_ms)]
+    return [*changed, records.assignment_epoch_record(group_id, epoch, at_ms)]
 
 
 def fence(group: StreamsGroup, member_id: str) -> list[KeyedRecord]:
