@@ -132,6 +132,11 @@ class StreamsMember(Client):
             self._beat_later(_UNRELEASED_RETRY_MS)
         elif code in RETRIED or code is ErrorCode.REQUEST_TIMED_OUT:
             self._beat_later(self.backoff_ms)
+        elif code is ErrorCode.INVALID_REQUEST and self.owned.active:
+            # It works on a task that is no more, since a topic was replaced by a smaller one: such a thread dies, and
+            # the application starts another.
+            self.crash()
+            self.world.after(1_000, self.start_unless_alive)
         else:
             self.unexpected("StreamsGroupHeartbeat", code)
 
