@@ -46,6 +46,8 @@ _TXN_BY_ID_FROM: Final = 6
 _TXN_GROUP_ERRORS_FROM: Final = 6
 """From here on clients know GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH; before, both are ILLEGAL_GENERATION."""
 _DEFAULT_RETENTION: Final = -1
+_NEVER_MS: Final = 2**63 - 1
+"""The last time that a record can tell. In Java a longer retention begins again at the smallest number, and is over."""
 _NONE: Final = ErrorCode.NONE
 
 _Targets = Sequence[tuple[Any, Target]]
@@ -70,7 +72,7 @@ class Committing:
     def offset_commit(self, request: OffsetCommitRequest, context: Context) -> Result:
         targets = _targets(request.topics, context, by_id=context.api_version >= _COMMIT_BY_ID_FROM)
         expires = request.retention_time_ms != _DEFAULT_RETENTION
-        expire_at_ms = context.wall_ms + request.retention_time_ms if expires else NO_EXPIRY
+        expire_at_ms = min(context.wall_ms + request.retention_time_ms, _NEVER_MS) if expires else NO_EXPIRY
         terms = _terms(context, expire_at_ms, keeps_topic_id=not expires)
         records, refusal = self._decide(request, targets, terms, context)
         topics = _answer(OffsetCommitResponse, targets, refusal, terms)

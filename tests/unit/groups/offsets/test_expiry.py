@@ -53,6 +53,11 @@ def test_an_explicit_time_comes_first_or_last(bench: Bench):
     assert gone(bench.advance(DAY_MS)) == [("late", "orders"), ("late", None)]
 
 
+def test_a_retention_beyond_all_time_is_for_ever(bench: Bench):
+    bench.commit("g", ("orders", 0, 1), version=4, retention_time_ms=2**63 - 1)
+    assert bench.advance(30 * DAY_MS) == []
+
+
 def test_the_group_says_from_when_on_its_offsets_age(bench: Bench):
     bench.commit("g", ("orders", 0, 1))
     emptied_at_ms = START_MS + 3 * DAY_MS
