@@ -11,10 +11,13 @@ from pathlib import Path
 
 import click
 
+from ottla.testing.simulation.crash_points import all_plans, run_plan
 from ottla.testing.simulation.running import FAMILY_NAMES, Failure, Tally, run_seeds
+from ottla.testing.simulation.trace import Violation
 
 _HOUR_MS = 3_600_000
 _TRACE_LINES = 60
+_TEARS = 3
 
 
 @click.command(help="Simulate coordinators on bad networks and bad disks, and check the invariants after every step.")
@@ -23,17 +26,27 @@ _TRACE_LINES = 60
 @click.option("--minutes", type=float, help="How long to go on, instead of a number of seeds.")
 @click.option("--from-seed", default=0, show_default=True, help="The first seed.")
 @click.option("--keep", type=click.Path(path_type=Path), help="A file that failed seeds are added to.")
+@click.option("--crash-points", is_flag=True, help="Instead: kill the broker at every write of a transaction.")
 @click.option("--trace", is_flag=True, help="Show the whole trace of a failure, not only its end.")
 def main(
-    families: str, seeds: int | None, minutes: float | None, from_seed: int, keep: Path | None, trace: bool
+    families: str,
+    seeds: int | None,
+    minutes: float | None,
+    from_seed: int,
+    keep: Path | None,
+    crash_points: bool,
+    trace: bool,
 ) -> None:
+    logging.disable(logging.CRITICAL)  # the coordinator warns of each fault that is made on purpose
+    if crash_points:
+        _run_crash_points(trace)
+        return
     chosen = families.split(",")
     unknown = [each for each in chosen if each not in FAMILY_NAMES]
     if unknown:
         raise click.BadParameter(f"no family {unknown[0]!r}; there are {', '.join(FAMILY_NAMES)}")
     if (seeds is None) == (minutes is None):
         raise click.UsageError("say either --seeds or --minutes")
-    logging.disable(logging.CRITICAL)  # the coordinator warns of each fault that is made on purpose
     started = time.monotonic()
     tally = run_seeds(_seeds(from_seed, seeds, minutes), chosen, _Progress())
     _report(tally, time.monotonic() - started, trace)
@@ -41,6 +54,22 @@ def main(
         with keep.open("a") as file:
             file.writelines(f"{','.join(each.families)} {each.seed} {each.violation[:80]}\n" for each in tally.failures)
     sys.exit(1 if tally.failures else 0)
+
+
+def _run_crash_points(whole_trace: bool) -> None:
+    """Each plan with three different remains of the write that was cut off."""
+    points = runs = 0
+    for plan in all_plans():
+        try:
+            ran = run_plan(plan, tears=_TEARS)
+        except Violation as violation:
+            lines = violation.world.trace.lines
+            click.echo(f"{plan.name}: {violation}")
+            click.echo("\n".join(lines if whole_trace else lines[-_TRACE_LINES:]))
+            sys.exit(1)
+        click.echo(f"{ran.points:>4} crash points, {ran.runs} runs: {plan.name}")
+        points, runs = points + ran.points, runs + ran.runs
+    click.echo(f"{points} crash points, {runs} runs, nothing half applied")
 
 
 def _seeds(first: int, count: int | None, minutes: float | None) -> Iterator[int]:
