@@ -25,7 +25,7 @@ __all__ = ["EXPIRE", "Expiring"]
 EXPIRE: Final = ("offsets", "expire")
 """The key of the timer."""
 _MS_PER_MINUTE: Final = 60_000
-_PIECE: Final = 2_000
+_PIECE: Final = 1_000
 """Offsets and groups that one turn looks at, about; a larger group is not divided."""
 
 
