@@ -329,8 +329,8 @@ class Node:
     # --- what connections and handlers use ----------------------------------------------------------------------------
 
     def write_staged(self) -> None:
-        """End a turn: whatever was decided in it is written, and who waited for that is answered."""
-        self.coordinators.turns.end()
+        """End a connection's turn: whatever was decided in it is written, and who waited for that is answered."""
+        self.coordinators.turns.end_connection()
 
     def connection_closed(self, connection: Connection) -> None:
         self.listeners[connection.peer.listener].forget(connection)
@@ -399,7 +399,7 @@ class Node:
         """Do what is due by the node's clock. The loop's timers do it; a clock that was moved by hand needs a push."""
         self._expire()
         self.coordinators.turns.expire()
-        self.write_staged()
+        self.coordinators.turns.end()
 
     def fail(self, reason: str) -> None:
         """The node cannot go on: its own metadata cannot be kept."""

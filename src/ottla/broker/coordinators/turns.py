@@ -8,6 +8,10 @@ turn themselves; for all else one call is queued behind the present one.
 Answers to requests that wait gather, too, and leave at the end of each round. A connection that gets one goes on with
 what queued up behind it, within `end`; what that decides is written in the next round.
 
+When many connections are at work, it is cheaper to end the turns of all that the loop has served in one go; for one
+alone that would be a detour. Whether it pays is seen by trying: every so often a connection's end is put off, and as
+long as others join it, all are.
+
 All deadlines of all shards rest on one timer of the loop.
 """
 
@@ -33,6 +37,8 @@ log = logging.getLogger(__name__)
 
 ROUNDS_MAX: Final = 16
 """After so many rounds others have their turn first."""
+PROBE_EVERY: Final = 32
+"""So many connections end their turns by themselves before it is tried whether others would join."""
 EXPIRED_MAX: Final = 100
 """After so many deadlines of a shard, too."""
 
@@ -50,6 +56,9 @@ class Turns:
         """Whether a connection's turn is on, which ends without our doing."""
         self._is_queued = False
         self._is_ending = False
+        self._is_shared = False
+        self._sharer_count = 0
+        self._alone_count = 0
         self._answers: list[tuple[Later, Any]] = []
         self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
@@ -75,9 +84,23 @@ class Turns:
 
     def _end_queued(self) -> None:
         self._is_queued = False
+        self._is_shared, self._sharer_count = self._sharer_count > 1, 0
         self.end()
 
     # --- the end of a turn --------------------------------------------------------------------------------------------
+
+    def end_connection(self) -> None:
+        """End the turn of a connection: now, or with those of others that are at work."""
+        if not self._unflushed:
+            self.end()
+        elif self._is_shared:
+            self._sharer_count += 1
+            self._replicas.write_staged()
+            self._queue()
+        else:
+            self._alone_count = (self._alone_count + 1) % PROBE_EVERY
+            self._is_shared = not self._alone_count
+            self.end()
 
     def end(self) -> None:
         """Flush what was decided, write what is staged, let go what is committed."""
