@@ -92,8 +92,15 @@ def test_share_partitions_are_for_brokers(desk: Desk) -> None:
 
 
 def test_an_unknown_kind(desk: Desk) -> None:
-    (one,) = desk.ask(FindCoordinatorRequest(key_type=3, coordinator_keys=("g",)), 6).coordinators
-    assert one.error_code == ErrorCode.INVALID_REQUEST
+    found = desk.ask(FindCoordinatorRequest(key_type=9, coordinator_keys=("g", "")), 6).coordinators
+    assert [(one.key, one.error_code, one.node_id, one.host, one.port) for one in found] == [
+        ("g", ErrorCode.INVALID_REQUEST, -1, "", -1),
+        ("", ErrorCode.INVALID_REQUEST, -1, "", -1),
+    ]
+    assert all("no kind 9" in one.error_message for one in found)
+    one = desk.ask(FindCoordinatorRequest(key_type=9, key="g"), 3)
+    assert (one.error_code, one.node_id) == (ErrorCode.INVALID_REQUEST, -1)
+    assert "no kind 9" in one.error_message
 
 
 def test_who_may_not_ask_creates_nothing(tmp_path: Path) -> None:

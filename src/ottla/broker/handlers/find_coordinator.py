@@ -47,8 +47,10 @@ def handle(node: Node, request: Request) -> Answer:
     body: FindCoordinatorRequest = request.body
     keys = body.coordinator_keys if request.version >= _MANY_FROM else (body.key,)
     topic = _TOPICS.get(body.key_type)
+    if topic is None:
+        raise Reject(ErrorCode.INVALID_REQUEST, f"There is no kind {body.key_type} of coordinators.")
     refusals = {key: code for key in keys if (code := _judge(node, request, body.key_type, key))}
-    if topic is None or len(refusals) == len(set(keys)) or node.image.topic(topic.name) is not None:
+    if len(refusals) == len(set(keys)) or node.image.topic(topic.name) is not None:
         return _answer(node, request, keys, topic, refusals)
     later = Later()
     node.internal_topics.ensure(topic, lambda _: later.complete(_answer(node, request, keys, topic, refusals)))
@@ -62,7 +64,7 @@ def refuse(request: Request, code: int, message: str | None) -> FindCoordinatorR
 
 def _judge(node: Node, request: Request, key_type: int, key: str) -> ErrorCode:
     """Why a key is not even looked for."""
-    if key_type not in _TOPICS or (key_type == _SHARE and request.version < _SHARE_FROM):
+    if key_type == _SHARE and request.version < _SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
     if key_type == _GROUP and not node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -80,15 +82,12 @@ def _answer(
     node: Node,
     request: Request,
     keys: Sequence[str],
-    topic: InternalTopic | None,
+    topic: InternalTopic,
     refusals: dict[str, ErrorCode],
 ) -> FindCoordinatorResponse:
     return _response(
         request,
-        [
-            _failed(key, refusals[key]) if key in refusals or topic is None else _find(node, request, topic, key)
-            for key in keys
-        ],
+        [_failed(key, refusals[key]) if key in refusals else _find(node, request, topic, key) for key in keys],
     )
 
 
