@@ -45,17 +45,15 @@ def leave_nobody(request: LeaveGroupRequest, api_version: int) -> LeaveGroupResp
 
 
 def leave(turn: Turn, request: LeaveGroupRequest) -> None:
-    version = turn.context.api_version
+    """A pending member had no part in the group yet, and goes silently. Apache Kafka 4.3.1 rebalances for it, too."""
+    version, group = turn.context.api_version, turn.group
+    size = len(group.members)
     results = tuple(_leave(turn, each) for each in leavers(request, version))
     turn.reply(turn.context.token, leave_answer(results, version))
-    gone = [each for each in results if not each.error_code]
-    if not gone:
-        return
-    state = turn.group.state
-    if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        prepare(turn, f"{len(gone)} of its members left")
-    else:
+    if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(turn)
+    elif len(group.members) < size:
+        prepare(turn, f"{size - len(group.members)} of its members left")
 
 
 def _leave(turn: Turn, who: Identity) -> MemberResponse:
