@@ -1,0 +1,221 @@
+"""The same conversation with two brokers at once: whatever one answers, the other has to answer, field by field.
+
+A step is sent to both brokers. Ids that brokers make up (members', topics') are different at each; both sides call them
+by the same symbol, which stands for the id of each side in what is sent and in what comes back. Answers that are held
+back (joins, syncs) are waited for after each step: both brokers must hold them back, and let them go at the same step.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ottla import wire
+from ottla.wire import uuid_text
+from ottla.wire.types import CreateTopicsRequest, ListGroupsResponse
+from tests.unit.broker.desk import Desk, Line, key_of
+
+SOON_S = 0.25
+"""An answer that is not there by then is taken to be held back..."""
+LATE_S = 5.0
+"""... and one that only one broker has given is waited for so long from the other."""
+SORTED_BY = ("memberId", "groupId", "name", "topic", "topicId", "partitionIndex", "key", "groupInstanceId")
+MADE_UP = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+TEXTS = ("errorMessage", "message")
+"""What is written for people differs (`error-texts`); whether there is something does not."""
+
+Build = Callable[["Side"], object]
+
+
+class Sent(NamedTuple):
+    number: int
+    """Of the step."""
+    message: object
+    version: int
+    correlation_id: int
+
+
+class Side:
+    """One broker, the connections to it, and its ids by symbol."""
+
+    def __init__(self, name: str, servers: str) -> None:
+        host, _, port = servers.rpartition(":")
+        self.name = name
+        self.desk = Desk(host, int(port))
+        self.ids: dict[str, str] = {}
+        self.symbols: dict[str, str] = {servers: "SERVERS", port: "PORT"}
+        self.port = int(port)
+        self.own = ""
+        """What the names of groups begin with that this conversation is about; there are others."""
+        self._lines: dict[str, Line] = {}
+        self._sent: dict[str, Sent] = {}
+
+    def id(self, symbol: str) -> str:
+        """What this broker calls it; a symbol that nobody has named is sent as it is."""
+        return self.ids.get(symbol, symbol)
+
+    def call(self, symbol: str, actual: str) -> None:
+        self.ids[symbol] = actual
+        self.symbols[actual] = symbol
+
+    def topic_id(self, symbol: str) -> bytes:
+        return wire.uuid_bytes(self.ids[symbol]) if symbol in self.ids else bytes(15) + b"\1"
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        topic = CreateTopicsRequest.CreatableTopic(name, partitions, 1)
+        (answer,) = self.desk.ask(CreateTopicsRequest((topic,), 10_000), 7).topics
+        assert answer.error_code == 0, answer
+        self.desk._wait_for(name, partitions)
+        self.call(f"id of {name}", uuid_text(answer.topic_id))
+
+    def send(self, line: str, step: Sent) -> None:
+        if line not in self._lines:
+            self._lines[line] = self.desk.connect(line)
+        correlation_id = self._lines[line].send(step.message, step.version)
+        self._sent[line] = step._replace(correlation_id=correlation_id)
+
+    def socket(self, line: str) -> socket.socket:
+        return self._lines[line]._sock
+
+    def has_answer(self, line: str, seconds: float) -> bool:
+        return not self._lines[line].is_silent(seconds)
+
+    def answer(self, line: str) -> tuple[Sent, Any]:
+        sent = self._sent.pop(line)
+        body = self._lines[line].receive(key_of(sent.message), sent.version, sent.correlation_id)
+        return sent, body
+
+    @property
+    def waiting(self) -> list[str]:
+        """Lines whose answers are held back."""
+        return list(self._sent)
+
+    def close(self) -> None:
+        self.desk.close_all()
+
+
+class Different(AssertionError):
+    """The brokers do not agree; the message has the whole conversation."""
+
+
+class Conversation:
+    """Both brokers, and what was said so far."""
+
+    def __init__(self, ours: Side, theirs: Side) -> None:
+        self.sides = (ours, theirs)
+        self.log: list[str] = []
+        self._number = 0
+
+    @property
+    def waiting(self) -> list[str]:
+        return self.sides[0].waiting
+
+    def say(self, line: str, version: int, build: Build) -> Any:
+        """Send a request to both; the answer of ours (which theirs equals), or None if it is held back."""
+        self._number += 1
+        requests = [build(side) for side in self.sides]
+        self.log.append(f"{self._number:3} {line} > v{version} {_shown(requests[0], version, self.sides[0])}")
+        for side, request in zip(self.sides, requests, strict=True):
+            side.send(line, Sent(self._number, request, version, 0))
+        answers = self._collect(line)
+        return answers.get(line)
+
+    def _collect(self, first: str) -> dict[str, Any]:
+        """Take all answers that have come, first that of the newest request: both brokers' or nobody's."""
+        answers: dict[str, Any] = {}
+        while line := self._next_line(first):
+            self._wait_for_both(line)
+            answers[line] = self._take(line)
+        return answers
+
+    def _next_line(self, first: str) -> str | None:
+        """A line on which at least one broker has answered, if there is one soon."""
+        waiting = self.waiting
+        sockets = {side.socket(line): line for side in self.sides for line in waiting}
+        if not sockets:
+            return None
+        ready, _, _ = select.select([*sockets], [], [], SOON_S)
+        lines = {sockets[each] for each in ready}
+        return first if first in lines else min(lines, default=None)
+
+    def _wait_for_both(self, line: str) -> None:
+        deadline = time.monotonic() + LATE_S
+        for side in self.sides:
+            if not side.has_answer(line, max(0.01, deadline - time.monotonic())):
+                other = next(each for each in self.sides if each is not side)
+                _, body = other.answer(line)
+                self.log.append(f"    {line} < {other.name} alone: {body}")
+                raise self._different(f"{side.name} holds the answer back")
+
+    def _take(self, line: str) -> Any:
+        bodies = []
+        shown = []
+        for side in self.sides:
+            sent, body = side.answer(line)
+            member_id = getattr(body, "member_id", None)
+            if type(body).__name__ == "JoinGroupResponse" and member_id and member_id not in side.symbols:
+                side.call(f"M{sent.number}", member_id)
+            bodies.append(body)
+            shown.append(canonical(body, sent.version, side))
+        ours, theirs = shown
+        if ours != theirs:
+            self.log.append(f"    {line} < {self.sides[0].name}: {ours}")
+            self.log.append(f"    {line} < {self.sides[1].name}: {theirs}")
+            raise self._different("the answers differ: " + "; ".join(differences(ours, theirs)))
+        self.log.append(f"    {line} < {theirs}")
+        return bodies[0]
+
+    def _different(self, what: str) -> Different:
+        return Different("\n".join([what, *self.log]))
+
+
+def canonical(body: Any, version: int, side: Side) -> Any:
+    """An answer as plain values that both brokers would give."""
+    shown = wire.to_json(body, version)
+    if isinstance(body, ListGroupsResponse):
+        shown["groups"] = [each for each in shown["groups"] if each["groupId"].startswith(side.own)]
+    return _masked(shown, side)
+
+
+def _masked(value: Any, side: Side) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _field(key, each, side) for key, each in value.items()}
+    if isinstance(value, list):
+        items = [_masked(each, side) for each in value]
+        return sorted(items, key=_sort_key) if items and isinstance(items[0], Mapping) else items
+    return _symbol(value, side) if isinstance(value, str) else value
+
+
+def _symbol(text: str, side: Side) -> str:
+    """An id that is told to others before its owner has heard of it is known by what it begins with."""
+    return side.symbols.get(text) or MADE_UP.sub(r"new \1", text)
+
+
+def _field(key: str, value: Any, side: Side) -> Any:
+    if key in TEXTS and isinstance(value, str):
+        return "text" if value else ""
+    if key == "port" and value == side.port:
+        return "PORT"
+    return _masked(value, side)
+
+
+def _sort_key(item: Mapping[str, Any]) -> list[str]:
+    return [f"{item[key]:>12}" for key in SORTED_BY if item.get(key) is not None]
+
+
+def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
+    """Where two plain values differ."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        return [line for key in ours for line in differences(ours[key], theirs[key], f"{path}.{key}")]
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return [line for at, (a, b) in pairs for line in differences(a, b, f"{path}[{at}]")]
+    return [] if ours == theirs else [f"{path}: ottla {ours!r}, Apache Kafka {theirs!r}"]
+
+
+def _shown(request: object, version: int, side: Side) -> str:
+    return f"{type(request).__name__} {_masked(wire.to_json(request, version), side)}"

@@ -1,0 +1,405 @@
+"""Random conversations about groups with ottla and Apache Kafka at once, in all versions: not one field may differ.
+
+`CONVERSATIONS=500 CONVERSATION_SEED=7 pytest -m interop tests/interop/groups/test_conversations.py` has more of them. A
+failure shows the whole conversation. Since a busy machine can make a broker look as if it held an answer back, only a
+difference that comes again in the same place counts.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.wire import types
+from ottla.wire.index import MESSAGES
+from ottla.wire.keyed import encode_framed
+from tests.interop.apache import ApacheKafka
+from tests.interop.groups.brokers import new_node
+from tests.interop.groups.conversation import Conversation, Different, Side
+from tests.interop.node.brokers import APACHE, OTTLA, wanted
+from tests.unit.broker.desk import READY_ATTEMPTS
+
+COUNT = int(os.environ.get("CONVERSATIONS", "30"))
+SEED = int(os.environ.get("CONVERSATION_SEED", "1"))
+STEPS = 60
+KEY_TYPES = (0, 0, 1, 2, 9)
+NOTES = ("", "note", None, "x" * 5000)
+ATTEMPTS = 3
+MEMBERS = 4
+SESSION_MS, REBALANCE_MS = 60_000, 120_000
+PARTITIONS = 3
+SERVED = {
+    "FindCoordinator": (0, 6),
+    "JoinGroup": (0, 9),
+    "SyncGroup": (0, 5),
+    "Heartbeat": (0, 4),
+    "LeaveGroup": (0, 5),
+    "OffsetCommit": (2, 10),
+    "OffsetFetch": (1, 10),
+    "OffsetDelete": (0, 0),
+    "DescribeGroups": (0, 6),
+    "ListGroups": (0, 5),
+    "DeleteGroups": (0, 2),
+}
+"""The versions that both brokers have."""
+
+
+@pytest.fixture(scope="module")
+def sides(
+    apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], tuple[Side, Side]]]:
+    if set(wanted()) != {OTTLA, APACHE}:
+        pytest.skip("this takes both brokers at once")
+    with new_node(OTTLA, tmp_path_factory.mktemp("ottla")) as ottla:
+        yield lambda: (Side(OTTLA, ottla.bootstrap_servers), Side(APACHE, apache_kafka.bootstrap_servers))
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + COUNT))
+def test_both_say_the_same(sides: Callable[[], tuple[Side, Side]], seed: int):
+    found: list[str] = []
+    for attempt in range(ATTEMPTS):
+        both = sides()
+        try:
+            Talk(both, seed, f"{seed}-{attempt}-{os.getpid()}").run()
+        except Different as different:
+            found.append(str(different))
+        else:
+            return
+        finally:
+            for side in both:
+                side.close()
+    raise Different("\n\n".join(found[-1:]))
+
+
+def test_every_version_is_talked_about():
+    """Both have these; what Apache Kafka 4.3.1 does not have yet cannot be compared."""
+    for api, (low, high) in SERVED.items():
+        entry = MESSAGES[f"{api}Request"]
+        assert entry.low <= low <= high <= entry.high
+
+
+class Talk:
+    """One random conversation about one group."""
+
+    def __init__(self, both: tuple[Side, Side], seed: int, name: str) -> None:
+        self.random = random.Random(seed)
+        self.both = both
+        self.group = f"talk-{name}"
+        self.topic = f"topic-{name}"
+        self.says = Conversation(*both)
+        self.says.log.append(f"seed {seed}")
+        self.members: dict[str, str] = {}
+        """Symbols of the ids of members, by line."""
+        self.generation = 0
+        self.leader = ""
+        self.seen: dict[str, set[str]] = {}
+
+    def run(self) -> None:
+        for side in self.both:
+            side.own = self.group
+            side.create_topic(self.topic, PARTITIONS)
+            self._wait_for_coordinator(side)
+        actions = [*self.weighted()]
+        for _ in range(STEPS):
+            self.random.choice(actions)()
+        self.settle()
+        for line in list(self.members):
+            self.leave(line)
+        self.describe()
+        self.delete()
+
+    def weighted(self) -> Iterator[Callable[[], object]]:
+        yield from [self.join] * 6
+        yield from [self.sync] * 5
+        yield from [self.heartbeat] * 3
+        yield from [self.commit] * 3
+        yield from [self.fetch] * 3
+        yield from [self.settle] * 2
+        yield from (self.leave, self.describe, self.list_groups, self.delete, self.delete_offsets, self.find)
+
+    def _wait_for_coordinator(self, side: Side) -> None:
+        """The first use of groups makes the topic of offsets, for which Apache Kafka needs a moment."""
+        for _ in range(READY_ATTEMPTS):
+            answer = side.desk.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
+            beat = types.HeartbeatRequest(self.group, 1, "nobody")
+            if not answer.coordinators[0].error_code and side.desk.ask(beat, 4).error_code == 25:
+                return
+        raise AssertionError("no coordinator")
+
+    # --- choices --------------------------------------------------------------------------------------------------
+
+    def version(self, api: str, low: int = 0) -> int:
+        least, most = SERVED[api]
+        return self.random.randint(max(least, low), most)
+
+    def idle_line(self) -> str | None:
+        lines = [line for line in self.lines() if line not in self.says.waiting]
+        return self.random.choice(lines) if lines else None
+
+    def lines(self) -> list[str]:
+        return [f"app-{number}" for number in range(MEMBERS)]
+
+    def some_id(self, line: str) -> str:
+        """Mostly the member's own id; sometimes another's, or nobody's.
+
+        Never that of a member whose request is held back: if it joins twice, its first request gets no answer from
+        Apache Kafka (`repeated-join`).
+        """
+        own = self.members.get(line, "")
+        others = [each for at, each in self.members.items() if at not in self.says.waiting] + ["nobody", ""]
+        return own if self.random.random() < 0.85 else self.random.choice(others)
+
+    def some_generation(self) -> int:
+        return self.generation + self.random.choice([0] * 12 + [-1, 1, -100])
+
+    def instance_id(self, line: str) -> str | None:
+        return f"static-{line}" if self.is_static(line) else None
+
+    def is_static(self, line: str) -> bool:
+        return line.endswith("3")
+
+    # --- the classic protocol ---------------------------------------------------------------------------------------
+
+    def join(self, line: str | None = None) -> None:
+        line = line or self.idle_line()
+        if line is None:
+            return
+        low = 5 if self.is_static(line) else 0
+        version = self.version("JoinGroup", low)
+        member = self.some_id(line)
+        kind = "consumer" if self.random.random() < 0.96 else self.random.choice(["connect", ""])
+        names = self.random.choice([["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["range", "sticky"]])
+        if self.random.random() < 0.04:
+            names = self.random.choice([[], ["other"]])
+        wish = encode_framed(types.ConsumerProtocolSubscription(topics=(self.topic,)), 1)
+        protocols = tuple(types.JoinGroupRequest.JoinGroupRequestProtocol(name, wish) for name in names)
+        session_ms = SESSION_MS if self.random.random() < 0.97 else 1
+        self.ask_join(line, version, member, kind, protocols, session_ms)
+
+    def ask_join(
+        self, line: str, version: int, member: str, kind: str, protocols: Any, session_ms: int = SESSION_MS
+    ) -> None:
+        instance = self.instance_id(line) if version >= 5 else None
+        number = self.says._number + 1
+
+        def build(side: Side) -> object:
+            return types.JoinGroupRequest(
+                self.group,
+                session_ms,
+                REBALANCE_MS if version >= 1 else -1,
+                side.id(member),
+                instance,
+                kind,
+                protocols,
+                "because" if version >= 8 else None,
+            )
+
+        self.note_join(line, number, self.says.say(line, version, build))
+
+    def note_join(self, line: str, number: int, answer: Any) -> None:
+        """Ids are named after the step that asked for them, even if the answer comes later."""
+        ours = self.both[0]
+        self.members.setdefault(line, "")
+        if f"M{number}" in ours.ids:
+            self.members[line] = f"M{number}"
+        if answer is not None and not answer.error_code:
+            self.generation = answer.generation_id
+            self.leader = ours.symbols.get(answer.leader, "")
+
+    def learn(self) -> None:
+        """Which ids have come with answers that were held back, and how far the group is."""
+        ours = self.both[0]
+        (group,) = ours.desk.ask(types.DescribeGroupsRequest((self.group,)), 5).groups
+        known = {ours.symbols.get(each.member_id, ""): each.client_id for each in group.members}
+        for symbol, line in known.items():
+            if symbol:
+                self.members[line] = symbol
+
+    def sync(self, line: str | None = None) -> None:
+        line = line or self.idle_line()
+        if line is None or line not in self.members:
+            return
+        version = self.version("SyncGroup", 3 if self.is_static(line) else 0)
+        member, generation = self.some_id(line), self.some_generation()
+        gives = member == self.leader or self.random.random() < 0.1
+        right = self.random.random() < 0.95
+        instance = self.instance_id(line) if version >= 3 else None
+
+        def build(side: Side) -> object:
+            kind = types.SyncGroupRequest.SyncGroupRequestAssignment
+            given = (
+                tuple(kind(side.id(each), f"for {each}".encode()) for each in sorted(set(self.members.values())))
+                if gives
+                else ()
+            )
+            protocol = ("consumer", "range") if right else ("connect", "other")
+            return types.SyncGroupRequest(
+                self.group,
+                generation,
+                side.id(member),
+                instance,
+                *((None, None) if version < 5 else (protocol[0], None)),
+                given,
+            )
+
+        # The name of the protocol is left out: which one was chosen depends on who is in the group.
+        self.says.say(line, version, build)
+
+    def heartbeat(self) -> None:
+        line = self.idle_line()
+        if line is None:
+            return
+        version = self.version("Heartbeat", 3 if self.is_static(line) else 0)
+        member, generation = self.some_id(line), self.some_generation()
+        instance = self.instance_id(line) if version >= 3 else None
+        self.says.say(
+            line, version, lambda side: types.HeartbeatRequest(self.group, generation, side.id(member), instance)
+        )
+
+    def leave(self, line: str | None = None) -> None:
+        line = line or self.idle_line()
+        if line is None or line in self.says.waiting:
+            return
+        version = self.version("LeaveGroup", 3 if self.is_static(line) else 0)
+        member = self.some_id(line)
+        instance = self.instance_id(line)
+
+        def build(side: Side) -> object:
+            if version < 3:
+                return types.LeaveGroupRequest(self.group, side.id(member))
+            kind = types.LeaveGroupRequest.MemberIdentity
+            return types.LeaveGroupRequest(self.group, members=(kind(side.id(member), instance),))
+
+        self.says.say(line, version, build)
+
+    def settle(self) -> None:
+        """Let everybody who is in the group join again and sync, so that it becomes stable."""
+        wish = encode_framed(types.ConsumerProtocolSubscription(topics=(self.topic,)), 1)
+        protocols = (types.JoinGroupRequest.JoinGroupRequestProtocol("range", wish),)
+        self.learn()
+        for line, member in list(self.members.items()):
+            if line not in self.says.waiting:
+                self.ask_join(line, self.version("JoinGroup", 5), member, "consumer", protocols)
+        self.learn()
+        for line in list(self.members):
+            if line not in self.says.waiting:
+                self.sync(line)
+
+    # --- offsets ----------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        line = self.idle_line()
+        if line is None:
+            return
+        version = self.version("OffsetCommit")
+        member, generation = self.some_id(line), self.some_generation()
+        if self.random.random() < 0.3:
+            member, generation = "", -1
+        names = self.some_topics()
+        offset, note = self.random.randint(0, 50), self.random.choice(NOTES)
+        epoch = self.random.choice([-1, 0, 3]) if version >= 6 else -1
+
+        def build(side: Side) -> object:
+            kind = types.OffsetCommitRequest
+            return kind(
+                self.group,
+                generation,
+                side.id(member),
+                topics=tuple(
+                    kind.OffsetCommitRequestTopic(
+                        name if version < 10 else "",
+                        side.topic_id(f"id of {name}") if version >= 10 else bytes(16),
+                        tuple(
+                            kind.OffsetCommitRequestPartition(index, offset + index, epoch, note) for index in indexes
+                        ),
+                    )
+                    for name, indexes in names
+                ),
+            )
+
+        self.says.say(line, version, build)
+
+    def some_topics(self) -> list[tuple[str, list[int]]]:
+        names = [(self.topic, self.random.sample(range(PARTITIONS + 1), self.random.randint(1, PARTITIONS)))]
+        if self.random.random() < 0.2:
+            names.append((f"{self.topic}-missing", [0]))
+        return names
+
+    def fetch(self) -> None:
+        line = self.idle_line()
+        if line is None:
+            return
+        version = self.version("OffsetFetch")
+        stable = version >= 7 and self.random.random() < 0.5
+        names = self.some_topics() if version < 2 or self.random.random() < 0.6 else None
+        member, epoch = (
+            (None, -1) if version < 9 or self.random.random() < 0.7 else (self.some_id(line), self.generation)
+        )
+
+        def build(side: Side) -> object:
+            kind = types.OffsetFetchRequest
+            if version < 8:
+                old = None if names is None else tuple(kind.OffsetFetchRequestTopic(n, tuple(i)) for n, i in names)
+                return kind(self.group, old, require_stable=stable)
+            topics = None
+            if names is not None:
+                topics = tuple(
+                    kind.OffsetFetchRequestTopics(
+                        name if version < 10 else "",
+                        side.topic_id(f"id of {name}") if version >= 10 else bytes(16),
+                        tuple(indexes),
+                    )
+                    for name, indexes in names
+                )
+            one = kind.OffsetFetchRequestGroup(self.group, None if member is None else side.id(member), epoch, topics)
+            other = kind.OffsetFetchRequestGroup(f"{self.group}-other", topics=topics)
+            return kind(groups=(one, other), require_stable=stable)
+
+        self.says.say(line, version, build)
+
+    def delete_offsets(self) -> None:
+        names = self.some_topics()
+        kind = types.OffsetDeleteRequest
+        request = kind(
+            self.group,
+            tuple(
+                kind.OffsetDeleteRequestTopic(name, tuple(map(kind.OffsetDeleteRequestPartition, indexes)))
+                for name, indexes in names
+            ),
+        )
+        self.admin("OffsetDelete", request)
+
+    # --- administration ---------------------------------------------------------------------------------------------
+
+    def admin(self, api: str, request: object, low: int = 0) -> None:
+        self.says.say("admin", self.version(api, low), lambda side: request)
+
+    def describe(self) -> None:
+        version = self.version("DescribeGroups")
+        request = types.DescribeGroupsRequest(
+            (self.group, f"{self.group}-other"), version >= 3 and self.random.random() < 0.3
+        )
+        self.says.say("admin", version, lambda side: request)
+
+    def list_groups(self) -> None:
+        version = self.version("ListGroups", 4)
+        states = ("Dead",) if self.random.random() < 0.5 else ("PreparingRebalance", "nonsense")
+        self.says.say("admin", version, lambda side: types.ListGroupsRequest(states))
+
+    def delete(self) -> None:
+        self.admin("DeleteGroups", types.DeleteGroupsRequest((self.group, f"{self.group}-other")))
+
+    def find(self) -> None:
+        version = self.version("FindCoordinator")
+        key_type = self.random.choice(KEY_TYPES) if version >= 1 else 0
+
+        def build(side: Side) -> object:
+            if version < 4:
+                return types.FindCoordinatorRequest(self.group, key_type)
+            return types.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(self.group, "x", ""))
+
+        self.says.say("admin", version, build)
