@@ -47,14 +47,18 @@ public final class ConsumerRolling {
             Program program, String topic, String group, String protocol, Ledger ledger, List<Member> members)
             throws Exception {
         for (int index = 0; index < MEMBERS; index++) {
-            members.get(index).close();
+            ledger.close(members.get(index), members);
             members.set(index, member(program, index, group, protocol).subscribe(topic));
             settle(ledger, members);
         }
     }
 
     private static Member member(Program program, int index, String group, String protocol) {
-        return new Member(program, protocol + "-" + index, group, "group.protocol", protocol);
+        String name = protocol + "-" + index;
+        if (protocol.equals("consumer")) {
+            return new Member(program, name, group, "group.protocol", protocol);
+        }
+        return new Member(program, name, group, "group.protocol", protocol, "session.timeout.ms", 30_000);
     }
 
     private static GroupType type(Admin admin, String group) throws Exception {

@@ -26,12 +26,14 @@ public final class ConsumerUnderLoad {
             }
             Member first = members.get(0);
             int revocations = first.revoked.size();
-            members.remove(1).close();
+            ledger.close(members.get(1), members);
+            members.remove(1);
             settle(ledger, members);
             Program.check(first.revoked.size() == revocations, "who stays loses nothing when another leaves");
             members.add(new Member(program, "late", group, "group.protocol", "consumer").subscribe(topic));
             settle(ledger, members);
-            members.remove(0).close();
+            ledger.close(members.get(0), members);
+            members.remove(0);
             settle(ledger, members);
             long written = feed.finish();
             Program.until("all " + written + " records", () -> {

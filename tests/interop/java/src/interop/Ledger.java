@@ -4,8 +4,10 @@ import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 
 /** What a group has read as a whole: every record once, and each partition in order, whoever read it. */
 final class Ledger {
@@ -27,6 +29,20 @@ final class Ledger {
                 member.name + " read " + at + "@" + record.offset() + " where " + expected + " was next");
         next.put(at, expected + 1);
         count++;
+    }
+
+    /** Commits what a member has read and closes it. Whoever is told that there is a rebalance takes part in it first. */
+    void close(Member member, Collection<Member> members) throws Exception {
+        Program.until(member.name + " commits", () -> {
+            try {
+                member.consumer.commitSync();
+                return true;
+            } catch (RebalanceInProgressException | CommitFailedException rebalancing) {
+                pollAll(members);
+                return false;
+            }
+        });
+        member.close();
     }
 
     long count() {
