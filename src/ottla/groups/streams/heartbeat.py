@@ -242,11 +242,12 @@ class Beat:
         return self.group_epoch, self._new_target()
 
     def interval_left_ms(self) -> int:
-        """Until the next target may be computed."""
-        group, interval_ms = self.group, self.settings.assignment_interval_ms
-        if group.assigned_at_ms == 0 or interval_ms <= 0:
+        """Until the next target may be computed. A time that is still to come was written before the clock was set back,
+        and holds up nothing."""
+        since_ms = self.context.wall_ms - self.group.assigned_at_ms
+        if self.group.assigned_at_ms == 0 or since_ms < 0:
             return 0
-        return max(0, group.assigned_at_ms + interval_ms - self.context.wall_ms)
+        return max(0, self.settings.assignment_interval_ms - since_ms)
 
     def _new_target(self) -> Tasks:
         group, member_id = self.group, self.request.member_id
