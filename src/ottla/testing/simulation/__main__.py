@@ -84,12 +84,16 @@ def _seeds(first: int, count: int | None, minutes: float | None) -> Iterator[int
 
 
 class _Progress:
-    """A line now and then."""
+    """A line now and then, and one for each failure."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + 10
+        self._failed = 0
 
     def __call__(self, tally: Tally) -> None:
+        for failure in tally.failures[self._failed :]:
+            click.echo(f"seed {failure.seed} failed: {failure.violation[:200]}", err=True)
+        self._failed = len(tally.failures)
         if time.monotonic() > self._next:
             self._next = time.monotonic() + 10
             click.echo(f"{tally.seeds} seeds, {len(tally.failures)} failed", err=True)
