@@ -32,6 +32,7 @@ from ottla.txn.messages import (
     TakeProducerId,
     VerifyPartitions,
     WriteMarkers,
+    Written,
 )
 from ottla.txn.states import TransactionState
 from ottla.txn.transaction import (
@@ -224,7 +225,7 @@ class TransactionCoordinator:
                 result = self._fence(known, context)
                 records += result.records
                 effects += result.effects
-        return Result(records, effects=effects, timers=[_abort_timer(context)], is_atomic=False)
+        return Result(records, effects=effects, timers=[_abort_timer(context)], after=ABORT, is_atomic=False)
 
     def _forget_unused(self, context: Context) -> Result:
         unused_since_ms = context.wall_ms - context.world.settings["transactional.id.expiration.ms"]
@@ -233,7 +234,7 @@ class TransactionCoordinator:
             for each in self.transactions.values()
             if each.state.is_idle and each.updated_at_ms <= unused_since_ms
         ]
-        return Result(records, timers=[_forget_timer(context)], is_atomic=False)
+        return Result(records, timers=[_forget_timer(context)], after=FORGET, is_atomic=False)
 
     # --- what the runtime tells ---------------------------------------------------------------------------------------
 
@@ -273,7 +274,13 @@ class TransactionCoordinator:
             return self._producer_id_taken(subject, outcome, context)
         if isinstance(subject, WriteMarkers):
             return self._workflow.markers_written(subject, outcome, context)
-        return self._workflow.written(subject, outcome, context)
+        if isinstance(subject, Written):
+            return self._workflow.written(subject, outcome, context)
+        return NOTHING if outcome.is_ok else self._look_again(subject, context)
+
+    def _look_again(self, key: tuple[str], context: Context) -> Result:
+        """What a look at all ids has found could not be written, and its timer was not set either."""
+        return Result(timers=[_abort_timer(context) if key == ABORT else _forget_timer(context)])
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         return NOTHING  # a deleted partition is found out when its marker is written

@@ -77,13 +77,20 @@ def test_transactions_that_are_aborted_for_their_age_together(desk: Desk) -> Non
     assert [desk.state(name) for name in "abc"] == ["CompleteAbort", "Ongoing", "CompleteAbort"]
 
 
-def test_an_abort_for_age_that_cannot_be_written_is_tried_at_the_next_look(desk: Desk) -> None:
+def test_what_a_look_finds_and_cannot_write_is_found_by_the_next(desk: Desk) -> None:
     producer = desk.begun(timeout_ms=1_000)
     desk.add(producer)
-    desk.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
-    desk.deadlines.set(("abort",), 10_000)
-    desk.advance(10_000)
-    assert desk.state() == "Ongoing"
+    desk.begun("b")
+    desk.settings["transactional.id.expiration.ms"] = 1_000
+    desk.settings["transaction.remove.expired.transaction.cleanup.interval.ms"] = 15_000
+    desk.deadlines.set(("forget",), 15_000)
+    desk.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.advance(19_000)
+    assert (desk.state(), desk.state("b")) == ("Ongoing", "Empty")
+    desk.append_error = None
+    desk.advance(11_000)
+    assert "CompleteAbort" in desk.states()
+    assert "b" not in desk.core.transactions
 
 
 # --- ids that nobody uses ---------------------------------------------------------------------------------------------
