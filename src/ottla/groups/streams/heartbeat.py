@@ -242,8 +242,8 @@ class Beat:
         return self.group_epoch, self._new_target()
 
     def interval_left_ms(self) -> int:
-        """Until the next target may be computed. A time that is still to come was written before the clock was set back,
-        and holds up nothing."""
+        """Until the next target may be computed. A time that is still to come was written before the clock was set
+        back, and holds up nothing."""
         since_ms = self.context.wall_ms - self.group.assigned_at_ms
         if self.group.assigned_at_ms == 0 or since_ms < 0:
             return 0
@@ -281,7 +281,12 @@ class Beat:
 
     @property
     def has_new_tasks(self) -> bool:
-        return self.request.member_epoch == 0 or self.current.assigned != self.before.assigned
+        """Whether the answer must say what the member has. Kafka does so with a join and a change only, so that a
+        member never hears of tasks whose answer was lost; here also if the tasks that it tells of are others."""
+        assigned = self.current.assigned
+        if self.request.member_epoch == 0 or assigned != self.before.assigned:
+            return True
+        return self.owned is not None and not self.owned.are_all_of(assigned)
 
     def endpoint_has_changed(self) -> bool:
         if self.metadata.user_endpoint != self.metadata_before.user_endpoint:

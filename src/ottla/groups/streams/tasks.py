@@ -27,6 +27,9 @@ class Tasks(NamedTuple):
     def is_within(self, held: Held) -> bool:
         return self.active <= held.active.keys() and self.standby <= held.standby and self.warmup <= held.warmup
 
+    def are_all_of(self, held: Held) -> bool:
+        return self.active == held.active.keys() and self.standby == held.standby and self.warmup == held.warmup
+
     def meets(self, held: Held) -> bool:
         """Whether one of these is held in the same role."""
         return not (
