@@ -9,7 +9,7 @@ from ottla.testing.simulation.topics import VirtualTopics
 from ottla.wire.keyed import decode_versioned, encode_framed
 from ottla.wire.types.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-__all__ = ["Partitions", "assign", "read_assignment", "write_assignment", "write_subscription"]
+__all__ = ["Partitions", "assign", "read_assignment", "subscribed_topics", "write_assignment", "write_subscription"]
 
 Partitions = frozenset[tuple[str, int]]
 """Topic and partition."""
@@ -34,6 +34,12 @@ def read_assignment(data: bytes) -> Partitions:
         return frozenset()
     message = decode_versioned("ConsumerProtocolAssignment", data).message
     return frozenset((each.topic, partition) for each in message.assigned_partitions for partition in each.partitions)
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> list[str]:
+    """All topics that somebody subscribes to."""
+    read = [decode_versioned("ConsumerProtocolSubscription", data).message for data in subscriptions]
+    return sorted({topic for each in read for topic in each.topics})
 
 
 def _grouped(partitions: Partitions) -> dict[str, list[int]]:

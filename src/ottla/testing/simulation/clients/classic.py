@@ -16,6 +16,7 @@ from ottla.testing.simulation.clients.assigning import (
     Partitions,
     assign,
     read_assignment,
+    subscribed_topics,
     write_assignment,
     write_subscription,
 )
@@ -68,8 +69,8 @@ class ClassicMember(Client):
         self.owned: Partitions = frozenset()
         self._round = 0
         self._leads = False
-        self._joined_with: tuple[int, ...] = ()
-        """How many partitions its topics had when it joined."""
+        self._watched: dict[str, int] = {}
+        """Topics of the whole group, and how many partitions they had at the beginning of the generation."""
 
     def begin(self) -> None:
         self._join()
@@ -90,7 +91,6 @@ class ClassicMember(Client):
 
     def _join(self) -> None:
         self.state = "joining"
-        self._joined_with = self._partition_counts()
         if not self.cooperative:
             self.owned = frozenset()
         name = _COOPERATIVE if self.cooperative else _EAGER
@@ -108,9 +108,9 @@ class ClassicMember(Client):
         )
         self.ask(request, self.version, self._joined, self.rebalance_timeout_ms + 5_000)
 
-    def _partition_counts(self) -> tuple[int, ...]:
-        topics = (self.world.topics.by_name(name) for name in self.topics)
-        return tuple(0 if topic is None else topic.partition_count for topic in topics)
+    def _partition_count(self, name: str) -> int:
+        topic = self.world.topics.by_name(name)
+        return 0 if topic is None else topic.partition_count
 
     def _joined(self, answer: Any) -> None:  # noqa: ANN401
         code = ErrorCode.REQUEST_TIMED_OUT if answer is None else ErrorCode(answer.error_code)
@@ -141,8 +141,9 @@ class ClassicMember(Client):
         self.state = "syncing"
         self._leads = joined.leader == joined.member_id
         assignments: tuple[Any, ...] = ()
+        subscriptions = {each.member_id: each.metadata for each in joined.members}
+        self._watched = {name: self._partition_count(name) for name in subscribed_topics(subscriptions.values())}
         if self._leads and not joined.skip_assignment:
-            subscriptions = {each.member_id: each.metadata for each in joined.members}
             chosen = assign(subscriptions, self.world.topics, cooperative=self.cooperative)
             entry = SyncGroupRequest.SyncGroupRequestAssignment
             assignments = tuple(entry(member_id=each, assignment=write_assignment(chosen[each])) for each in chosen)
@@ -216,7 +217,7 @@ class ClassicMember(Client):
 
     def _sees_other_topics(self) -> bool:
         """It is the leader that watches the topics and asks for another generation."""
-        return self._leads and self._joined_with != self._partition_counts()
+        return self._leads and any(count != self._partition_count(name) for name, count in self._watched.items())
 
     def _commit(self) -> None:
         if self.state != "stable" or not self.owned or self.world.random.random() < 0.4:
