@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,18 +126,32 @@ def test_force_terminate(broker: Node, producer: Producer, topic: Topic):
     assert row["CurrentTransactionStartOffset"] == "None"
 
 
-def test_a_hanging_transaction_is_found_and_aborted(broker: Node, desk: Desk, topic: Topic):
-    """One that no coordinator knows of, as older releases could leave behind."""
+def test_a_hanging_transaction_is_found_and_aborted(boot: Callable[..., Node]):
+    """One that no coordinator knows of, as older releases could leave behind: its partition was never added."""
+    node = boot(transaction_partition_verification_enable="false")
+    host, _, port = node.bootstrap_servers.rpartition(":")
+    desk = Desk(host, int(port))
+    topic = desk.topic(2)
+    known = Producer.of_version_1(desk, produce_version=9).begun()
+    known.add(topic.name, 0)
     hanging = Producer.of_version_1(desk, produce_version=9).begun()
-    hanging.add(topic.name, 1)
-    hanging.produce(topic, b"a", partition=1, timestamp=1_000_000_000_000)
-    before = transactions(broker, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")
-    assert str(hanging.producer_id) not in [row["ProducerId"] for row in rows(before)], "its coordinator knows it"
+    for partition, producer in enumerate((known, hanging)):
+        assert not producer.produce(topic, b"a", partition=partition, timestamp=1_000_000_000_000).error_code
+    (row,) = rows(transactions(node, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1"))
+    assert (row["Topic"], row["Partition"], row["ProducerId"], row["StartOffset"]) == (
+        topic.name,
+        "1",
+        str(hanging.producer_id),
+        "0",
+    )
     where = ("--topic", topic.name, "--partition", "1")
-    transactions(broker, "abort", *where, "--start-offset", "0")
-    (row,) = rows(transactions(broker, "describe-producers", *where))
+    transactions(node, "abort", *where, "--start-offset", "0")
+    (row,) = rows(transactions(node, "describe-producers", *where))
     assert (row["ProducerEpoch"], row["CurrentTransactionStartOffset"]) == ("0", "None")
-    assert not desk.fetch(topic, partition=1, isolation_level=1, max_wait_ms=0).error_code
+    read = desk.fetch(topic, partition=1, isolation_level=1, max_wait_ms=0)
+    assert read.last_stable_offset == read.high_watermark == 2
+    assert rows(transactions(node, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")) == []
+    desk.close()
 
 
 def test_the_transaction_log(broker: Node, producer: Producer, topic: Topic, txn_version: int):

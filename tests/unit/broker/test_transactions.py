@@ -308,6 +308,21 @@ def test_verification_can_be_switched_off(tmp_path: Path):
         assert new.describe().transaction_state == "Ongoing"
 
 
+def test_a_node_that_waits_for_its_disk(tmp_path: Path):
+    """Each of the writes of an end then waits for a sync, in a thread."""
+    with running_node(tmp_path, ottla_fsync="true") as running:
+        topic = running.desk.topic(2)
+        producer = Producer(running.desk).begun()
+        for value in (b"a", b"b", b"c"):
+            producer.produce(topic, value)
+            producer.produce(topic, value, partition=1)
+            answer = running.desk.ask(end_request(producer, is_commit=value != b"b"), 5)
+            assert error(answer) is NONE
+            producer.take(answer)
+        assert producer.describe().transaction_state == "CompleteCommit"
+        assert committed(running.desk, topic) == committed(running.desk, topic, 1) == [b"a", b"c"]
+
+
 def offered(desk: Desk) -> int:
     versions = desk.ask(ApiVersionsRequest("a", "1"), 4).api_keys
     return next(one.max_version for one in versions if one.api_key == 22)
