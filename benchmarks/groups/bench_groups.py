@@ -55,7 +55,7 @@ class Scale(NamedTuple):
     transactions: int
 
 
-FULL = Scale(20_000, 40_000, 100, 10, 50, 500, 3, (0, 1_000, 10_000), 1_000)
+FULL = Scale(20_000, 40_000, 100, 10, 50, 500, 3, (0, 1_000, 10_000), 500)
 QUICK = Scale(2_000, 4_000, 10, 10, 10, 100, 1, (0, 100, 1_000), 100)
 RECORDS = 100
 """In a transaction."""
