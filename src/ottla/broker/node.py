@@ -18,7 +18,6 @@ from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.coordinators.attaching import attach
 from ottla.broker.dispatch import Dispatch, Observer
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.formatting import random_uuid
@@ -253,7 +252,6 @@ class Node:
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
         self.share_state = self.coordinators.share_state
-        attach(self)
         self.fetch_sessions = FetchSessions(
             self.config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
         )

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.coordinators.internal_topics import GROUPS, TRANSACTIONS
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-__all__ = ["attach"]
+__all__ = ["PERFORMERS"]
 
 
-def attach(node: Node) -> None:
-    """Register performers: `node.groups.performers[Effect] = function(effect, done)`, a line for each."""
+def _attach_groups(node: Node) -> None:
     from ottla.broker.coordinators import streams_topics
+
+    streams_topics.attach(node)
+
+
+def _attach_transactions(node: Node) -> None:
     from ottla.broker.transactions import markers
 
     markers.attach(node)
-    streams_topics.attach(node)
+
+
+PERFORMERS: Final[dict[str, Callable[[Node], None]]] = {
+    GROUPS.name: _attach_groups,
+    TRANSACTIONS.name: _attach_transactions,
+}
+"""Topic -> what registers the performers of its cores, before the first of them is made.
+
+For instance: `node.groups.performers[Effect] = function(effect, done)`.
+"""

@@ -27,6 +27,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.coordinators.attaching import PERFORMERS
 from ottla.broker.coordinators.composing import CORES, CorePlace
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
@@ -78,6 +79,7 @@ class Runtime:
         self._turns = turns
         self._topics = topics
         self._make_core = CORES.get(topic.name)
+        self._performs = PERFORMERS.get(topic.name)
         self._edge = RuntimeEdge(self, turns)
         self._is_started = False
         turns.runtimes[topic.name] = self
@@ -312,6 +314,7 @@ class Runtime:
             return
         self.loading.add(partition)
         journal = self._journal(replica)
+        self._attach()
         core = self._make_core(CorePlace(partition, replica.leader_epoch, self._leads))
         try:
             yield from self._replay(journal, core)
@@ -337,6 +340,12 @@ class Runtime:
             if not journal.is_led:
                 return
         self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
+
+    def _attach(self) -> None:
+        """Let somebody perform what cores ask for, once the first of them is made."""
+        attach, self._performs = self._performs, None
+        if attach is not None:
+            attach(self._node)
 
     def _leads(self, topic: str, partition: int) -> bool:
         replica = self._node.replicas.get(topic, partition)
