@@ -21,7 +21,7 @@ two owners.
 `settings`                   what is set for a group
 `stepping`                   one step of one member: subscription, epochs, target, reconciliation
 `reconciliation`             from what a member owns towards its target
-`targets`                    what the assignors are asked, and what their answer changes
+`targets`, `topic_sets`      what the assignors are asked, and what their answer changes
 `patterns`                   subscriptions by pattern, in RE2's language, resolved in slices
 `describing`                 a group for people
 `family`                     the requests, records and deadlines of all of them

@@ -283,7 +283,7 @@ class ConsumerFamily:
         gone = sorted(regex for regex, count in uses.items() if count == group.regex_count(regex))
         records += [regex_tombstone(group.group_id, regex) for regex in gone]
         topics = group.subscribed_topics_with(members)
-        metadata_hash = self.memory.hashes.of(topics, context.world.topics)
+        metadata_hash = self.memory.topic_sets.metadata_hash(topics, context.world.topics)
         return [*records, epoch_record(group.group_id, group.group_epoch + 1, metadata_hash)]
 
     # --- describing ---------------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class ConsumerFamily:
             *(each.names for each in group.subscriptions),
             *(matches[each.regex] for each in group.subscriptions if each.regex in matches),
         )
-        metadata_hash = self.memory.hashes.of(topics, context.world.topics)
+        metadata_hash = self.memory.topic_sets.metadata_hash(topics, context.world.topics)
         if has_changed or metadata_hash != group.metadata_hash:
             records.append(epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         return Result(records=records)
@@ -362,7 +362,7 @@ class ConsumerFamily:
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         names = [*change.created, *change.grown, *(name for name, _ in change.deleted)]
-        self.memory.hashes.forget(names)
+        self.memory.topic_sets.forget(names)
         if change.created:
             self.memory.created_version = context.world.topics.version
         for group in self._groups():

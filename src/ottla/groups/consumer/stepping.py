@@ -14,7 +14,6 @@ import msgspec
 
 from ottla.coordinator.contract import Context, Timer
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.hashes import MetadataHashes
 from ottla.groups.consumer.members import Member, MemberState
 from ottla.groups.consumer.patterns import Resolution, check_regex, refresh_at_ms
 from ottla.groups.consumer.reconciliation import OwnedTopic, Surroundings, reconcile
@@ -28,6 +27,7 @@ from ottla.groups.consumer.records import (
     target_record,
 )
 from ottla.groups.consumer.targets import compute_target
+from ottla.groups.consumer.topic_sets import TopicSets
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -46,7 +46,7 @@ class Memory:
     """Soft state of all consumer groups of a shard."""
 
     def __init__(self) -> None:
-        self.hashes = MetadataHashes()
+        self.topic_sets = TopicSets()
         self.resolutions: dict[str, Resolution] = {}
         """Patterns that are being resolved, by group id."""
         self.created_version = -1
@@ -144,7 +144,7 @@ class Step:
         if self.member.member_id in group.members:
             gone.append(group.members[self.member.member_id])
         topics = group.subscribed_topics_with(gone, self.updated)
-        metadata_hash = self._memory.hashes.of(topics, self._topics)
+        metadata_hash = self._memory.topic_sets.metadata_hash(topics, self._topics)
         if must or metadata_hash != group.metadata_hash:
             self.group_epoch += 1
             self.records.append(epoch_record(group.group_id, self.group_epoch, metadata_hash))
@@ -173,8 +173,8 @@ class Step:
                 self.updated,
                 self.replaced_id,
                 available,
-                self._topics,
-                self._context.wall_ms,
+                self._memory.topic_sets,
+                self._context,
             )
             self.records += new.records
             target_epoch, target = self.group_epoch, new.targets[self.updated.member_id]

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.coordinator.contract import Topics
+from ottla.coordinator.contract import Context, Topics
 from ottla.groups.assignors import ASSIGNORS, MemberSpec, Target
 from ottla.groups.consumer.group import NO_TARGET, ConsumerGroup
 from ottla.groups.consumer.members import Member, Subscription
 from ottla.groups.consumer.records import target_epoch_record, target_record
+from ottla.groups.consumer.topic_sets import TopicSets
 from ottla.wire.keyed import KeyedRecord
 
 __all__ = ["NewTarget", "assignor_of", "compute_target"]
@@ -33,22 +34,22 @@ def compute_target(
     updated: Member,
     replaced_id: str | None,
     available: Sequence[str],
-    topics: Topics,
-    wall_ms: int,
+    topic_sets: TopicSets,
+    context: Context,
 ) -> NewTarget:
     """The target of all members. `updated` is as it will be, and stands in for `replaced_id`, the static member whose
     place it takes, if there is one."""
     members = {**group.members, updated.member_id: updated}
     if replaced_id is not None:
         members.pop(replaced_id, None)
-    specs, counts = _specs(group, members, updated.member_id, replaced_id, topics)
+    specs, counts = _specs(group, members, updated.member_id, replaced_id, topic_sets, context.world.topics)
     targets = ASSIGNORS[_assignor(members.values(), available)](specs, counts)
     records = [
         target_record(group.group_id, member_id, target)
         for member_id, target in targets.items()
         if target != group.targets.get(member_id)
     ]
-    return NewTarget([*records, target_epoch_record(group.group_id, group_epoch, wall_ms)], targets)
+    return NewTarget([*records, target_epoch_record(group.group_id, group_epoch, context.wall_ms)], targets)
 
 
 def _assignor(members: Iterable[Member], available: Sequence[str]) -> str:
@@ -56,7 +57,12 @@ def _assignor(members: Iterable[Member], available: Sequence[str]) -> str:
 
 
 def _specs(
-    group: ConsumerGroup, members: Mapping[str, Member], updated_id: str, replaced_id: str | None, topics: Topics
+    group: ConsumerGroup,
+    members: Mapping[str, Member],
+    updated_id: str,
+    replaced_id: str | None,
+    topic_sets: TopicSets,
+    topics: Topics,
 ) -> tuple[list[MemberSpec], dict[bytes, int]]:
     """Members in the order of their ids, and the partition counts of what they subscribe to."""
     counts: dict[bytes, int] = {}
@@ -65,14 +71,10 @@ def _specs(
     for member_id in sorted(members):
         member = members[member_id]
         if member.subscription not in topic_ids:
-            topic_ids[member.subscription] = _existing(group.topics_of(member.subscription), topics, counts)
+            existing = topic_sets.existing(group.topics_of(member.subscription), topics)
+            topic_ids[member.subscription] = existing.topic_ids
+            counts.update(existing.partition_counts)
         old_id = replaced_id if replaced_id is not None and member_id == updated_id else member_id
         target = group.targets.get(old_id, NO_TARGET)
         specs.append(MemberSpec(member_id, member.instance_id, topic_ids[member.subscription], target))
     return specs, counts
-
-
-def _existing(names: Iterable[str], topics: Topics, counts: dict[bytes, int]) -> frozenset[bytes]:
-    found = [topic for name in names if (topic := topics.by_name(name)) is not None]
-    counts.update((topic.topic_id, topic.partition_count) for topic in found)
-    return frozenset(topic.topic_id for topic in found)

@@ -31,7 +31,7 @@ class _Migration:
 
     def upgrade(self, group: Group, context: Context) -> Upgrade:
         assert isinstance(group, ClassicGroup)
-        return upgrade(group, self._consumer.memory.hashes, context)
+        return upgrade(group, self._consumer.memory.topic_sets, context)
 
     def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
         if not is_downgrade_due(group, leaving, 0, context):

@@ -12,7 +12,6 @@ from ottla.groups.classic.release import release
 from ottla.groups.classic.subscriptions import subscription_of
 from ottla.groups.consumer.family import Upgrade
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.hashes import MetadataHashes
 from ottla.groups.consumer.members import ClassicMetadata, Member, Subscription
 from ottla.groups.consumer.records import (
     current_record,
@@ -22,6 +21,7 @@ from ottla.groups.consumer.records import (
     target_record,
 )
 from ottla.groups.consumer.stepping import timer_key
+from ottla.groups.consumer.topic_sets import TopicSets
 from ottla.groups.migration.policy import may_upgrade
 from ottla.groups.migration.subscriptions import partitions_of, user_data_of
 from ottla.wire import WireError
@@ -33,10 +33,10 @@ from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClas
 __all__ = ["classic_metadata", "upgrade"]
 
 
-def upgrade(group: ClassicGroup, hashes: MetadataHashes, context: Context) -> Upgrade:
+def upgrade(group: ClassicGroup, topic_sets: TopicSets, context: Context) -> Upgrade:
     """Whoever waits for the end of a rebalance is told that there is another one, and joins again: the new kind of."""
     _check(group, context)
-    converted = _convert(group, hashes, context.world.topics)
+    converted = _convert(group, topic_sets, context.world.topics)
     released = release(group, ErrorCode.REBALANCE_IN_PROGRESS)
     sessions = [
         Timer(timer_key("session", group.group_id, each.member_id), context.now_ms + each.session_timeout_ms)
@@ -64,7 +64,7 @@ def _refusal(group: ClassicGroup, why: str) -> Reject:
     return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} stays a classic group: {why}.")
 
 
-def _convert(group: ClassicGroup, hashes: MetadataHashes, topics: Topics) -> ConsumerGroup:
+def _convert(group: ClassicGroup, topic_sets: TopicSets, topics: Topics) -> ConsumerGroup:
     """The group as it will be once its records are replayed."""
     converted = ConsumerGroup(group.group_id)
     try:
@@ -74,7 +74,7 @@ def _convert(group: ClassicGroup, hashes: MetadataHashes, topics: Topics) -> Con
     for member in members:
         converted.change_member(member.member_id, lambda _, member=member: member)  # type: ignore[misc]
         converted.set_target(member.member_id, member.target())
-    converted.set_epoch(group.generation, hashes.of(converted.subscribed_topics(), topics))
+    converted.set_epoch(group.generation, topic_sets.metadata_hash(converted.subscribed_topics(), topics))
     converted.set_target_epoch(group.generation, 0)
     return converted
 
