@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from ottla.coordinator.contract import Context
     from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["CONSUMER", "ClassicGroup", "InitialDelay", "simple_group"]
+__all__ = ["CONSUMER", "PENDING_MEMBERS_MAX", "ClassicGroup", "InitialDelay", "simple_group"]
 
+PENDING_MEMBERS_MAX: Final = 10_000
+"""Clients that ask for ids and never come back must not fill the memory: the oldest ids are forgotten then."""
 CONSUMER: Final = "consumer"
 """The protocol type of consumers, whose metadata the broker can read."""
 
@@ -67,8 +69,8 @@ class ClassicGroup:
         self.members: dict[str, Member] = {}
         self.statics: dict[str, str] = {}
         """Instance id -> member id."""
-        self.pending_members: set[str] = set()
-        """Ids that were given out and did not come back yet. They hold up a rebalance."""
+        self.pending_members: dict[str, None] = {}
+        """Ids that were given out and did not come back yet, oldest first. They hold up a rebalance."""
         self.pending_syncs: set[str] = set()
         """Members of this generation that owe a SyncGroup."""
         self.parked_join_count = 0
@@ -112,12 +114,12 @@ class ClassicGroup:
             self.statics[member.instance_id] = member.member_id
         self._count(member.protocols, 1)
         self.parked_join_count += member.join is not None
-        self.pending_members.discard(member.member_id)
+        self.pending_members.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member | None:
         """Take out a member or a pending one; if it led, the longest-standing one does."""
         member = self.members.pop(member_id, None)
-        self.pending_members.discard(member_id)
+        self.pending_members.pop(member_id, None)
         self.pending_syncs.discard(member_id)
         if member is None:
             return None
@@ -128,6 +130,11 @@ class ClassicGroup:
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
         return member
+
+    def add_pending(self, member_id: str) -> str | None:
+        """Note an id that is given out; gives the oldest one if there are too many now, to be taken out."""
+        self.pending_members[member_id] = None
+        return next(iter(self.pending_members)) if len(self.pending_members) > PENDING_MEMBERS_MAX else None
 
     def rename(self, member: Member, new_id: str) -> None:
         """A static member comes back under a new id, and takes the place of the old one. Requests that are parked

@@ -25,6 +25,7 @@ __all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "check_request", "join"]
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """A new member that waits this long for the end of a rebalance is dropped: whoever is behind it has tried again."""
 _MEMBER_ID_REQUIRED_FROM: Final = 4
+_REASON_MAX: Final = 255
 
 
 def check_request(request: JoinGroupRequest, context: Context) -> None:
@@ -77,11 +78,24 @@ def _join_unknown(turn: Turn, request: JoinGroupRequest) -> None:
         else:
             static_members.come_back(turn, request, group.members[old_id], new_id)
     elif turn.context.api_version >= _MEMBER_ID_REQUIRED_FROM:
-        group.pending_members.add(new_id)
-        turn.set_session(new_id, turn.context.now_ms + request.session_timeout_ms)
-        turn.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
+        _give_out(turn, request, new_id)
     else:
         _add(turn, request, new_id)
+
+
+def _give_out(turn: Turn, request: JoinGroupRequest, new_id: str) -> None:
+    """Send a new member back with its id."""
+    surplus = turn.group.add_pending(new_id)
+    if surplus is not None:
+        turn.set_session(surplus, None)
+        turn.group.remove(surplus)
+    turn.set_session(new_id, turn.context.now_ms + request.session_timeout_ms)
+    turn.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
+
+
+def reason_of(request: JoinGroupRequest) -> str:
+    """What a client says of its join, fit for a line in the log."""
+    return f"it says {(request.reason or 'nothing')[:_REASON_MAX]!r}"
 
 
 def _new_member_id(context: Context, instance_id: str | None) -> str:
@@ -108,7 +122,7 @@ def _add(turn: Turn, request: JoinGroupRequest, member_id: str) -> None:
         group.initial_delay.has_grown = True
     member.session_at_ms = context.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
     turn.set_session(member_id, member.session_at_ms)
-    rebalance(turn, f"{member_id} joins; it says: {request.reason or 'nothing'}")
+    rebalance(turn, f"{member_id} joins; {reason_of(request)}")
 
 
 def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
@@ -127,7 +141,7 @@ def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
         return
     group.change_terms(member, terms)
     turn.park_join(member)
-    rebalance(turn, f"{member.member_id} joins again; it says: {request.reason or 'nothing'}")
+    rebalance(turn, f"{member.member_id} joins again; {reason_of(request)}")
 
 
 def _is_current(turn: Turn, member: Member, terms: Terms) -> bool:

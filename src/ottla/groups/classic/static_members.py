@@ -45,7 +45,6 @@ def come_back(turn: Turn, request: JoinGroupRequest, member: Member, new_id: str
     _replace(turn, member, new_id)
     group.change_terms(member, terms_of(request, turn.context.api_version))
     turn.park_join(member)
-    reason = f"static member {request.group_instance_id} comes back; it says: {request.reason or 'nothing'}"
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete_join(turn)
     elif group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
@@ -53,7 +52,7 @@ def come_back(turn: Turn, request: JoinGroupRequest, member: Member, new_id: str
         turn.records.append(write_group(group, assignments))
         turn.after = undo
     else:  # the leader may be assigning to the old id at this moment, or another protocol is chosen
-        prepare(turn, reason)
+        prepare(turn, f"static member {request.group_instance_id} comes back")
 
 
 def _replace(turn: Turn, member: Member, new_id: str) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import pytest
+
+from ottla.groups.classic import group as group_module
+from ottla.wire.errors import ErrorCode
 from ottla.wire.types.heartbeat import HeartbeatRequest
 from ottla.wire.types.leave_group import LeaveGroupRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
@@ -67,3 +71,12 @@ def test_a_heartbeat_does_not_look_at_other_groups(bench: Bench) -> None:
     bench.table.all = None  # type: ignore[assignment, method-assign]
     assert bench.ask(HeartbeatRequest("group-7", 1, ids[7])).error_code == 0
     assert asked == ["group-7"]
+
+
+def test_ids_that_nobody_comes_back_with_are_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "PENDING_MEMBERS_MAX", 3)
+    ids = [bench.ask(join_request(), "a", 9).member_id for _ in range(5)]
+    assert list(bench.group.pending_members) == ids[2:]
+    assert len(bench.timers) == 3
+    assert bench.ask(join_request(ids[0]), "a", 9).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.ask(join_request(ids[4]), "a", 9) is None
