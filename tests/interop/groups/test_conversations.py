@@ -96,7 +96,8 @@ class Talk:
         """Symbols of the ids of members, by line."""
         self.generation = 0
         self.leader = ""
-        self.seen: dict[str, set[str]] = {}
+        self.using: dict[str, str] = {}
+        """As whom each line has asked last."""
 
     def run(self) -> None:
         for side in self.both:
@@ -149,9 +150,10 @@ class Talk:
         Never that of a member whose request is held back: if it joins twice, its first request gets no answer from
         Apache Kafka (`repeated-join`).
         """
+        held = {self.using.get(each) for each in self.says.waiting}
         own = self.members.get(line, "")
-        others = [each for at, each in self.members.items() if at not in self.says.waiting] + ["nobody", ""]
-        return own if self.random.random() < 0.85 else self.random.choice(others)
+        others = [each for each in self.members.values() if each not in held] + ["nobody", ""]
+        return own if own not in held and self.random.random() < 0.85 else self.random.choice(others)
 
     def some_generation(self) -> int:
         return self.generation + self.random.choice([0] * 12 + [-1, 1, -100])
@@ -183,6 +185,7 @@ class Talk:
     def ask_join(
         self, line: str, version: int, member: str, kind: str, protocols: Any, session_ms: int = SESSION_MS
     ) -> None:
+        self.using[line] = member
         instance = self.instance_id(line) if version >= 5 else None
         number = self.says._number + 1
 
@@ -225,6 +228,7 @@ class Talk:
             return
         version = self.version("SyncGroup", 3 if self.is_static(line) else 0)
         member, generation = self.some_id(line), self.some_generation()
+        self.using[line] = member
         gives = member == self.leader or self.random.random() < 0.1
         right = self.random.random() < 0.95
         instance = self.instance_id(line) if version >= 3 else None
@@ -282,7 +286,8 @@ class Talk:
         protocols = (types.JoinGroupRequest.JoinGroupRequestProtocol("range", wish),)
         self.learn()
         for line, member in list(self.members.items()):
-            if line not in self.says.waiting:
+            held = {self.using.get(each) for each in self.says.waiting}
+            if line not in self.says.waiting and (not member or member not in held):
                 self.ask_join(line, self.version("JoinGroup", 5), member, "consumer", protocols)
         self.learn()
         for line in list(self.members):
