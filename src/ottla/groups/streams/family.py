@@ -183,6 +183,8 @@ class StreamsFamily:
         beat.add_statuses()
         wanted = self._to_create(beat)
         response = beat.response(self._interval_ms(beat, wanted))
+        if beat.member is not None:
+            beat.member.may_not_have_heard = beat.is_repeated
         session_key = beat.member.session_key if beat.member else Member(group.group_id, request.member_id).session_key
         beat.timers.append(Timer(session_key, context.now_ms + beat.settings.session_timeout_ms))
         creation = None

@@ -282,11 +282,20 @@ class Beat:
     @property
     def has_new_tasks(self) -> bool:
         """Whether the answer must say what the member has. Kafka does so with a join and a change only, so that a
-        member never hears of tasks whose answer was lost; here also if the tasks that it tells of are others."""
+        member never hears of tasks whose answer was lost; here also if the tasks that it tells of are others, or if its
+        last request was repeated."""
         assigned = self.current.assigned
         if self.request.member_epoch == 0 or assigned != self.before.assigned:
             return True
-        return self.owned is not None and not self.owned.are_all_of(assigned)
+        if self.owned is not None:
+            return not self.owned.are_all_of(assigned)
+        return self.member is not None and self.member.may_not_have_heard
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the request has the epoch before the member's, so that an answer to it was lost or is still under
+        way."""
+        return self.request.member_epoch not in (0, self.before.member_epoch)
 
     def endpoint_has_changed(self) -> bool:
         if self.metadata.user_endpoint != self.metadata_before.user_endpoint:

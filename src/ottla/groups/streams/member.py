@@ -48,9 +48,19 @@ NEW_METADATA: Final = Metadata(instance_id=None, rack_id=None, topology_epoch=-1
 
 
 class Member:
-    """Soft: `task_offsets`, `task_end_offsets` (as last reported) and `steady` (see `heartbeat`)."""
+    """Soft: `task_offsets`, `task_end_offsets` (as last reported), `steady` (see `heartbeat`) and `may_not_have_heard`:
+    the last request was one whose answer had been sent before, so it is open which of the answers came through."""
 
-    __slots__ = ("current", "member_id", "metadata", "session_key", "steady", "task_end_offsets", "task_offsets")
+    __slots__ = (
+        "current",
+        "may_not_have_heard",
+        "member_id",
+        "metadata",
+        "session_key",
+        "steady",
+        "task_end_offsets",
+        "task_offsets",
+    )
 
     def __init__(self, group_id: str, member_id: str) -> None:
         self.member_id = member_id
@@ -60,6 +70,7 @@ class Member:
         self.task_offsets: Offsets = {}
         self.task_end_offsets: Offsets = {}
         self.steady: Any = None
+        self.may_not_have_heard = False
 
     @property
     def is_static(self) -> bool:
