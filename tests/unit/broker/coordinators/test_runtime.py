@@ -587,6 +587,24 @@ def test_leadership_that_goes_and_comes_back(running: RunningNode) -> None:
     assert set(answers) <= {5, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
+def test_timers_go_with_their_shard(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    park(running, running.desk.connect(), "later", "a", 1000)
+    shard = shard_of(running, "a")
+    turns = running.node.coordinators.turns
+    assert shard in turns._deadlines
+    change_leader(running, "a", 99)
+    assert shard not in turns._deadlines
+
+
+def test_nothing_is_loaded_once_a_node_stops(running: RunningNode) -> None:
+    say(running, "put", "a", 5)
+    groups = running.node.groups
+    running.change(lambda: (groups.lost(shard_of(running, "a"), RuntimeError("a test")), groups.stop()))
+    assert say(running, "get", "a") is ErrorCode.NOT_COORDINATOR
+    assert (groups.shards, groups.loading) == ({}, set())
+
+
 def test_a_new_epoch_is_a_new_shard(running: RunningNode) -> None:
     say(running, "put", "a", 5)
     old = core_of(running, "a")

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.broker.clock import ManualClock
 from ottla.broker.coordinators.turns import PROBE_EVERY, Turns
+from ottla.broker.request import Later
 
 
 class Loop:
@@ -56,7 +57,8 @@ class Shard:
 class Bench:
     def __init__(self) -> None:
         self.loop, self.replicas, self.shard = Loop(), Replicas(), Shard()
-        self.turns = Turns(self.loop, ManualClock(), self.replicas)  # type: ignore[arg-type]
+        self.clock = ManualClock()
+        self.turns = Turns(self.loop, self.clock, self.replicas)  # type: ignore[arg-type]
 
     def serve_connection(self) -> None:
         """A request that writes, and the end of its connection's turn."""
@@ -127,3 +129,30 @@ def test_one_timer_for_the_earliest(bench: Bench) -> None:
     assert [seconds for seconds, _ in bench.loop.timers] == [0.2]
     bench.turns.close()
     assert bench.loop.timers == []
+
+
+def test_what_an_answer_stages_is_written_in_the_same_turn(bench: Bench) -> None:
+    def take(answer: object) -> None:
+        bench.replicas.has_staged = True
+
+    def write() -> None:
+        written.append(bench.replicas.has_staged)
+        bench.replicas.has_staged = False
+
+    written: list[bool] = []
+    bench.replicas.write_staged = write  # type: ignore[method-assign]
+    later = Later()
+    later.deliver_to(take)
+    bench.turns.deliver(later, "answer")
+    bench.loop.run()
+    assert written == [False, True]
+
+
+def test_a_shard_that_is_forgotten_is_due_no_more(bench: Bench) -> None:
+    bench.turns.due_at(bench.shard, 500)  # type: ignore[arg-type]
+    bench.turns.unflushed(bench.shard)  # type: ignore[arg-type]
+    bench.turns.forget(bench.shard)  # type: ignore[arg-type]
+    bench.loop.run()
+    assert bench.shard.flushes == 0
+    bench.clock.advance(500)
+    bench.turns.expire()  # would fail: it cannot expire
