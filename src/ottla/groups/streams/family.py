@@ -193,7 +193,7 @@ class StreamsFamily:
             waiting = Waiting(context.token, response, wanted, beat.settings.heartbeat_interval_ms)
             creation, replies = self._creations.wait(waiting), ()
         after = self._after(beat, creation)
-        if not (beat.records or wanted) and beat.member is not None and not beat.has_new_tasks:
+        if not (beat.records or wanted) and beat.member is not None and response.active_tasks is None:
             self._remember(beat, beat.member, response)
         return Result(beat.records, replies, beat.timers, (), after)
 
