@@ -48,7 +48,7 @@ def listen_to(node: Node) -> list[Note]:
 def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
     """`wait` lets the node end what it does behind an answer; it is told whether that is to resolve a pattern."""
     topic_ids = _topics(line)
-    _coordinator(line)
+    await_coordinator(line)
     notebook, log = Notebook(topic_ids), _Log(data_dir / "__consumer_offsets-0")
 
     def send(request: Any, version: int) -> Any:
@@ -67,7 +67,7 @@ def _topics(line: Line) -> dict[str, bytes]:
     return {topic.name: topic.topic_id for topic in created}
 
 
-def _coordinator(line: Line) -> None:
+def await_coordinator(line: Line) -> None:
     """Wait until there is one that has read its log: then it knows that there is no such group."""
     probe = ConsumerGroupHeartbeatRequest(group_id="share", member_id="nobody", member_epoch=1)
     for _ in range(ATTEMPTS):
