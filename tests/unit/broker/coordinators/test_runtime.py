@@ -487,6 +487,14 @@ def test_settings_of_groups(running: RunningNode) -> None:
     assert world.group_setting("h", "consumer.assignment.interval.ms") == 7_000
 
 
+def test_chance(running: RunningNode) -> None:
+    world = running.node.groups.world
+    drawn = {world.draw() for _ in range(100)}
+    assert len(drawn) == 100
+    assert 0 <= min(drawn) < 0.5 < max(drawn) < 1
+    assert len({world.new_uuid() for _ in range(100)}) == 100
+
+
 def set_config(running: RunningNode, resource_type: int, resource: str, name: str, value: str) -> None:
     kind = IncrementalAlterConfigsRequest
     config = kind.AlterableConfig(name, 0, value)
