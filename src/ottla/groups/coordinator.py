@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ottla.coordinator.contract import Context, Outcome, Result, TopicsChange
+from ottla.coordinator.contract import NOTHING, Context, Outcome, Result, TopicsChange
 from ottla.wire.keyed import KeyedRecord
 
 __all__ = ["Family", "GroupCoordinator", "join_results"]
@@ -89,6 +89,9 @@ class GroupCoordinator:
 
 def join_results(results: Sequence[Result]) -> Result:
     """Several independent results as one. None of them may have `after` or a producer."""
+    results = [each for each in results if each is not NOTHING]
+    if not results:
+        return NOTHING
     assert all(each.after is None and each.producer is None for each in results)
     return Result(
         records=[record for each in results for record in each.records],
