@@ -43,14 +43,14 @@ class Confluent:
         from confluent_kafka import Consumer
 
         self._topic = topic
-        base = {
+        base: dict[str, object] = {
             "bootstrap.servers": servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 300,
         }
+        if settings.get("group_protocol") != "consumer":  # whose members take these times from the broker
+            base |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
         self._consumer = Consumer(base | {key.replace("_", "."): value for key, value in settings.items()})
         self._consumer.subscribe([topic])
 
