@@ -24,7 +24,10 @@ Work = Generator[Any, None, Any]
 
 
 class Slices:
-    """Works one after the other, each under a name; a name that is there already is not taken twice."""
+    """Works one after the other, each under a name; a name that is there already is not taken twice.
+
+    Urgent ones, which requests wait for, go before all others, even before one that is under way.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -37,12 +40,15 @@ class Slices:
     def __len__(self) -> int:
         return len(self._works)
 
-    def add(self, name: str, work: Work) -> bool:
+    def add(self, name: str, work: Work, *, is_urgent: bool = False) -> bool:
         """Queue work; False if work of that name is queued or under way."""
         if name in self:
             work.close()
             return False
-        self._works.append((name, work))
+        if is_urgent:
+            self._works.appendleft((name, work))
+        else:
+            self._works.append((name, work))
         if self._timer is None:
             self._timer = self._loop.call_soon(self._run)
         return True
@@ -57,14 +63,14 @@ class Slices:
         """Go on with the work for a while."""
         until = time.monotonic() + seconds
         while self._works:
-            name, work = self._works[0]
+            entry = self._works[0]
             try:
-                next(work)
+                next(entry[1])
             except StopIteration:
-                self._works.popleft()
+                self._works.remove(entry)  # its last step may have put another before it
             except Exception:
-                log.exception("%s failed", name)
-                self._works.popleft()
+                log.exception("%s failed", entry[0])
+                self._works.remove(entry)
             if time.monotonic() >= until:
                 return
 

@@ -376,3 +376,28 @@ def test_work_that_fails_is_told_and_goes_on(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.ERROR):
         assert asyncio.run(life())
     assert "oh" in caplog.text
+
+
+def test_what_requests_wait_for_goes_first():
+    done: list[str] = []
+
+    def work(name: str, *then: str) -> Generator[None, None, None]:
+        for _ in range(2):
+            done.append(name)
+            yield
+        for each in then:
+            slices.add(each, work(each), is_urgent=True)
+
+    async def run() -> None:
+        nonlocal slices
+        slices = Slices(asyncio.get_running_loop())
+        slices.add("long", work("long"))
+        slices.run_for(0)
+        slices.add("urgent", work("urgent", "more"), is_urgent=True)
+        while len(slices):
+            slices.run_for(0)
+        slices.close()
+
+    slices: Slices
+    asyncio.run(run())
+    assert done == ["long", "urgent", "urgent", "more", "more", "long"]

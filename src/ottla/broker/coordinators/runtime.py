@@ -304,7 +304,7 @@ class Runtime:
                 pass
             return
         self.loading.add(partition)
-        self._node.slices.add(f"loading {replica.topic_partition}", self._load(partition))
+        self._node.slices.add(f"loading {replica.topic_partition}", self._load(partition), is_urgent=True)
 
     def _load(self, partition: int) -> Generator[None, None, None]:
         """Load a partition, if it can be, in steps."""
