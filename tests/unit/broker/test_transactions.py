@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ottla.broker.clock import ManualClock
+from ottla.broker.replicas import Replica
 from ottla.coordinator.contract import Outcome
 from ottla.txn.messages import WriteMarkers
 from ottla.wire.access import Operation, ResourceType
@@ -24,7 +26,7 @@ from ottla.wire.types import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.desk import Closed, Desk, RunningNode, produce_request, running_node
+from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, produce_request, running_node
 from tests.unit.broker.test_transaction_apis import committed, error, markers
 from tests.unit.broker.txn_desk import Producer
 
@@ -293,6 +295,119 @@ def test_a_batch_without_acknowledgement_begins_a_transaction(desk: Desk):
     assert error(line.ask(end_request(producer), 5)) is NONE
     assert committed(desk, topic) == [b"a"]
     line.close()
+
+
+# --- replicas that are slow, or led elsewhere -------------------------------------------------------------------------
+
+
+def replica_of(running: RunningNode, topic: Topic) -> Replica:
+    replica = running.node.replicas.get(topic.name, 0)
+    assert replica is not None
+    return replica
+
+
+def widen(replica: Replica) -> None:
+    """From now on nothing is committed: the second replica is not there."""
+    replica.replicas = replica.isr = (1, 2)
+
+
+def narrow(running: RunningNode, replica: Replica) -> None:
+    replica.replicas = replica.isr = (1,)
+    replica.log.update_high_watermark(replica.log.log_end_offset)
+    running.node.wake(replica.topic_partition)
+
+
+def markers_for(topic: Topic, producer_id: int = 9_000) -> WriteTxnMarkersRequest:
+    kind = WriteTxnMarkersRequest
+    named = kind.WritableTxnMarkerTopic(topic.name, (0,))
+    return kind((kind.WritableTxnMarker(producer_id, 0, True, (named,)),))
+
+
+def marker_code(answer: Any) -> ErrorCode:
+    return error(answer.markers[0].topics[0].partitions[0])
+
+
+def test_markers_that_are_not_committed_in_time(manual: RunningNode):
+    topic = manual.desk.topic()
+    manual.change(lambda: widen(replica_of(manual, topic)))
+    line = manual.desk.connect()
+    number = line.send(markers_for(topic), 1)
+    assert line.is_silent(0.05)
+    manual.advance(30_000)
+    assert marker_code(line.receive(27, 1, number)) is ErrorCode.REQUEST_TIMED_OUT
+    line.close()
+
+
+def test_markers_that_are_committed_late(running: RunningNode):
+    topic = running.desk.topic()
+    running.change(lambda: widen(replica_of(running, topic)))
+    line = running.desk.connect()
+    number = line.send(markers_for(topic), 1)
+    assert line.is_silent(0.05)
+    running.change(lambda: narrow(running, replica_of(running, topic)))
+    assert marker_code(line.receive(27, 1, number)) is NONE
+    line.close()
+
+
+def test_leadership_lost_while_markers_wait(running: RunningNode):
+    topic = running.desk.topic()
+    running.change(lambda: widen(replica_of(running, topic)))
+    line = running.desk.connect()
+    number = line.send(markers_for(topic), 1)
+    assert line.is_silent(0.05)
+
+    def lose() -> None:
+        replica = replica_of(running, topic)
+        replica.leader = 2
+        running.node.wake(replica.topic_partition)
+
+    running.change(lose)
+    assert marker_code(line.receive(27, 1, number)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert marker_code(running.desk.ask(markers_for(topic), 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    line.close()
+
+
+def test_an_end_whose_markers_are_slow_is_not_answered_before_them(running: RunningNode):
+    desk = running.desk
+    topic = desk.topic()
+    producer = Producer(desk).begun()
+    producer.produce(topic, b"a")
+    running.change(lambda: widen(replica_of(running, topic)))
+    line = desk.connect()
+    number = line.send(end_request(producer), 5)
+    assert line.is_silent(0.05)
+    assert producer.describe().transaction_state == "PrepareCommit"
+    running.change(lambda: narrow(running, replica_of(running, topic)))
+    assert error(line.receive(26, 5, number)) is NONE
+    assert producer.describe().transaction_state == "CompleteCommit"
+    line.close()
+
+
+def test_a_partition_that_another_node_leads_gets_its_marker_when_it_comes_back(manual: RunningNode):
+    desk = manual.desk
+    here, there = desk.topic(), desk.topic()
+    producer = Producer(desk).begun()
+    producer.produce(here, b"a")
+    producer.produce(there, b"b")
+    replica = replica_of(manual, there)
+    image = manual.node.image.topic(there.name)
+    assert image is not None
+
+    def lead(leader: int) -> None:
+        replica.leader = leader
+        image.partitions[0] = msgspec.structs.replace(image.partitions[0], leader=leader)
+
+    manual.change(lambda: lead(2))
+    answer = desk.ask(end_request(producer), 5)
+    assert (error(answer), answer.producer_epoch) == (NONE, 1), "the decision is answered at once"
+    assert producer.describe().transaction_state == "PrepareCommit"
+    assert committed(desk, here) == [b"a"]
+    manual.advance(20)
+    assert producer.describe().transaction_state == "PrepareCommit"
+    manual.change(lambda: lead(1))
+    manual.advance(1_000)
+    assert producer.describe().transaction_state == "CompleteCommit"
+    assert committed(desk, there) == [b"b"]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

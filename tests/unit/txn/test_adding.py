@@ -32,6 +32,7 @@ def test_partitions_that_are_there_are_not_written_again(desk: Desk) -> None:
     desk.add(producer, T0, T1)
     count = len(desk.log)
     assert desk.add(producer, T1) is ErrorCode.NONE
+    assert desk.add(producer, T1, T0) is ErrorCode.NONE
     assert len(desk.log) == count
 
 

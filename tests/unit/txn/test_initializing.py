@@ -154,6 +154,14 @@ def test_used_up_epochs_of_a_producer_that_names_itself_and_asks_again(desk: Des
     assert desk.init(producer_id=1000, producer_epoch=5).error_code == ErrorCode.PRODUCER_FENCED
 
 
+def test_a_foreign_producer_with_the_last_epoch_is_fenced(desk: Desk) -> None:
+    desk.exhausted()
+    assert desk.init(producer_id=5, producer_epoch=LAST).error_code == ErrorCode.PRODUCER_FENCED
+    assert desk.begun(producer_id=1000, producer_epoch=LAST) == (1001, 0)
+    desk.begun(producer_id=1001, producer_epoch=0)
+    assert desk.init(producer_id=1000, producer_epoch=0).error_code == ErrorCode.PRODUCER_FENCED
+
+
 def test_a_stale_epoch_does_not_use_up_a_producer_id(desk: Desk) -> None:
     desk.exhausted()
     assert desk.init(producer_id=1000, producer_epoch=5).error_code == ErrorCode.PRODUCER_FENCED

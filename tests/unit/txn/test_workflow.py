@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.coordinator.contract import Outcome
 from ottla.txn.messages import Written
 from ottla.txn.states import TransactionState
 from ottla.wire.errors import ErrorCode
@@ -111,7 +112,7 @@ def test_another_coordinator_has_taken_over(desk: Desk) -> None:
 def test_a_partition_of_which_nothing_is_told_is_asked_again(desk: Desk) -> None:
     ending(desk)
     effect = desk.effects.pop()
-    desk.settle(effect, type("", (), {"error": OK, "value": {T0: OK}, "is_ok": True})())
+    desk.settle(effect, Outcome(value={T0: OK}))
     desk.advance(20)
     assert [list(each.partitions) for each in desk.effects] == [[T1]]
 
@@ -184,10 +185,34 @@ def test_a_complete_record_that_cannot_be_written_is_written_later(desk: Desk) -
 def test_a_complete_record_that_was_only_late(desk: Desk) -> None:
     ending(desk)
     desk.perform()
-    late = type("", (), {"error": ErrorCode.REQUEST_TIMED_OUT, "is_ok": False})()
-    desk.settle(Written("a", TransactionState.COMPLETE_COMMIT), late)
+    desk.settle(Written("a", TransactionState.COMPLETE_COMMIT), Outcome(ErrorCode.REQUEST_TIMED_OUT))
     desk.advance(2_000)
     assert desk.states()[-2:] == ["PrepareCommit", "CompleteCommit"]
+
+
+def test_deadlines_and_failures_of_what_is_over(desk: Desk) -> None:
+    """An id that was ended another way, or that is not known, needs no second try."""
+    ending(desk)
+    desk.perform(ErrorCode.REQUEST_TIMED_OUT)
+    desk.restart()
+    desk.perform()
+    failed = Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for name in ("a", "nobody"):
+        desk.apply(desk.core.expire(("markers", name), desk.context()))
+        desk.settle(Written(name, TransactionState.COMPLETE_COMMIT), failed)
+    desk.advance(5_000)
+    assert not desk.effects
+    assert desk.states() == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit"]
+
+
+def test_a_deadline_that_comes_after_the_end(desk: Desk) -> None:
+    ending(desk)
+    effect = desk.effects[0]
+    desk.perform(ErrorCode.REQUEST_TIMED_OUT)
+    desk.settle(effect, Outcome(value={T0: OK, T1: OK}))
+    assert desk.state() == "CompleteCommit"
+    desk.advance(5_000)
+    assert not desk.effects
 
 
 def test_whoever_waits_for_an_end_is_known_when_the_shard_goes(desk: Desk) -> None:
