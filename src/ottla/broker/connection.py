@@ -42,6 +42,7 @@ _NOT_YET: Final = (AfterWrite, Later, type(None))
 class Loop(Protocol):
     """What is needed of an event loop."""
 
+    def call_soon(self, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
     def add_reader(self, fd: int, callback: Callable[[], Any]) -> None: ...
     def remove_reader(self, fd: int) -> bool: ...
     def add_writer(self, fd: int, callback: Callable[[], Any]) -> None: ...
@@ -86,6 +87,7 @@ class Connection:
         "_charged_bytes",
         "_dispatch",
         "_is_closing",
+        "_is_flush_queued",
         "_is_reading",
         "_is_starved",
         "_is_writing",
@@ -129,6 +131,7 @@ class Connection:
         self._is_reading = False
         self._is_writing = False
         self._is_closing = False
+        self._is_flush_queued = False
         self._is_starved = False
         self._charged_bytes = 0
         self.peer = peer
@@ -317,10 +320,22 @@ class Connection:
         except Close as reason:
             self.close(str(reason))
             return
-        if self._queue and self._can_work():
+        if self._slots:
+            self._flush_soon()
+        elif self._queue and self._can_work():
             self.work()
         else:
             self.flush()
+
+    def _flush_soon(self) -> None:
+        """Send what is there in a moment: a write that answers many requests brings their answers one by one."""
+        if not self._is_flush_queued:
+            self._is_flush_queued = True
+            self._loop.call_soon(self._flush_queued)
+
+    def _flush_queued(self) -> None:
+        self._is_flush_queued = False
+        self.flush()
 
     # --- output -------------------------------------------------------------------------------------------------------
 

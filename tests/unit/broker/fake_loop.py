@@ -14,6 +14,15 @@ class FakeLoop:
     def __init__(self) -> None:
         self.readers: dict[int, Callable[[], Any]] = {}
         self.writers: dict[int, Callable[[], Any]] = {}
+        self.queued: list[Callable[[], Any]] = []
+
+    def call_soon(self, callback: Callable[[], Any]) -> None:
+        self.queued.append(callback)
+
+    def run_queued(self) -> None:
+        queued, self.queued = self.queued, []
+        for callback in queued:
+            callback()
 
     def add_reader(self, fd: int, callback: Callable[[], Any]) -> None:
         self.readers[fd] = callback

@@ -168,6 +168,24 @@ def test_answers_that_wait_for_their_write_keep_their_order(open_bench: Opener) 
     assert bench.answers(2) == [1, 2]
 
 
+def test_answers_that_come_one_by_one_leave_together(open_bench: Opener) -> None:
+    later = [Later() for _ in range(4)]
+    waiting = iter(later)
+    bench = open_bench(lambda _node, _request: AfterWrite(lambda: next(waiting)))
+    bench.send(1, 2, 3, 4)
+    later[0].complete(HeartbeatResponse())
+    later[1].complete(HeartbeatResponse())
+    assert bench.is_silent(), "the others may be next"
+    assert len(bench.loop.queued) == 1
+    bench.loop.run_queued()
+    assert bench.answers(2) == [1, 2]
+    later[2].complete(HeartbeatResponse())
+    later[3].complete(HeartbeatResponse())
+    assert bench.answers(2) == [3, 4], "nothing is left to wait for"
+    bench.connection.close("a test")
+    bench.loop.run_queued()
+
+
 def test_a_write_that_brings_an_answer_lets_those_behind_it_go_on(
     open_bench: Opener, parked: list[Later], monkeypatch: pytest.MonkeyPatch
 ) -> None:
