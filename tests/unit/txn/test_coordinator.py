@@ -30,6 +30,15 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted(desk: Desk) -> None:
     assert (desk.markers[0].is_commit, desk.markers[0].producer_epoch) == (False, 1)
 
 
+def test_a_transaction_may_take_exactly_its_time(desk: Desk) -> None:
+    producer = desk.begun(timeout_ms=10_000)
+    desk.add(producer)
+    desk.advance(10_000)
+    assert desk.state() == "Ongoing"
+    desk.advance(10_000)
+    assert desk.state() == "CompleteAbort"
+
+
 def test_a_producer_that_was_too_slow(desk: Desk) -> None:
     producer = desk.begun(timeout_ms=1_000)
     desk.add(producer)
@@ -169,6 +178,13 @@ def test_listing(desk: Desk, request_: ListTransactions, names: str) -> None:
     desk.add((1001, 0), name="b")
     desk.advance(500)
     assert "".join(each.transactional_id for each in desk.ask(request_)) == names
+
+
+def test_listing_what_has_lasted_for_any_time(desk: Desk) -> None:
+    desk.add(desk.begun())
+    assert desk.ask(ListTransactions(older_than_ms=0)) == []
+    desk.advance(1)
+    assert len(desk.ask(ListTransactions(older_than_ms=0))) == 1
 
 
 def test_what_a_list_tells(desk: Desk) -> None:
