@@ -153,6 +153,24 @@ def test_rights(tmp_path: Path):
         assert (other.group_id, other.error_code) == ("nowhere", ErrorCode.GROUP_ID_NOT_FOUND)
 
 
+def test_a_subscription_that_no_batch_can_hold(running: RunningNode):
+    """Ten thousand names as long as names can be: the answer is clear, and nothing has happened."""
+    names = [f"{number:05}".ljust(249, "x") for number in range(10_000)]
+    refused = running.desk.ask(join("large", "A", *names), 1)
+    assert (refused.error_code, refused.member_epoch) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert describe(running, "large")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    answer = running.desk.ask(join("large", "A", *(name[:20] for name in names)), 1)
+    assert (answer.error_code, answer.member_epoch) == (0, 2)
+
+
+def test_a_pattern_that_cannot_be(running: RunningNode):
+    bomb = join("bomb", "A", subscribed_topic_names=None, subscribed_topic_regex="((a{1000}){1000}){1000}")
+    refused = running.desk.ask(bomb, 1)
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.error_message
+    assert describe(running, "bomb")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
 def test_switched_off(tmp_path: Path):
     with running_node(tmp_path, ManualClock(), group_coordinator_rebalance_protocols="classic") as node:
         assert node.desk.ask(join("g", "A", "t"), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
