@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ottla.coordinator.contract import Context
 from ottla.groups.classic import static_members
+from ottla.groups.classic.leaving import remove_member
 from ottla.groups.classic.member import Member, Parked, Terms, terms_of
 from ottla.groups.classic.rebalance import maybe_complete_join, rebalance
 from ottla.groups.classic.states import GroupState
@@ -42,7 +43,7 @@ def join(turn: Turn, request: JoinGroupRequest) -> None:
     """Decide on a join; the group may be a new one."""
     group = turn.group
     if not _has_room(turn, request.member_id):
-        group.remove(request.member_id)
+        remove_member(turn, request.member_id)
         turn.reply_join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         maybe_complete_join(turn)
     elif not group.supports(request.protocol_type, (each.name for each in request.protocols)):
@@ -93,7 +94,7 @@ def _give_out(turn: Turn, request: JoinGroupRequest, new_id: str) -> None:
     turn.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
 
-def reason_of(request: JoinGroupRequest) -> str:
+def _reason(request: JoinGroupRequest) -> str:
     """What a client says of its join, fit for a line in the log."""
     return f"it says {(request.reason or 'nothing')[:_REASON_MAX]!r}"
 
@@ -122,7 +123,7 @@ def _add(turn: Turn, request: JoinGroupRequest, member_id: str) -> None:
         group.initial_delay.has_grown = True
     member.session_at_ms = context.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
     turn.set_session(member_id, member.session_at_ms)
-    rebalance(turn, f"{member_id} joins; {reason_of(request)}")
+    rebalance(turn, f"{member_id} joins; {_reason(request)}")
 
 
 def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
@@ -141,7 +142,7 @@ def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
         return
     group.change_terms(member, terms)
     turn.park_join(member)
-    rebalance(turn, f"{member.member_id} joins again; {reason_of(request)}")
+    rebalance(turn, f"{member.member_id} joins again; {_reason(request)}")
 
 
 def _is_current(turn: Turn, member: Member, terms: Terms) -> bool:

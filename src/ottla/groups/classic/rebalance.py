@@ -90,7 +90,6 @@ def complete_join(turn: Turn) -> None:
         return
     group.initial_delay = None
     group.generation += 1
-    group.pending_syncs.clear()
     group.protocol_name = group.select_protocol()
     group.note_subscriptions()
     if group.members:
