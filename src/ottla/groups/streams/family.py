@@ -274,7 +274,8 @@ class StreamsFamily:
         response = StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         replies = (Reply(context.token, response),)
         if request.member_epoch == LEFT_FOR_A_WHILE:
-            return Result(self._step_away(group, member), replies)
+            timer = Timer(rebalance_key(group.group_id, member.member_id), None)
+            return Result(self._step_away(group, member), replies, (timer,))
         return self._fence(group, member)._replace(replies=replies)
 
     def _step_away(self, group: StreamsGroup, member: Member) -> list[KeyedRecord]:
