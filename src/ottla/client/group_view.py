@@ -10,12 +10,13 @@ epoch of the target yet.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
+from ottla import wire
 from ottla.client.address import Peer
 from ottla.client.metadata import TopicPartition
 from ottla.wire import WireError
-from ottla.wire.keyed import decode_versioned
 from ottla.wire.types.consumer_group_describe import (
     ConsumerGroupDescribeResponseAssignment,
     ConsumerGroupDescribeResponseDescribedGroup,
@@ -50,6 +51,7 @@ DescribedGroup = (
 CONSUMERS: Final = "consumer"
 """The protocol type of classic groups whose assignments are ConsumerProtocolAssignments."""
 _CLASSIC_MEMBER: Final = 0
+_INT16: Final = Struct(">h")
 
 
 class Task(NamedTuple):
@@ -182,10 +184,16 @@ def _classic_member(each: DescribeGroupsResponseDescribedGroupMember, protocol_t
 
 
 def _decoded(kind: type[T], data: bytes) -> T:
-    """Empty bytes stand for an empty message: a member that has not been given anything yet."""
+    """A message with its version before it; empty bytes stand for an empty one, since nothing was given yet.
+
+    A newer version than we know is read as the newest that we do: new fields only ever come last.
+    """
     if not data:
         return kind()
-    message = decode_versioned(kind.__name__, data).message
+    if len(data) < _INT16.size:
+        raise WireError(kind.__name__, 0, "the version before the message is cut off")
+    (version,) = _INT16.unpack_from(data)
+    message = wire.decoder(kind.__name__, min(version, wire.versions(kind.__name__)[-1]))(data, _INT16.size, False)
     assert isinstance(message, kind)
     return message
 

@@ -49,11 +49,23 @@ def test_a_classic_consumer_s_assignment_is_read():
     assert holdups(view) == []
 
 
-@pytest.mark.parametrize(("protocol_type", "data"), [("connect", b"\0\1abc"), ("consumer", b"\0\1abc")])
+def test_an_assignment_of_a_newer_version_is_read_as_far_as_it_is_known():
+    kind = types.ConsumerProtocolAssignment
+    known = encode_framed(kind(assigned_partitions=(kind.TopicPartition("orders", (2,)),)), 3)
+    newer = (99).to_bytes(2, "big") + known[2:] + b"more"
+    member = Classic.DescribedGroupMember("m", member_assignment=newer)
+    view = view_of(Classic.DescribedGroup(group_id="g", protocol_type="consumer", members=(member,)), PEER)
+    assert view.members[0].assignment == at("orders2")
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "data"),
+    [("connect", b"\0\1abc"), ("consumer", b"\0\1abc"), ("consumer", b"\xff\xffabc"), ("consumer", b"\0")],
+)
 def test_an_assignment_that_is_not_a_consumer_s_is_only_counted(protocol_type: str, data: bytes):
     member = Classic.DescribedGroupMember("m", member_assignment=data)
     view = view_of(Classic.DescribedGroup(group_id="g", protocol_type=protocol_type, members=(member,)), PEER)
-    assert (view.members[0].unread_bytes, view.members[0].assignment) == (5, ())
+    assert (view.members[0].unread_bytes, view.members[0].assignment) == (len(data), ())
 
 
 def test_a_consumer_group():
