@@ -14,6 +14,10 @@ from ottla.groups.classic.family import ClassicFamily
 from ottla.groups.consumer import reconciliation, stepping
 from ottla.groups.consumer.family import ConsumerFamily
 from ottla.groups.offsets.family import OffsetsFamily
+from ottla.groups.streams import reconciling
+from ottla.groups.streams.family import StreamsFamily
+from ottla.groups.streams.heartbeat import Beat
+from ottla.groups.streams.tasks import Tasks
 from ottla.testing.simulation.running import run_seed
 from ottla.testing.simulation.trace import Violation
 from ottla.wire.keyed import KeyedRecord
@@ -43,7 +47,7 @@ def forget(timer: str, family: type[Any]) -> Callable[..., Result]:
     return forgetful
 
 
-@pytest.mark.parametrize("family", ["classic", "consumer"])
+@pytest.mark.parametrize("family", ["classic", "consumer", "streams"])
 def test_answers_before_the_append(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def release(self: Shard, result: Result) -> None:
         self._release(result.replies, result.effects, result.after)
@@ -105,3 +109,27 @@ def test_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_consumer_time_out_is_forgotten(timer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConsumerFamily, "expire", forget(timer, ConsumerFamily))
     assert violated("consumer") == "converges"
+
+
+# --- streams groups ---------------------------------------------------------------------------------------------------
+
+
+def test_closing_of_tasks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tasks, "meets", lambda self, held: False)
+    assert violated("streams") == "owned once"
+
+
+def test_release_of_a_task_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciling, "_released", lambda wanted, goal: wanted)
+    assert violated("streams") == "owned once"
+
+
+def test_streams_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Beat, "raise_epoch", lambda self: None)
+    assert violated("streams") == "converges"
+
+
+@pytest.mark.parametrize("timer", ["session", "rebalance"])
+def test_streams_time_out_is_forgotten(timer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StreamsFamily, "expire", forget(timer, StreamsFamily))
+    assert violated("streams") == "converges"

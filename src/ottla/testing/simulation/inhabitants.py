@@ -139,7 +139,7 @@ def _all_topics(world: World) -> tuple[str, ...]:
 class StreamsGroup:
     """A Kafka Streams application whose threads are the members. Half of them have internal topics of their own."""
 
-    def __init__(self, world: World, group_id: str) -> None:
+    def __init__(self, world: World, group_id: str, member_counts: tuple[int, int] = (2, 5)) -> None:
         self._world = world
         self.group_id = group_id
         self.has_internal_topics = world.random.random() < 0.5
@@ -147,11 +147,11 @@ class StreamsGroup:
         if self.has_internal_topics:
             # Its internal topics have as many partitions as the source had; so that one is left alone.
             self.source = f"source-of-{group_id}"
-            world.put_topic(self.source, world.random.randint(1, 4))
+            world.put_topic(self.source, world.random.randint(1, 4) * max(1, member_counts[0] // 8))
         if world.random.random() < 0.5:
             world.surroundings.set_for_group(group_id, "streams.num.standby.replicas", "1")
         self.clients: Sequence[StreamsMember] = [
-            self._member(f"{group_id}-m{number}") for number in range(world.random.randint(2, 5))
+            self._member(f"{group_id}-m{number}") for number in range(world.random.randint(*member_counts))
         ]
 
     def _member(self, name: str) -> StreamsMember:
@@ -174,6 +174,11 @@ class StreamsGroup:
         subtopologies = ("0", "1") if self.has_internal_topics else ("0",)
         wanted = {(subtopology, partition) for subtopology in subtopologies for partition in range(count)}
         return _difference(self.group_id, [unit for each in alive for unit in each.owned.active], wanted)
+
+
+def streams_crowd(world: World, group_id: str) -> StreamsGroup:
+    """A streams group with hundreds of members."""
+    return StreamsGroup(world, group_id, (100, 300))
 
 
 class Others:
@@ -214,5 +219,6 @@ FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
     "consumer": ConsumerGroup,
     "mixed": MixedGroup,
     "streams": StreamsGroup,
+    "streams-crowd": streams_crowd,
 }
 """Family -> what makes a group of it."""

@@ -22,7 +22,8 @@ _JOIN: Final = 0
 _LEAVE: Final = -1
 _FENCED: Final = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND))
 _UNRELEASED_RETRY_MS: Final = 1_000
-_STUCK_CHANCE: Final = 0.02
+_STUCK_CHANCE: Final = 0.06
+"""An application that hangs while its heartbeats go on."""
 
 Units = frozenset[tuple[str, int]]
 """Subtopology and partition."""
