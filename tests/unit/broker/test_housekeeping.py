@@ -7,13 +7,14 @@ import logging
 import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.broker.clock import ShiftedClock
 from ottla.broker.offload import Offload
-from ottla.broker.slices import REST_FACTOR, SLICE_SECONDS, Slices
+from ottla.broker.slices import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, Slices
 from ottla.log.checkpoint import parse_offsets
 from ottla.metadata.context import Result
 from ottla.wire.keyed import Versioned
@@ -401,3 +402,29 @@ def test_what_requests_wait_for_goes_first():
     slices: Slices
     asyncio.run(run())
     assert done == ["long", "urgent", "urgent", "more", "more", "long"]
+
+
+@pytest.mark.parametrize(("is_urgent", "factor"), [(False, REST_FACTOR), (True, URGENT_REST_FACTOR)])
+def test_work_rests_for_so_many_times_as_long_as_it_ran(
+    monkeypatch: pytest.MonkeyPatch, is_urgent: bool, factor: int
+) -> None:
+    now = 100.0
+
+    def work() -> Generator[None, None, None]:
+        nonlocal now
+        while True:
+            now += SLICE_SECONDS
+            yield
+
+    rests: list[float] = []
+
+    class Loop:
+        def call_soon(self, call: Any) -> Any:
+            call()
+
+        def call_later(self, seconds: float, call: Any) -> Any:
+            rests.append(seconds)
+
+    monkeypatch.setattr("ottla.broker.slices.time", SimpleNamespace(monotonic=lambda: now))
+    Slices(Loop()).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
+    assert rests == [pytest.approx(SLICE_SECONDS * factor)]
