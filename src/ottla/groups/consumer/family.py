@@ -35,8 +35,8 @@ from ottla.groups.consumer.records import (
     with_metadata,
 )
 from ottla.groups.consumer.settings import check_served, read_settings
-from ottla.groups.consumer.stepping import FAMILY, Memory, Step, check_released, timer_key
-from ottla.groups.consumer.validation import check_epoch, check_instance, check_request, check_room
+from ottla.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
+from ottla.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
 from ottla.groups.table import Group, GroupKind, GroupTable
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
@@ -187,7 +187,7 @@ class ConsumerFamily:
         step = Step(self.memory, group, member, context)
         if existing is not None and is_joining:
             if not existing.uses_classic_protocol:
-                check_released(existing, member_id, STEPPED_AWAY_EPOCH)
+                check_released(existing, member_id)
             step.replace(existing)
         return step
 

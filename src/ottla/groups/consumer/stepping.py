@@ -28,9 +28,7 @@ from ottla.groups.consumer.records import (
 )
 from ottla.groups.consumer.targets import compute_target
 from ottla.groups.consumer.topic_sets import TopicSets
-from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
-from ottla.wire.reject import Reject
 
 __all__ = ["FAMILY", "Memory", "Step", "timer_key"]
 
@@ -120,6 +118,8 @@ class Step:
     def _resolve_if_due(self, old: str, new: str) -> None:
         group_id, context = self.group.group_id, self._context
         if group_id in self._memory.resolutions:
+            # Once more: the timer went with the records, if those could not be written.
+            self.timers.append(Timer(timer_key("regex", group_id), context.now_ms))
             return
         wanted = self.group.regexes()
         if old != new and old and self.group.regex_count(old) == 1:
@@ -217,12 +217,3 @@ class Step:
 
     def _is_free(self, topic_id: bytes, partition: int) -> bool:
         return self.group.owner(topic_id, partition) in (None, self.updated.member_id, self.replaced_id)
-
-
-def check_released(existing: Member, member_id: str, stepped_away_epoch: int) -> None:
-    """A static member gives its place to another only after it has stepped away."""
-    if existing.member_epoch != stepped_away_epoch:
-        raise Reject(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Member {member_id} cannot join: instance id {existing.instance_id} belongs to {existing.member_id}.",
-        )

@@ -11,7 +11,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-__all__ = ["check_epoch", "check_instance", "check_request", "check_room"]
+__all__ = ["check_epoch", "check_instance", "check_released", "check_request", "check_room"]
 
 CLIENT_MAKES_ID_VERSION = 1
 """From this version on the client makes its member id itself."""
@@ -90,3 +90,12 @@ def check_instance(member: Member | None, instance_id: str, member_id: str) -> M
             f"Member {member_id} was replaced by {member.member_id}, which has its instance id {instance_id} now.",
         )
     return member
+
+
+def check_released(existing: Member, member_id: str) -> None:
+    """A static member gives its place to another only after it has stepped away; even to itself, as in Kafka."""
+    if existing.member_epoch != STEPPED_AWAY_EPOCH:
+        raise Reject(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Member {member_id} cannot join: instance id {existing.instance_id} belongs to {existing.member_id}.",
+        )

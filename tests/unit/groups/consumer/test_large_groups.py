@@ -119,6 +119,19 @@ def test_a_pattern_is_matched_in_slices(driver: Driver):
     assert len(driver.group.subscribed_topics()) == 1_000
 
 
+def test_a_resolution_goes_on_though_its_first_request_was_not_written(driver: Driver):
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m0", rebalance_timeout_ms=1, subscribed_topic_regex="topic-1", topic_partitions=()
+    )
+    driver.family.heartbeat(request, driver.context())  # whose records and timers are lost
+    again = driver.family.heartbeat(request, driver.context())
+    assert ("consumer", "regex", "g", "") in [timer.key for timer in again.timers]
+    driver.apply(again)
+    while driver.family.memory.resolutions:
+        driver.apply(driver.family.expire(("consumer", "regex", "g", ""), driver.context()))
+    assert driver.group.subscribed_topics() == {"topic-1"}
+
+
 def test_what_is_remembered_of_members_goes_with_them(driver: Driver):
     for number in range(20):
         driver.join(f"m{number}", ("topic-1",))
