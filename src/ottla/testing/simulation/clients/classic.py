@@ -143,6 +143,9 @@ class ClassicMember(Client):
         assignments: tuple[Any, ...] = ()
         subscriptions = {each.member_id: each.metadata for each in joined.members}
         self._watched = {name: self._partition_count(name) for name in subscribed_topics(subscriptions.values())}
+        if joined.skip_assignment:
+            # What has changed while it was away it cannot tell; so it asks for another generation.
+            self._watched = dict.fromkeys(self._watched, -1)
         if self._leads and not joined.skip_assignment:
             chosen = assign(subscriptions, self.world.topics, cooperative=self.cooperative)
             entry = SyncGroupRequest.SyncGroupRequestAssignment
