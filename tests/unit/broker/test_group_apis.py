@@ -275,6 +275,17 @@ def test_a_follower_waits_for_the_leader(desk: Desk) -> None:
     follower.leave()
 
 
+def test_an_assignment_that_is_too_large_to_be_written(desk: Desk) -> None:
+    member = stable(desk)
+    assert member.join().generation_id == 2
+    answer = member.sync(**{member.member_id: bytes(2 << 20)})
+    assert answer == SyncGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    assert member.join().generation_id == 3
+    assert member.sync(**{member.member_id: b"small"}).assignment == b"small"
+    member.leave()
+
+
 REFUSED_SYNCS: list[tuple[dict[str, Any], ErrorCode]] = [
     ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
     ({"group_id": "nobody's"}, UNKNOWN),
