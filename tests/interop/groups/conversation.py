@@ -25,6 +25,7 @@ LATE_S = 5.0
 """... and one that only one broker has given is waited for so long from the other."""
 SORTED_BY = ("memberId", "groupId", "name", "topic", "topicId", "partitionIndex", "key", "groupInstanceId")
 MADE_UP = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+SETS = ("subscribedTopicNames", "partitions")
 TEXTS = ("errorMessage", "message")
 """What is written for people differs (`error-texts`); whether there is something does not."""
 
@@ -200,6 +201,8 @@ def _field(key: str, value: Any, side: Side) -> Any:
         return "text" if value else ""
     if key == "port" and value == side.port:
         return "PORT"
+    if key in SETS and value and not isinstance(value[0], Mapping):
+        return sorted(value)
     return _masked(value, side)
 
 
