@@ -123,7 +123,7 @@ class ConsumerFamily:
             if (
                 steady is not None
                 and steady.request == request
-                and context.wall_ms < steady.until_wall_ms
+                and steady.from_wall_ms <= context.wall_ms < steady.until_wall_ms
                 and steady.client_id == context.client_id
                 and steady.client_host == context.client_host
                 and steady.settings.version == context.world.settings_version
@@ -220,11 +220,14 @@ class ConsumerFamily:
         until_wall_ms = float("inf")
         if group.resolved or group.regexes():
             interval_ms = group.settings(context.world).regex_refresh_interval_ms
-            until_wall_ms = refresh_at_ms(group, group.regexes(), self.memory.created_version, interval_ms)
+            until_wall_ms = refresh_at_ms(
+                group, group.regexes(), self.memory.created_version, interval_ms, context.wall_ms
+            )
         group.steady[step.updated.member_id] = Steady(
             request,
             context.client_id,
             context.client_host,
+            context.wall_ms,
             until_wall_ms,
             group.settings(context.world),
             response,

@@ -35,8 +35,9 @@ class Steady(NamedTuple):
     request: ConsumerGroupHeartbeatRequest
     client_id: str
     client_host: str
+    from_wall_ms: int
     until_wall_ms: float
-    """When something becomes due that a heartbeat must do."""
+    """When something becomes due that a heartbeat must do. A clock that was set back tells nothing about it."""
     settings: Settings
     response: ConsumerGroupHeartbeatResponse
 

@@ -68,15 +68,17 @@ def check_regex(regex: str) -> None:
     _compile(regex)
 
 
-def refresh_at_ms(group: ConsumerGroup, regexes: Iterable[str], created_version: int, interval_ms: int) -> float:
+def refresh_at_ms(
+    group: ConsumerGroup, regexes: Iterable[str], created_version: int, interval_ms: int, wall_ms: int
+) -> float:
     """When the patterns of a group must be resolved, on the wall clock. `created_version` is that of the topics when
     one was last created."""
     wanted = set(regexes)
     if not wanted:
         return float("inf")
     known = next(iter(group.resolved.values()), None)
-    if known is None:
-        return float("-inf")
+    if known is None or known.resolved_at_ms > wall_ms:
+        return float("-inf")  # a clock that was set back must not keep new topics away
     if wanted != group.resolved.keys() or known.topics_version < created_version:
         return known.resolved_at_ms + REFRESH_INTERVAL_MIN_MS + 1
     return known.resolved_at_ms + max(interval_ms, REFRESH_INTERVAL_MIN_MS) + 1

@@ -127,7 +127,9 @@ class Step:
         if new:
             wanted.add(new)
         interval_ms = self.group.settings(context.world).regex_refresh_interval_ms
-        if context.wall_ms >= refresh_at_ms(self.group, wanted, self._memory.created_version, interval_ms):
+        if context.wall_ms >= refresh_at_ms(
+            self.group, wanted, self._memory.created_version, interval_ms, context.wall_ms
+        ):
             self._memory.resolutions[group_id] = Resolution(
                 wanted, self._topics.names(), self._topics.version, context.wall_ms, context.authorize
             )

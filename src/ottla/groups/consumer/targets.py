@@ -23,9 +23,8 @@ class NewTarget(NamedTuple):
 
 
 def assignor_of(assignors: Counter[str], available: Sequence[str]) -> str:
-    """The one that most members name; the first that is configured if nobody names any."""
-    most = max(assignors.values(), default=0)
-    return min((name for name, count in assignors.items() if count == most and name in ASSIGNORS), default=available[0])
+    """The one that most members name; among equals, and if nobody names any, the one that is configured first."""
+    return max(available, key=lambda name: assignors[name])
 
 
 def compute_target(

@@ -66,12 +66,13 @@ def test_a_bomb_for_other_engines_is_matched_at_once(regex: str):
 
 def test_when_patterns_are_resolved_again():
     group = ConsumerGroup("g")
-    assert refresh_at_ms(group, [], 0, 600_000) == float("inf")
-    assert refresh_at_ms(group, ["a"], 0, 600_000) == float("-inf")
+    assert refresh_at_ms(group, [], 0, 600_000, 1_000) == float("inf")
+    assert refresh_at_ms(group, ["a"], 0, 600_000, 1_000) == float("-inf")
     group.set_resolved("a", ResolvedRegex(frozenset(), 5, 1_000))
-    assert refresh_at_ms(group, ["a"], 5, 600_000) == 601_001
-    assert refresh_at_ms(group, ["a"], 6, 600_000) == 11_001
-    assert refresh_at_ms(group, ["a", "b"], 5, 600_000) == 11_001
+    assert refresh_at_ms(group, ["a"], 5, 600_000, 1_000) == 601_001
+    assert refresh_at_ms(group, ["a"], 6, 600_000, 1_000) == 11_001
+    assert refresh_at_ms(group, ["a", "b"], 5, 600_000, 1_000) == 11_001
+    assert refresh_at_ms(group, ["a"], 5, 600_000, 999) == float("-inf"), "the clock was set back"
 
 
 def test_re2_is_not_loaded_before_it_is_needed():
