@@ -288,5 +288,5 @@ def _compacted(log: list[KeyedRecord]) -> list[KeyedRecord]:
 
 TestConsumerGroups: Callable[[], Any] = Machine.TestCase
 TestConsumerGroups.settings = settings(  # type: ignore[attr-defined]
-    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

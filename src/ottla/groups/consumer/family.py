@@ -66,6 +66,8 @@ __all__ = ["ConsumerFamily", "Migration", "Upgrade"]
 
 log = logging.getLogger(__name__)
 
+STEADY_NAMES_MAX = 1_000
+"""A client that names all its topics in every heartbeat is remembered with so many; each of them has its own copy."""
 RESOLUTION_PAUSE_MS = 1
 """Between two slices of resolving patterns, so that others get their turn."""
 MEMBER_TIMERS = ("session", "rebalance", "join", "sync")
@@ -216,6 +218,8 @@ class ConsumerFamily:
         group = step.group
         is_quiet = group.group_epoch <= group.assignment_epoch and group.group_id not in self.memory.resolutions
         if not is_quiet or not step.updated.is_reconciled_to(group.assignment_epoch):
+            return
+        if len(request.subscribed_topic_names or ()) > STEADY_NAMES_MAX:
             return
         until_wall_ms = float("inf")
         if group.resolved or group.regexes():

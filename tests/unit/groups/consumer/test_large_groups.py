@@ -100,6 +100,15 @@ def test_a_steady_heartbeat_asks_for_nothing(driver: Driver):
     assert not driver.topics.asked
 
 
+@pytest.mark.parametrize(("count", "is_kept"), [(1_000, True), (1_001, False)])
+def test_requests_with_many_names_are_not_kept(driver: Driver, count: int, is_kept: bool):
+    names = NAMES[:count]
+    driver.join("m0", names)
+    for _ in range(2):
+        driver.beat("m0", 2, subscribed_topic_names=names)
+    assert ("m0" in driver.group.steady) is is_kept
+
+
 def test_another_topic_does_not_disturb_anybody(driver: Driver):
     driver.join("m0")
     driver.beat("m0", 2)
