@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from tests.interop import process
 from tests.interop.apache import tool
 from tests.interop.streams.apps import App
 from tests.interop.streams.conftest import Broker, made
@@ -100,6 +103,25 @@ def test_a_live_group_verbosely(both: Both, apps: list[App], part: str):
 def _without_epochs(lines: list[str]) -> list[str]:
     """Which epoch a group has come to by now depends on when its internal topics were there."""
     return [re.sub(r"\b\d+\b", "N", line) for line in lines]
+
+
+def test_our_own_command(both: Both, apps: list[App]):
+    """`ottla streams` shows the same on either broker."""
+
+    def said(broker: Broker, *words: str) -> Any:
+        command = [sys.executable, "-m", "ottla", "streams", *words, "--json"]
+        shown = process.run([*command, "--bootstrap-server", broker.bootstrap_servers])
+        return json.loads(shown)
+
+    for broker in both:
+        assert [(each["group"], each["state"]) for each in said(broker, "list")] == [(GROUP, "Stable")]
+        described = said(broker, "describe", GROUP)
+        assert (described["state"], described["blockers"], described["members"][0]["active"]) == ("Stable", [], 4)
+        tasks = said(broker, "tasks", GROUP)
+        assert [(each["task"], each["role"], each["standing"]) for each in tasks] == [
+            (task, "active", "running") for task in ("0_0", "0_1", "1_0", "1_1")
+        ]
+        assert {each["lag"] for each in tasks} <= {0, None}
 
 
 def test_an_empty_group(both: Both, apps: list[App]):
