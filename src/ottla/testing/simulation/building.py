@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -127,7 +127,7 @@ def _folded(name: str) -> str:
 
 
 def _without_none(target: Any) -> Any:  # noqa: ANN401
-    if get_origin(target) in (types.UnionType,) or str(get_origin(target)) == "typing.Union":
+    if get_origin(target) in (types.UnionType, Union):
         return next(each for each in get_args(target) if each is not type(None))
     return target
 

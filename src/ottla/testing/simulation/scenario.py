@@ -80,7 +80,6 @@ class Scenario:
     def __init__(self, kind: Kind, make_core: MakeCore | None = None) -> None:
         self.lines: list[str] = []
         self.faults: list[str] = []
-        self.failures: list[Exception] = []
         self.clock = VirtualClock()
         self.surroundings = Surroundings()
         self.clients: dict[str, Client] = {}
@@ -241,7 +240,6 @@ class Scenario:
 
     def failed(self, call: str, error: Exception) -> None:
         self.faults.append(f"{call}: {error!r}")
-        self.failures.append(error)
         self.write(f"FAILED {call}: {error!r}")
 
 
