@@ -33,6 +33,10 @@ def group_of(*members: str, protocol_type: str = "consumer") -> ClassicGroup:
         (["a b c", "b c a", "c b a", "c a b"], "c"),
         (["a b", "b a"], "a"),
         (["x a b", "b a y"], "a"),
+        (["roundrobin range", "range roundrobin"], "range"),
+        (["range roundrobin", "roundrobin range"], "range"),
+        (["range sticky", "sticky range"], "sticky"),
+        (["cooperative-sticky range", "range cooperative-sticky"], "range"),
     ],
 )
 def test_selected_protocol(members: list[str], chosen: str) -> None:
