@@ -111,7 +111,7 @@ def test_an_open_transaction_is_aborted_first(desk: Desk) -> None:
     answer = desk.init()
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)
     assert desk.states()[-3:] == ["Ongoing", "PrepareAbort", "CompleteAbort"]
-    assert desk.markers[0].producer_epoch == 2
+    assert (desk.markers[0].producer_epoch, desk.markers[0].transaction_version) == (2, 2)
     assert not desk.markers[0].is_commit
     assert desk.begun() == (1000, 3)
     assert desk.end(old, True)[0] is ErrorCode.PRODUCER_FENCED
@@ -199,10 +199,11 @@ def test_whoever_waits_for_a_producer_id_is_known_when_the_shard_goes(desk: Desk
     assert list(desk.core.unloaded()) == [token]
 
 
-def test_the_record_of_a_cluster_without_the_feature_is_of_version_0() -> None:
-    desk = Desk(level=0)
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_the_version_of_records_follows_the_cluster_s_feature(level: int, version: int) -> None:
+    desk = Desk(level)
     desk.begun()
     _, value = desk.log[0]
     assert value is not None
-    assert value[:2] == b"\x00\x00"
+    assert int.from_bytes(value[:2], "big") == version
     desk.check_law()
