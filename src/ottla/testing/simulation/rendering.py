@@ -64,8 +64,10 @@ class Renderer:
 
     def _compound(self, value: Any) -> str:  # noqa: ANN401
         if isinstance(value, Mapping):
-            inner = ", ".join(f"{self.value(key)}: {self.value(each)}" for key, each in value.items())
-            return f"{{{inner}}}"
+            entries = [f"{self.value(key)}: {self.value(each)}" for key, each in value.items()]
+            # Names of fields stand in their order; other keys may come from a set, which has none.
+            is_named = all(isinstance(key, str) for key in value)
+            return "{" + ", ".join(entries if is_named else sorted(entries)) + "}"
         if isinstance(value, msgspec.Struct) or hasattr(value, "_fields"):
             return "{" + ", ".join(f"{name}: {text}" for name, text in self._fields(value)) + "}"
         if isinstance(value, set | frozenset):
