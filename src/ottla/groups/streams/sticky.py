@@ -89,13 +89,6 @@ class _Process:
         self.load = 0.0
         self.by_load: list[tuple[int, str, _Member]] | None = None
 
-    def add(self, member: _Member, task: Task, *, active: bool) -> None:
-        (member.active if active else member.standby).append(task)
-        member.task_count += 1
-        self.tasks.add(task)
-        self.task_count += 1
-        self.load = self.task_count / len(self.members)
-
     def least_loaded(self) -> _Member:
         """The caller gives it a task, and tasks are given out in no other way any more."""
         if len(self.members) == 1:
@@ -118,11 +111,11 @@ class _Quota:
         self._members = member_count
         self.limit = -(-task_count // member_count)
 
-    def reached(self, task_count: int) -> None:
-        if task_count == self.limit:
-            self._members -= 1
-            self._tasks -= task_count
-            self.limit = -(-self._tasks // self._members) if self._members else 0
+    def is_reached(self) -> None:
+        """By one more member, which leaves the sum with its tasks."""
+        self._members -= 1
+        self._tasks -= self.limit
+        self.limit = -(-self._tasks // self._members) if self._members else 0
 
 
 class _Board:
@@ -173,12 +166,18 @@ class _Board:
         }
 
     def _give(self, member: _Member, task: Task, *, active: bool) -> None:
-        member.process.add(member, task, active=active)
-        if active:
-            self._active_quota.reached(member.task_count)
-        self._total_quota.reached(member.task_count)
+        process = member.process
+        (member.active if active else member.standby).append(task)
+        task_count = member.task_count = member.task_count + 1
+        process.tasks.add(task)
+        process.task_count += 1
+        process.load = process.task_count / len(process.members)
+        if active and task_count == self._active_quota.limit:
+            self._active_quota.is_reached()
+        if task_count == self._total_quota.limit:
+            self._total_quota.is_reached()
         if self._has_places:
-            self._holders.setdefault(task, []).append(member.process)
+            self._holders.setdefault(task, []).append(process)
 
     # --- active tasks -------------------------------------------------------------------------------------------------
 
@@ -213,7 +212,8 @@ class _Board:
     def _promote(self, tasks: Iterable[Task]) -> list[Task]:
         rest = []
         for task in tasks:
-            member = min(self._was_standby.get(task, ()), key=_by_load, default=None)
+            kept = self._was_standby.get(task)
+            member = min(kept, key=_by_load) if kept else None
             if member is not None and member.task_count < self._active_quota.limit:
                 self._give(member, task, active=True)
             else:
@@ -243,7 +243,7 @@ class _Board:
         if active is not None and self._may_keep(active, task):
             return active
         kept = [each for each in self._was_standby.get(task, ()) if self._may_keep(each, task)]
-        return min(kept, key=_by_load, default=None)
+        return min(kept, key=_by_load) if kept else None
 
     def _may_keep(self, member: _Member, task: Task) -> bool:
         process = member.process
