@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.GroupType;
 
 /** A live group is rolled from the classic to the new protocol and back, member by member, and reads every record once. */
@@ -26,11 +27,11 @@ public final class ConsumerRolling {
             for (int index = 0; index < MEMBERS; index++) {
                 members.add(member(program, index, group, "classic").subscribe(topic));
             }
-            settle(ledger, members);
+            settle(admin, group, ledger, members);
             Program.check(type(admin, group) == GroupType.CLASSIC, "it begins as a classic group");
-            roll(program, topic, group, "consumer", ledger, members);
+            roll(program, admin, topic, group, "consumer", ledger, members);
             Program.check(type(admin, group) == GroupType.CONSUMER, "it is a consumer group now");
-            roll(program, topic, group, "classic", ledger, members);
+            roll(program, admin, topic, group, "classic", ledger, members);
             Program.check(type(admin, group) == GroupType.CLASSIC, "it is a classic group again");
             long written = feed.finish();
             Program.until("all " + written + " records", () -> {
@@ -44,12 +45,12 @@ public final class ConsumerRolling {
     }
 
     private static void roll(
-            Program program, String topic, String group, String protocol, Ledger ledger, List<Member> members)
-            throws Exception {
+            Program program, Admin admin, String topic, String group, String protocol, Ledger ledger,
+            List<Member> members) throws Exception {
         for (int index = 0; index < MEMBERS; index++) {
             ledger.close(members.get(index), members);
             members.set(index, member(program, index, group, protocol).subscribe(topic));
-            settle(ledger, members);
+            settle(admin, group, ledger, members);
         }
     }
 
@@ -66,12 +67,20 @@ public final class ConsumerRolling {
                 .filter(each -> each.groupId().equals(group)).findFirst().orElseThrow().type().orElseThrow();
     }
 
-    private static void settle(Ledger ledger, List<Member> members) throws Exception {
+    /**
+     * Waits until all have their part and nobody is behind. A group that becomes a classic one while a member is behind
+     * gives it a generation that the member has not heard of, and takes no commit of the old one.
+     */
+    private static void settle(Admin admin, String group, Ledger ledger, List<Member> members) throws Exception {
         int[] counts = new int[members.size()];
         Arrays.fill(counts, PARTITIONS / members.size());
         Program.until(members.size() + " members share the partitions", () -> {
             ledger.pollAll(members);
-            return Member.have(members, counts);
+            return Member.have(members, counts) && state(admin, group) == GroupState.STABLE;
         });
+    }
+
+    private static GroupState state(Admin admin, String group) throws Exception {
+        return admin.describeConsumerGroups(List.of(group)).all().get().get(group).groupState();
     }
 }
