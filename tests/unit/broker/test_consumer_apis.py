@@ -163,6 +163,15 @@ def test_a_subscription_that_no_batch_can_hold(running: RunningNode):
     assert (answer.error_code, answer.member_epoch) == (0, 2)
 
 
+def test_a_target_that_needs_several_batches(tmp_path: Path):
+    with running_node(tmp_path, ManualClock(), message_max_bytes=3_000) as node:
+        topics = [node.desk.topic().name for _ in range(60)]
+        answer = node.desk.ask(join("wide", "A", *topics), 1)
+        assert (answer.error_code, len(answer.assignment.topic_partitions)) == (0, 60)
+    with running_node(tmp_path, ManualClock(), message_max_bytes=3_000) as node:
+        assert node.desk.ask(beat("wide", "A", 2), 1).member_epoch == 2
+
+
 def test_a_pattern_that_cannot_be(running: RunningNode):
     bomb = join("bomb", "A", subscribed_topic_names=None, subscribed_topic_regex="((a{1000}){1000}){1000}")
     refused = running.desk.ask(bomb, 1)

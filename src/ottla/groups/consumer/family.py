@@ -158,6 +158,9 @@ class ConsumerFamily:
             records=[*upgrade.records, *step.records],
             replies=[*upgrade.replies, Reply(context.token, response)],
             timers=[*upgrade.timers, *step.timers, session],
+            # The target of a large group may need more than one batch. A crash between two of them leaves a target that
+            # is older than the group, so that the next heartbeat computes it anew. A conversion is whole or not at all.
+            is_atomic=bool(upgrade.records),
         )
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Upgrade:
