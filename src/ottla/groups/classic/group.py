@@ -85,7 +85,7 @@ class ClassicGroup:
         self.initial_delay: InitialDelay | None = None
         """While the first rebalance after Empty is prepared."""
         self.is_assignment_pending = False
-        """Whether the leader's assignment is being written."""
+        """Whether the leader's assignment was handed in. The next rebalance takes this back."""
         self._supporters: Counter[str] = Counter()
         """How many members know a protocol."""
         self._subscribed: SubscribedTopics | None = None

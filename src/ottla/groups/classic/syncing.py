@@ -100,7 +100,6 @@ def end_assigning(turn: Turn, written: Assigned, outcome: Outcome) -> None:
     group = turn.group
     if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != written.generation:
         return
-    group.is_assignment_pending = False
     if outcome.is_ok:
         _hand_out(turn, written.assignments)
     else:
