@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from ottla.coordinator.contract import Outcome
-from ottla.groups.streams.configuring import InternalTopic
-from ottla.groups.streams.creating import CreateInternalTopics
+from ottla.groups.streams.effects import CreateInternalTopics, InternalTopic
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse

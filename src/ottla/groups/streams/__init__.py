@@ -14,6 +14,7 @@ records         the records, as Kafka writes them
 settings        a group's settings
 admission       which heartbeats are refused before anything is looked up
 heartbeat       one heartbeat, from the member's epoch to the answer
+effects         what is asked of the edge
 creating        internal topics: what is asked for, under way, or has failed
 endpoints       who answers interactive queries
 describing      StreamsGroupDescribe

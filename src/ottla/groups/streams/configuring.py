@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.coordinator.contract import Topics
 from ottla.groups.metadata_hash import group_hash
+from ottla.groups.streams.effects import InternalTopic
 from ottla.groups.streams.topology import (
     Subtopology,
     TopicInfo,
@@ -24,7 +25,7 @@ from ottla.groups.streams.topology import (
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["Configured", "InternalTopic", "Problem", "Status", "configure"]
+__all__ = ["Configured", "Problem", "Status", "configure"]
 
 _NAMED_AT_MOST: Final = 3
 """Topics named in a status; the others are counted."""
@@ -47,15 +48,6 @@ class Problem(NamedTuple):
 
     status: Status
     detail: str
-
-
-class InternalTopic(NamedTuple):
-    """A topic to be created for the application."""
-
-    name: str
-    partition_count: int
-    replication_factor: int
-    configs: tuple[tuple[str, str], ...] = ()
 
 
 class Configured(NamedTuple):

@@ -15,24 +15,14 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ottla.coordinator.contract import Context
-from ottla.groups.streams.configuring import InternalTopic
+from ottla.groups.streams.effects import InternalTopic
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
-__all__ = ["WAIT_MS", "CreateInternalTopics", "Creations", "Waiting", "denied_topics"]
+__all__ = ["WAIT_MS", "Creations", "Waiting", "denied_topics"]
 
 WAIT_MS: Final = 1_000
 _ERRORS_AT_MOST: Final = 3
-
-
-class CreateInternalTopics(NamedTuple):
-    """An effect: create these topics in the name of whoever sent the heartbeat with this token. What it brings is a
-    mapping of topics that could not be created to the reason; one that exists by then counts as created."""
-
-    family: str
-    number: int
-    token: Any
-    topics: tuple[InternalTopic, ...]
 
 
 class Waiting(NamedTuple):

@@ -23,9 +23,10 @@ from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result,
 from ottla.groups.coordinator import Handler, Replay
 from ottla.groups.streams import records
 from ottla.groups.streams.admission import check_request, check_rights
-from ottla.groups.streams.configuring import InternalTopic, Status
-from ottla.groups.streams.creating import WAIT_MS, CreateInternalTopics, Creations, Waiting, denied_topics
+from ottla.groups.streams.configuring import Status
+from ottla.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
 from ottla.groups.streams.describing import DescribeStreamsGroup, describe
+from ottla.groups.streams.effects import CreateInternalTopics, InternalTopic
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import (
     Beat,

@@ -15,7 +15,7 @@ from ottla.broker.coordinators.replaying import Replay
 from ottla.coordinator.contract import Core, Outcome
 from ottla.groups.admin import DeleteGroup
 from ottla.groups.offsets.requests import FetchOffsets
-from ottla.groups.streams.creating import CreateInternalTopics
+from ottla.groups.streams.effects import CreateInternalTopics
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.simulation.clients.assigning import read_assignment
