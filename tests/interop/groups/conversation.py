@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ottla import wire
 from ottla.wire import uuid_text
-from ottla.wire.types import CreateTopicsRequest, ListGroupsResponse
+from ottla.wire.types import CreateTopicsRequest, JoinGroupResponse, ListGroupsResponse
 from tests.unit.broker.desk import Desk, Line, key_of
 
 SOON_S = 0.25
@@ -109,7 +109,12 @@ class Conversation:
     def __init__(self, ours: Side, theirs: Side) -> None:
         self.sides = (ours, theirs)
         self.log: list[str] = []
-        self._number = 0
+        self.number = 0
+        """Of the last step."""
+        self.joined: set[str] = set()
+        """Symbols of members that were let in."""
+        self.leader = ""
+        self.generation = 0
 
     @property
     def waiting(self) -> list[str]:
@@ -117,11 +122,11 @@ class Conversation:
 
     def say(self, line: str, version: int, build: Build) -> Any:
         """Send a request to both; the answer of ours (which theirs equals), or None if it is held back."""
-        self._number += 1
+        self.number += 1
         requests = [build(side) for side in self.sides]
-        self.log.append(f"{self._number:3} {line} > v{version} {_shown(requests[0], version, self.sides[0])}")
+        self.log.append(f"{self.number:3} {line} > v{version} {_shown(requests[0], version, self.sides[0])}")
         for side, request in zip(self.sides, requests, strict=True):
-            side.send(line, Sent(self._number, request, version, 0))
+            side.send(line, Sent(self.number, request, version, 0))
         answers = self._collect(line)
         return answers.get(line)
 
@@ -158,7 +163,7 @@ class Conversation:
         for side in self.sides:
             sent, body = side.answer(line)
             member_id = getattr(body, "member_id", None)
-            if type(body).__name__ == "JoinGroupResponse" and member_id and member_id not in side.symbols:
+            if isinstance(body, JoinGroupResponse) and member_id and member_id not in side.symbols:
                 side.call(f"M{sent.number}", member_id)
             bodies.append(body)
             shown.append(canonical(body, sent.version, side))
@@ -168,6 +173,9 @@ class Conversation:
             self.log.append(f"    {line} < {self.sides[1].name}: {theirs}")
             raise self._different("the answers differ: " + "; ".join(differences(ours, theirs)))
         self.log.append(f"    {line} < {theirs}")
+        if isinstance(bodies[0], JoinGroupResponse) and not bodies[0].error_code:
+            self.joined.add(theirs["memberId"])
+            self.leader, self.generation = theirs["leader"], theirs["generationId"]
         return bodies[0]
 
     def _different(self, what: str) -> Different:

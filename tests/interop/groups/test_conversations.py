@@ -94,8 +94,6 @@ class Talk:
         self.says.log.append(f"seed {seed}")
         self.members: dict[str, str] = {}
         """Symbols of the ids of members, by line."""
-        self.generation = 0
-        self.leader = ""
         self.using: dict[str, str] = {}
         """As whom each line has asked last."""
 
@@ -108,7 +106,7 @@ class Talk:
         for _ in range(STEPS):
             self.random.choice(actions)()
         self.settle()
-        for line in list(self.members):
+        for line in sorted(self.members, key=lambda each: self.members[each] == self.says.leader):
             self.leave(line)
         self.describe()
         self.delete()
@@ -156,7 +154,7 @@ class Talk:
         return own if own not in held and self.random.random() < 0.85 else self.random.choice(others)
 
     def some_generation(self) -> int:
-        return self.generation + self.random.choice([0] * 12 + [-1, 1, -100])
+        return self.says.generation + self.random.choice([0] * 12 + [-1, 1, -100])
 
     def instance_id(self, line: str) -> str | None:
         return f"static-{line}" if self.is_static(line) else None
@@ -187,7 +185,7 @@ class Talk:
     ) -> None:
         self.using[line] = member
         instance = self.instance_id(line) if version >= 5 else None
-        number = self.says._number + 1
+        number = self.says.number + 1
 
         def build(side: Side) -> object:
             return types.JoinGroupRequest(
@@ -201,17 +199,15 @@ class Talk:
                 "because" if version >= 8 else None,
             )
 
-        self.note_join(line, number, self.says.say(line, version, build))
+        self.says.say(line, version, build)
+        self.note_join(line, number)
 
-    def note_join(self, line: str, number: int, answer: Any) -> None:
+    def note_join(self, line: str, number: int) -> None:
         """Ids are named after the step that asked for them, even if the answer comes later."""
         ours = self.both[0]
         self.members.setdefault(line, "")
         if f"M{number}" in ours.ids:
             self.members[line] = f"M{number}"
-        if answer is not None and not answer.error_code:
-            self.generation = answer.generation_id
-            self.leader = ours.symbols.get(answer.leader, "")
 
     def learn(self) -> None:
         """Which ids have come with answers that were held back, and how far the group is."""
@@ -229,7 +225,7 @@ class Talk:
         version = self.version("SyncGroup", 3 if self.is_static(line) else 0)
         member, generation = self.some_id(line), self.some_generation()
         self.using[line] = member
-        gives = member == self.leader or self.random.random() < 0.1
+        gives = member == self.says.leader or self.random.random() < 0.1
         right = self.random.random() < 0.95
         instance = self.instance_id(line) if version >= 3 else None
 
@@ -270,6 +266,8 @@ class Talk:
             return
         version = self.version("LeaveGroup", 3 if self.is_static(line) else 0)
         member = self.some_id(line)
+        if not self.may_leave(member, line):
+            return
         instance = self.instance_id(line)
 
         def build(side: Side) -> object:
@@ -279,6 +277,13 @@ class Talk:
             return types.LeaveGroupRequest(self.group, members=(kind(side.id(member), instance),))
 
         self.says.say(line, version, build)
+
+    def may_leave(self, member: str, line: str) -> bool:
+        """Not a member that was only given an id (`pending-leave`), and not the leader while there are others: which of
+        them becomes the leader depends on the order of a hash table at Apache Kafka."""
+        others = [each for each in self.members.values() if each in self.says.joined and each != member]
+        is_leader = self.says.leader == member or (not member and self.is_static(line))
+        return (member in self.says.joined or member in ("nobody", "")) and not (is_leader and others)
 
     def settle(self) -> None:
         """Let everybody who is in the group join again and sync, so that it becomes stable."""
@@ -306,7 +311,7 @@ class Talk:
             member, generation = "", -1
         names = self.some_topics()
         # Offsets that are all refused make a group at Apache Kafka (`refused-commit`), so there must be one already.
-        offset, note = self.random.randint(0, 50), self.random.choice(NOTES if self.leader else NOTES[:-1])
+        offset, note = self.random.randint(0, 50), self.random.choice(NOTES if self.says.leader else NOTES[:-1])
         epoch = self.random.choice([-1, 0, 3]) if version >= 6 else -1
 
         def build(side: Side) -> object:
@@ -343,7 +348,7 @@ class Talk:
         stable = version >= 7 and self.random.random() < 0.5
         names = self.some_topics() if version < 2 or self.random.random() < 0.6 else None
         member, epoch = (
-            (None, -1) if version < 9 or self.random.random() < 0.7 else (self.some_id(line), self.generation)
+            (None, -1) if version < 9 or self.random.random() < 0.7 else (self.some_id(line), self.says.generation)
         )
 
         def build(side: Side) -> object:
@@ -400,7 +405,7 @@ class Talk:
         request = types.DeleteGroupsRequest((self.group, f"{self.group}-other"))
         answer = self.says.say("admin", self.version("DeleteGroups"), lambda side: request)
         if not all(each.error_code for each in answer.results):
-            self.generation, self.leader = 0, ""
+            self.says.generation, self.says.leader = 0, ""
 
     def find(self) -> None:
         version = self.version("FindCoordinator")
