@@ -24,6 +24,7 @@ two owners.
 `targets`, `topic_sets`      what the assignors are asked, and what their answer changes
 `patterns`                   subscriptions by pattern, in RE2's language, resolved in slices
 `describing`                 a group for people
+`replaying`                  records, taken over into groups
 `family`                     the requests, records and deadlines of all of them
 ===========================  =======================================================================================
 """

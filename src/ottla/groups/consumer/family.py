@@ -29,11 +29,8 @@ from ottla.groups.consumer.records import (
     member_tombstones,
     regex_record,
     regex_tombstone,
-    resolved_regex_of,
-    target_of,
-    with_current,
-    with_metadata,
 )
+from ottla.groups.consumer.replaying import GroupReplay
 from ottla.groups.consumer.settings import check_served, read_settings
 from ottla.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
 from ottla.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
@@ -51,15 +48,6 @@ from ottla.wire.types.consumer_group_heartbeat import (
 )
 from ottla.wire.types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponseTopicPartitions as AssignedTopic,
-)
-from ottla.wire.types.group_consumer import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
 )
 
 __all__ = ["ConsumerFamily", "Migration", "Upgrade"]
@@ -106,15 +94,7 @@ class ConsumerFamily:
             ConsumerGroupHeartbeatRequest: self.heartbeat,
             DescribeConsumerGroup: self.describe,
         }
-        self.replays: Mapping[type, Callable[[KeyedRecord, int, int, int], None]] = {
-            ConsumerGroupMetadataKey: self._replay_epoch,
-            ConsumerGroupPartitionMetadataKey: self._replay_old_metadata,
-            ConsumerGroupMemberMetadataKey: self._replay_member,
-            ConsumerGroupTargetAssignmentMetadataKey: self._replay_target_epoch,
-            ConsumerGroupTargetAssignmentMemberKey: self._replay_target,
-            ConsumerGroupCurrentMemberAssignmentKey: self._replay_current,
-            ConsumerGroupRegularExpressionKey: self._replay_regex,
-        }
+        self.replays = GroupReplay(table).by_key
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
@@ -389,74 +369,8 @@ class ConsumerFamily:
     def hard_state(self) -> Mapping[Any, Any]:
         return {group.group_id: group.hard_state() for group in self._groups()}
 
-    # --- replay -------------------------------------------------------------------------------------------------------
-
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         """No record of a consumer group is part of a transaction."""
-
-    def _replayed(self, group_id: str, *, create: bool) -> ConsumerGroup | None:
-        """The group of a record. A record that removes something makes none."""
-        group = self._table.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if not create:
-            return None
-        made = ConsumerGroup(group_id)
-        self._table.put(made)  # in place of one that only held offsets
-        return made
-
-    def _replay_epoch(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        if group is None:
-            return
-        if record.value is None:
-            self._table.remove(group.group_id)
-        else:
-            group.set_epoch(record.value.epoch, record.value.metadata_hash)
-
-    def _replay_old_metadata(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        if group is not None:
-            group.has_old_metadata = record.value is not None
-
-    def _replay_member(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        value = record.value
-        if group is None:
-            return
-        if value is None:
-            group.remove_member(record.key.member_id)
-        else:
-            group.change_member(record.key.member_id, lambda member: with_metadata(member, value))
-
-    def _replay_target_epoch(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        if group is not None:
-            value = record.value
-            group.set_target_epoch(
-                *((-1, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp))
-            )
-
-    def _replay_target(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        if group is not None:
-            group.set_target(record.key.member_id, None if record.value is None else target_of(record.value))
-
-    def _replay_current(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        value = record.value
-        if group is None:
-            return
-        if value is None:
-            group.release_member(record.key.member_id)
-        else:
-            group.change_member(record.key.member_id, lambda member: with_current(member, value))
-
-    def _replay_regex(self, record: KeyedRecord, *_: int) -> None:
-        group = self._replayed(record.key.group_id, create=record.value is not None)
-        if group is not None:
-            resolved = None if record.value is None else resolved_regex_of(record.value)
-            group.set_resolved(record.key.regular_expression, resolved)
 
 
 def new_member_id(context: Context) -> str:
