@@ -11,7 +11,7 @@ stable, unreleased        nothing (more) to revoke                           the
                                                                              unreleased if some is not
 unrevoked                 it still lists something pending, or lists         stays
                           nothing at all (null)
-unrevoked                 it lists none of it any more                       as "stable", from the next epoch on
+unrevoked                 it lists none of it any more                       as "stable"
 unknown                   lists nothing                                      as "stable"; otherwise it is fenced
 ========================  =================================================  =========================================
 """
@@ -63,8 +63,8 @@ def reconcile(member: Member, around: Surroundings) -> Member:
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _still_owns(around.owned, member.pending_revocation):
             return _drop_unsubscribed(member, around) if around.has_subscription_changed else member
-        # A changed subscription makes a member revoke before there is a newer target; then its epoch cannot grow yet.
-        return _advance(member, min(member.member_epoch + 1, around.target_epoch), around)
+        # If there is more to give up by now, its epoch stays: it grows when the member has arrived at a target.
+        return _advance(member, member.member_epoch, around)
     if member.state is MemberState.UNRELEASED_PARTITIONS:
         return _advance(member, member.member_epoch, around)
     return _recover(member, around)
