@@ -1,0 +1,111 @@
+"""Where the vertices of ordered layers stand from left to right, and where links end on them.
+
+Each layer in turn gets the places that are nearest to what its neighbours would like, in the order it has and with room
+between. That is a regression with an order kept: where wishes collide, the vertices form a block whose place is the
+mean of the wishes (pool adjacent violators).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from ottla.draw.layers import POINT_WIDTH, Item, Layered, Piece
+
+BOX_GAP: Final = 3
+POINT_GAP: Final = 1
+ROUNDS: Final = 6
+STRAIGHT_WEIGHT: Final = 8.0
+"""How much more two points of one line want to be in line than two boxes do."""
+
+
+def spread(wishes: Sequence[float], weights: Sequence[float], distances: Sequence[int]) -> list[int]:
+    """Whole numbers in rising order, `distances[i]` or more between i and i + 1, as near to the wishes as can be."""
+    offsets = [0]
+    for distance in distances:
+        offsets.append(offsets[-1] + distance)
+    blocks: list[list[float]] = []  # mean, weight, count
+    for wish, weight, offset in zip(wishes, weights, offsets, strict=True):
+        blocks.append([wish - offset, weight, 1])
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            mean, total, count = blocks.pop()
+            last = blocks[-1]
+            last[0] = (last[0] * last[1] + mean * total) / (last[1] + total)
+            last[1] += total
+            last[2] += count
+    means = [mean for mean, _, count in blocks for _ in range(int(count))]
+    # Rounding in the same way everywhere keeps the order and the distances.
+    return [round(mean) + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def place(items: Sequence[Item], graph: Layered, layers: Sequence[Sequence[int]]) -> list[int]:
+    """The left side of every vertex; the leftmost is at 0."""
+    return _Placing(items, graph, layers).placed()
+
+
+class _Placing:
+    def __init__(self, items: Sequence[Item], graph: Layered, layers: Sequence[Sequence[int]]) -> None:
+        self._count = len(items)
+        self._layers = layers
+        self._widths = [item.width for item in items] + [POINT_WIDTH] * (len(graph.layer_of) - len(items))
+        self._near: tuple[list[list[tuple[int, float, float]]], ...] = tuple(
+            [[] for _ in graph.layer_of] for _ in (0, 1)
+        )
+        """Above and below: the neighbour, the distance of its left side from ours that would be straight, a weight."""
+        for piece in graph.pieces:
+            self._join(piece)
+        self._left = [0] * len(graph.layer_of)
+
+    def _middle(self, vertex: int, span: tuple[int, int] | None) -> float:
+        return sum(span) / 2 if span is not None else (self._widths[vertex] - 1) / 2
+
+    def _join(self, piece: Piece) -> None:
+        if piece.source_below != piece.target_above:
+            return
+        upper, lower = (piece.source, piece.target) if piece.source_below else (piece.target, piece.source)
+        points = (upper >= self._count) + (lower >= self._count)
+        weight = (1.0, 2.0, STRAIGHT_WEIGHT)[points]
+        upper_span, lower_span = (piece.source_span, piece.target_span) if piece.source_below else (None, None)
+        shift = self._middle(upper, upper_span) - self._middle(lower, lower_span)
+        self._near[0][lower].append((upper, shift, weight))
+        self._near[1][upper].append((lower, -shift, weight))
+
+    def _gap(self, one: int, other: int) -> int:
+        return (
+            BOX_GAP
+            if one < self._count and other < self._count
+            else POINT_GAP + (one < self._count or other < self._count)
+        )
+
+    def _wish(self, vertex: int, sides: tuple[int, ...]) -> tuple[float, float]:
+        near = [each for side in sides for each in self._near[side][vertex]]
+        total = sum(weight for _, _, weight in near)
+        if not near:
+            return float(self._left[vertex]), 0.01
+        return sum((self._left[other] + shift) * weight for other, shift, weight in near) / total, total
+
+    def _settle(self, layer: Sequence[int], sides: tuple[int, ...]) -> None:
+        wishes = [self._wish(vertex, sides) for vertex in layer]
+        distances = [self._widths[one] + self._gap(one, other) for one, other in pairwise(layer)]
+        lefts = spread([wish for wish, _ in wishes], [weight for _, weight in wishes], distances)
+        for vertex, left in zip(layer, lefts, strict=True):
+            self._left[vertex] = left
+
+    def placed(self) -> list[int]:
+        for layer in self._layers:
+            at = 0
+            for vertex in layer:
+                self._left[vertex] = at
+                at += self._widths[vertex] + BOX_GAP
+        for _ in range(ROUNDS):
+            for layer in self._layers[1:]:
+                self._settle(layer, (0,))
+            for layer in reversed(self._layers[:-1]):
+                self._settle(layer, (1,))
+        for layer in self._layers:
+            self._settle(layer, (0, 1))
+        for layer in self._layers[1:]:
+            self._settle(layer, (0,))
+        first = min(self._left, default=0)
+        return [left - first for left in self._left]

@@ -1,0 +1,201 @@
+"""A drawing as SVG: one file that needs no other, light or dark as the reader's system is.
+
+Texts have the width that the layout gave them whatever font there is, so they never run into each other. Every box and
+line has a title of its own, which browsers show as a hint and screen readers read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from ottla.draw.flat import Point
+from ottla.draw.graph import EdgeKind, NodeKind
+from ottla.draw.layout import Box, Drawing, Frame, Line
+from ottla.draw.palette import BACK, FRAME, MUTED, NODES, PAGE, TEXT, WIRE
+from ottla.draw.text import cells, printable
+
+CELL_WIDTH: Final = 8
+ROW_HEIGHT: Final = 15
+MARGIN: Final = 16
+FONT_SIZE: Final = 12
+LETTER_WIDTH: Final = 7.2
+KIND_SIZE: Final = 9
+KIND_LETTER_WIDTH: Final = 5.4
+CORNER: Final = 5
+FONTS: Final = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+CLASSES: Final = {kind: kind.name.lower() for kind in NodeKind}
+ROUNDING: Final = {NodeKind.STORE: 12, NodeKind.SOURCE: 3, NodeKind.PROCESSOR: 3, NodeKind.SINK: 3}
+
+
+def svg_text(drawing: Drawing, title: str) -> str:
+    width = drawing.width * CELL_WIDTH + 2 * MARGIN
+    height = max(drawing.height, 1) * ROW_HEIGHT + 2 * MARGIN
+    names = {box.node.id: box.node.name for box in drawing.boxes}
+    rows = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-labelledby="title desc">',
+        f'<title id="title">{_text(title)}</title>',
+        f'<desc id="desc">{_text(_told(drawing))}</desc>',
+        f"<style>{_style()}</style>",
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" '
+        'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0.5L8,4L0,7.5z"/></marker></defs>',
+        f'<rect class="page" width="{width}" height="{height}"/>',
+        f'<g transform="translate({MARGIN} {MARGIN})">',
+        *map(_frame, drawing.frames),
+        *(_line(line, names) for line in _back_last(drawing.lines)),
+        *map(_title_of_frame, drawing.frames),
+        *map(_box, drawing.boxes),
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _told(drawing: Drawing) -> str:
+    """The drawing in one sentence for those who do not see it."""
+    kinds = [box.node.kind for box in drawing.boxes]
+    counts = [f"{kinds.count(kind)} × {kind.value}" for kind in NodeKind if kind in kinds]
+    back = sum(line.is_back for line in drawing.lines)
+    parts = [f"{len(drawing.frames)} subtopologies", *counts, f"{len(drawing.lines)} connections"]
+    return ", ".join(parts) + (f", {back} of them back up" if back else "") + "."
+
+
+# --- colours ----------------------------------------------------------------------------------------------------------
+
+
+def _style() -> str:
+    return (
+        f":root{{{_scheme(0)}}}@media(prefers-color-scheme:dark){{:root{{{_scheme(1)}}}}}"
+        f"text{{font:{FONT_SIZE}px {FONTS};fill:var(--text);white-space:pre}}"
+        f".kind,.name{{font-size:{KIND_SIZE}px;fill:var(--muted)}}.name{{font-size:{FONT_SIZE}px}}"
+        ".page{fill:var(--page)}.frame{fill:var(--frame);stroke:var(--frame-line);stroke-width:1.5}"
+        ".band{fill:var(--frame)}"
+        "path.flow,path.uses{fill:none;stroke:var(--wire);stroke-width:1.4}path.uses{stroke-dasharray:2 3}"
+        "path.back{stroke:var(--back);stroke-dasharray:7 3}marker path{fill:context-stroke;stroke:none}"
+        ".box rect,.box path{stroke-width:1.4}" + "".join(_box_style(kind) for kind in NodeKind)
+    )
+
+
+def _scheme(dark: int) -> str:
+    colours = {"page": PAGE, "text": TEXT, "muted": MUTED, "wire": WIRE, "back": BACK}
+    colours |= {"frame": FRAME.fill, "frame-line": FRAME.line}
+    for kind in NodeKind:
+        colours |= {CLASSES[kind]: NODES[kind].fill, f"{CLASSES[kind]}-line": NODES[kind].line}
+    return ";".join(f"--{name}:{pair[dark]}" for name, pair in colours.items())
+
+
+def _box_style(kind: NodeKind) -> str:
+    name = CLASSES[kind]
+    dashes = ";stroke-dasharray:5 3" if kind is NodeKind.OPEN else ""
+    return f".{name} rect,.{name} path{{fill:var(--{name});stroke:var(--{name}-line){dashes}}}"
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _at(point: Point) -> Point:
+    """The middle of a cell."""
+    return point[0] * CELL_WIDTH + CELL_WIDTH // 2, point[1] * ROW_HEIGHT + ROW_HEIGHT // 2
+
+
+def _outline(shape: Box | Frame) -> tuple[int, int, int, int]:
+    """Left, top, width and height of the line around it, which goes through the middle of its outer cells."""
+    left, top = _at((shape.x, shape.y))
+    return left, top, (shape.width - 1) * CELL_WIDTH, (shape.height - 1) * ROW_HEIGHT
+
+
+def _frame(frame: Frame) -> str:
+    left, top, width, height = _outline(frame)
+    return f'<rect class="frame" x="{left}" y="{top}" width="{width}" height="{height}" rx="8"/>'
+
+
+def _title_of_frame(frame: Frame) -> str:
+    left, top, _, _ = _outline(frame)
+    title = printable(frame.cluster.title)
+    width = cells(title) * LETTER_WIDTH
+    return f'<rect class="band" x="{left + 12}" y="{top - 8}" width="{width + 12:.1f}" height="16" rx="4"/>' + _label(
+        "name", left + 18 + width / 2, top + 4, title, LETTER_WIDTH
+    )
+
+
+def _label(kind: str, x: float, y: float, text: str, letter_width: float) -> str:
+    length = cells(text) * letter_width
+    return (
+        f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="middle" textLength="{length:.1f}" '
+        f'lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
+    )
+
+
+def _box(box: Box) -> str:
+    left, top, width, height = _outline(box)
+    middle = left + width / 2
+    # The word of the kind stands in the upper part of the box, the lines of the name below it.
+    first = top + height / 2 + (12 if len(box.lines) == 1 else 12 - (len(box.lines) - 1) * ROW_HEIGHT / 2)
+    lines = "".join(
+        _label("label", middle, first - 2 + number * ROW_HEIGHT, line, LETTER_WIDTH)
+        for number, line in enumerate(box.lines)
+    )
+    word = _label("kind", middle, first - 14, box.node.kind.value, KIND_LETTER_WIDTH)
+    return (
+        f'<g class="box {CLASSES[box.node.kind]}"><title>{_text(f"{box.node.kind.value} {box.node.name}")}</title>'
+        f"{_shape(box.node.kind, left, top, width, height)}{word}{lines}</g>"
+    )
+
+
+def _shape(kind: NodeKind, left: int, top: int, width: int, height: int) -> str:
+    if kind is NodeKind.STORE:
+        return _drum(left, top, width, height)
+    rounding = ROUNDING.get(kind, height // 2)
+    return f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="{min(rounding, 15)}"/>'
+
+
+def _drum(left: int, top: int, width: int, height: int) -> str:
+    """A store is a drum, as in most drawings of databases."""
+    right, bottom, half, bow = left + width, top + height, width / 2, 4
+    return (
+        f'<path d="M{left},{top + bow}A{half:g},{bow} 0 0 1 {right},{top + bow}V{bottom - bow}'
+        f'A{half:g},{bow} 0 0 1 {left},{bottom - bow}z"/>'
+    )
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def _back_last(lines: Sequence[Line]) -> Iterator[Line]:
+    """Above the others, since they are the surprising ones."""
+    yield from (line for line in lines if not line.is_back)
+    yield from (line for line in lines if line.is_back)
+
+
+def _line(line: Line, names: Mapping[str, str]) -> str:
+    flows = line.edge.kind is EdgeKind.FLOW
+    classes = line.edge.kind.value + (" back" if line.is_back else "")
+    arrow = ' marker-end="url(#arrow)"' if flows else ""
+    sign = "→" if flows else "uses"
+    title = _text(f"{names[line.edge.source]} {sign} {names[line.edge.target]}")
+    points = [_at(point) for point in line.points]
+    return f'<path class="{classes}" d="{_rounded(points)}"{arrow}><title>{title}</title></path>'
+
+
+def _rounded(points: Sequence[Point]) -> str:
+    found = "M{},{}".format(*points[0])
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        radius = min(CORNER, _length(before, corner) // 2, _length(corner, after) // 2)
+        start, end = _towards(corner, before, radius), _towards(corner, after, radius)
+        found += "L{},{}Q{},{} {},{}".format(*start, *corner, *end)
+    return found + "L{},{}".format(*points[-1])
+
+
+def _length(one: Point, other: Point) -> int:
+    return abs(one[0] - other[0]) + abs(one[1] - other[1])
+
+
+def _towards(corner: Point, other: Point, distance: int) -> Point:
+    x, y = (other[0] > corner[0]) - (other[0] < corner[0]), (other[1] > corner[1]) - (other[1] < corner[1])
+    return corner[0] + x * distance, corner[1] + y * distance

@@ -1,0 +1,38 @@
+"""How wide text is in cells of a terminal, and how names are broken into lines."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+BREAKS: Final = re.compile(r"(?<=[-._ /,:])(?=[^-._ /,:])")
+
+
+def cells(text: str) -> int:
+    """Chinese, Japanese and Korean letters take two cells, marks above a letter none."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(letter: str) -> int:
+    if unicodedata.combining(letter) or unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def printable(text: str) -> str:
+    """Without anything that would move the cursor or end a line."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text) or " "
+
+
+def broken(text: str, width_max: int) -> tuple[str, ...]:
+    """Lines of at most so many cells, broken after a hyphen, a dot and the like if that is possible."""
+    lines = [""]
+    for part in BREAKS.split(text):
+        if lines[-1] and cells(lines[-1]) + cells(part.rstrip()) > width_max:
+            lines.append("")
+        for letter in part:
+            if cells(lines[-1]) + cells(letter) > width_max and letter != " ":
+                lines.append("")
+            lines[-1] += letter
+    return tuple(line.strip() for line in lines if line.strip()) or (" ",)

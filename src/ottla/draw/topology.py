@@ -1,0 +1,136 @@
+"""The topology of a Kafka Streams application, and the graph that shows it.
+
+A source reads topics, a processor works with stores, a sink writes a topic; subtopologies are connected by nothing but
+topics. So in the graph topics and stores are nodes of their own: one sees who shares a store, and which topic ties two
+subtopologies together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from itertools import chain
+from typing import NamedTuple
+
+from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Place
+
+REPARTITION_SUFFIX = "-repartition"
+PER_RECORD = "chosen per record"
+NO_TOPICS = "topics by a pattern"
+
+
+class Kind(Enum):
+    SOURCE = "source"
+    PROCESSOR = "processor"
+    SINK = "sink"
+
+
+class TopologyNode(NamedTuple):
+    name: str
+    kind: Kind
+    topics: tuple[str, ...] = ()
+    """Read by a source."""
+    pattern: str | None = None
+    """Of a source that reads whatever topics match."""
+    sink_topic: str | None = None
+    """None if a sink chooses it record by record."""
+    stores: tuple[str, ...] = ()
+    successors: tuple[str, ...] = ()
+
+
+class Subtopology(NamedTuple):
+    id: str
+    nodes: tuple[TopologyNode, ...]
+    is_global: bool = False
+    """Fills a global store; no task runs it."""
+
+
+class Topology(NamedTuple):
+    subtopologies: tuple[Subtopology, ...]
+
+
+def graph_of(topology: Topology) -> Graph:
+    """Subtopologies as clusters, with the topics between them."""
+    nodes: dict[str, Node] = {}
+    edges: dict[Edge, None] = {}
+    clusters: list[Cluster] = []
+    internal = _repartition_topics(topology)
+    for number, part in enumerate(topology.subtopologies):
+        cluster = f"subtopology:{number}"
+        clusters.append(Cluster(cluster, _title(part)))
+        known = {node.name for node in part.nodes}
+        for node in part.nodes:
+            drawn = chain(_inside(node, cluster), _topic_nodes(node, cluster, internal))
+            nodes |= {each.id: each for each in drawn if each.id not in nodes}
+            edges |= dict.fromkeys(chain(_edges_inside(node, cluster, known), _topic_edges(node, cluster)))
+    return Graph(tuple(nodes.values()), tuple(edges), tuple(clusters))
+
+
+def _title(part: Subtopology) -> str:
+    return f"global store {part.id}" if part.is_global else f"subtopology {part.id}"
+
+
+def _repartition_topics(topology: Topology) -> set[str]:
+    """Topics that the application writes for itself."""
+    nodes = [node for part in topology.subtopologies for node in part.nodes]
+    written = {node.sink_topic for node in nodes if node.sink_topic is not None}
+    return {name for node in nodes for name in node.topics if name in written and name.endswith(REPARTITION_SUFFIX)}
+
+
+def _inside(node: TopologyNode, cluster: str) -> Iterator[Node]:
+    kinds = {Kind.SOURCE: NodeKind.SOURCE, Kind.PROCESSOR: NodeKind.PROCESSOR, Kind.SINK: NodeKind.SINK}
+    places = {Kind.SOURCE: Place.FIRST, Kind.PROCESSOR: Place.ANY, Kind.SINK: Place.LAST}
+    yield Node(_node_id(cluster, node.name), node.name, kinds[node.kind], cluster, places[node.kind])
+    for store in node.stores:
+        yield Node(_store_id(cluster, store), store, NodeKind.STORE, cluster)
+
+
+def _edges_inside(node: TopologyNode, cluster: str, known: set[str]) -> Iterator[Edge]:
+    here = _node_id(cluster, node.name)
+    for successor in node.successors:
+        if successor in known:
+            yield Edge(here, _node_id(cluster, successor), EdgeKind.FLOW)
+    for store in node.stores:
+        yield Edge(here, _store_id(cluster, store), EdgeKind.USES)
+
+
+def _topic_nodes(node: TopologyNode, cluster: str, internal: set[str]) -> Iterator[Node]:
+    for name in _topics(node):
+        yield Node(_topic_id(name), name, NodeKind.REPARTITION if name in internal else NodeKind.TOPIC)
+    if _open_end(node):
+        text = PER_RECORD if node.kind is Kind.SINK else node.pattern or NO_TOPICS
+        yield Node(_open_id(cluster, node), text, NodeKind.OPEN)
+
+
+def _topic_edges(node: TopologyNode, cluster: str) -> Iterator[Edge]:
+    here = _node_id(cluster, node.name)
+    open_ids = [_open_id(cluster, node)] if _open_end(node) else []
+    for other in chain(map(_topic_id, _topics(node)), open_ids):
+        yield Edge(here, other, EdgeKind.FLOW) if node.kind is Kind.SINK else Edge(other, here, EdgeKind.FLOW)
+
+
+def _topics(node: TopologyNode) -> Iterable[str]:
+    if node.kind is Kind.SINK:
+        return () if node.sink_topic is None else (node.sink_topic,)
+    return node.topics if node.kind is Kind.SOURCE else ()
+
+
+def _open_end(node: TopologyNode) -> bool:
+    """Whether a node reads or writes topics whose names the description does not tell."""
+    return node.kind is not Kind.PROCESSOR and not _topics(node)
+
+
+def _node_id(cluster: str, name: str) -> str:
+    return f"{cluster}/node:{name}"
+
+
+def _store_id(cluster: str, name: str) -> str:
+    return f"{cluster}/store:{name}"
+
+
+def _topic_id(name: str) -> str:
+    return f"topic:{name}"
+
+
+def _open_id(cluster: str, node: TopologyNode) -> str:
+    return f"{_node_id(cluster, node.name)}/topics"
