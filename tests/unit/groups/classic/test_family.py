@@ -232,6 +232,11 @@ class TestAdopt:
         bench.join("b", "m2", group_instance_id="i2")
         assert bench.replies["a"].generation_id == 8
 
+    def test_what_its_members_subscribe_to_is_known(self) -> None:
+        subscription = b"\x00\x01\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
+        member = Member("m1", None, "app", "/h", Terms(1, 1, (Protocol("range", subscription),)))
+        assert ClassicGroup.of_members("g", 7, "consumer", [member], 5).subscribed_topics == {"t"}
+
     def test_members_keep_all_their_protocols(self, bench: Bench) -> None:
         bench.take(bench.family.adopt(self.group(), bench.context(), rebalance=False, reason=""))
         assert bench.group.supports("consumer", ["sticky"])
