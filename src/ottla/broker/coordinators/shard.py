@@ -33,6 +33,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Protocol
 
+from ottla.coordinator.append_errors import as_coordinator_error
 from ottla.coordinator.contract import (
     COMMITTED,
     NOTHING,
@@ -52,7 +53,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
-__all__ = ["Edge", "Journal", "Shard", "as_coordinator_error"]
+__all__ = ["Edge", "Journal", "Shard"]
 
 log = logging.getLogger(__name__)
 
@@ -60,23 +61,6 @@ _RECORD_OVERHEAD_BYTES: Final = 32
 """At most what a record's lengths and deltas take in a batch."""
 
 _Encoded = tuple[bytes, bytes | None]
-
-_AS_COORDINATOR: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def as_coordinator_error(code: ErrorCode) -> ErrorCode:
-    """What a client of a coordinator hears when the coordinator's own log answers this."""
-    return _AS_COORDINATOR.get(code, code)
 
 
 class Journal(Protocol):

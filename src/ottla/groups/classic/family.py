@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.coordinator.append_errors import as_coordinator_error
 from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
 from ottla.groups.classic import expiry, joining, leaving, static_members, syncing
-from ottla.groups.classic.append_errors import answer_to
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import prepare
 from ottla.groups.classic.records import group_of, write_empty, write_group
@@ -218,7 +218,7 @@ class ClassicFamily:
         group = self._arriving.pop(group_id, None)
         if group is None:
             return NOTHING
-        return Result(replies=release(group, answer_to(outcome.error)).replies)
+        return Result(replies=release(group, as_coordinator_error(outcome.error)).replies)
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         return NOTHING

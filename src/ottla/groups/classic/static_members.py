@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
+from ottla.coordinator.append_errors import as_coordinator_error
 from ottla.coordinator.contract import Outcome
-from ottla.groups.classic.append_errors import answer_to
 from ottla.groups.classic.member import Member, Terms, terms_of
 from ottla.groups.classic.rebalance import maybe_complete_join, prepare
 from ottla.groups.classic.records import write_group
@@ -95,6 +95,6 @@ def _welcome(turn: Turn, member: Member, written: CameBack) -> None:
 
 def _undo(turn: Turn, member: Member, written: CameBack, outcome: Outcome) -> None:
     log.warning("group %s: the new id of %s cannot be written: %s", turn.group.group_id, written.new_id, outcome.error)
-    turn.refuse_join(member, answer_to(outcome.error), "")
+    turn.refuse_join(member, as_coordinator_error(outcome.error), "")
     turn.group.change_terms(member, written.old_terms)
     _replace(turn, member, written.old_id)

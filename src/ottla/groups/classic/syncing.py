@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ottla.coordinator.append_errors import as_coordinator_error
 from ottla.coordinator.contract import Context, Outcome
-from ottla.groups.classic.append_errors import answer_to
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import Member
 from ottla.groups.classic.rebalance import prepare, send_back
@@ -104,7 +104,7 @@ def end_assigning(turn: Turn, written: Assigned, outcome: Outcome) -> None:
         _hand_out(turn, written.assignments)
     else:
         log.warning("group %s: the assignment cannot be written: %s", group.group_id, outcome.error.name)
-        send_back(turn, answer_to(outcome.error))
+        send_back(turn, as_coordinator_error(outcome.error))
         prepare(turn, f"the assignment could not be written ({outcome.error.name})")
 
 

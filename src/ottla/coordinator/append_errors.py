@@ -1,4 +1,4 @@
-"""What a member is told when a record of its group cannot be written."""
+"""What clients of a coordinator hear when its own log cannot take a record."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Final
 
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["answer_to"]
+__all__ = ["as_coordinator_error"]
 
-_ANSWERS: Final = {
+_AS_COORDINATOR: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -20,6 +21,6 @@ _ANSWERS: Final = {
 }
 
 
-def answer_to(error: ErrorCode) -> ErrorCode:
-    """The error of the log in words that clients of a coordinator act on."""
-    return _ANSWERS.get(error, error)
+def as_coordinator_error(code: ErrorCode) -> ErrorCode:
+    """The log's error in words that clients of a coordinator act on: look elsewhere, ask again, or give up."""
+    return _AS_COORDINATOR.get(code, code)
