@@ -1,0 +1,325 @@
+"""A share partition: all its parts together, and what is under way.
+
+==============  ========================================================================================================
+LOADING         made by the first fetch; the edge reads the state and tells Loaded or LoadFailed
+RESOLVING       the group begins here: the edge finds the offset of its reset strategy and tells StartResolved
+STARTING        that offset is being written. Nothing is handed out before it is: a `latest` that is resolved anew after
+                a crash would skip what was handed out before it (Apache Kafka 4.3.1 does that)
+ACTIVE          serves
+DROPPED         fenced, failed or no longer led here; a fetch makes a new one
+==============  ========================================================================================================
+
+Acknowledgements and releases at the end of a session are pending until they are written. The end of a lock is not: it
+counts at once, whether or not its write succeeds. A failed acknowledgement gives the records back to their holder; if
+the lock has ended meanwhile, they are released in the same step.
+
+One fetch at a time reads and acquires: `lock_fetch` and `unlock_fetch`. No input or output here; time comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from itertools import count
+from typing import Any, Final
+
+from ottla.share.partition import acknowledging, acquiring, loading
+from ottla.share.partition.acknowledging import Transition
+from ottla.share.partition.events import (
+    Acknowledge,
+    Acquire,
+    Actions,
+    Drop,
+    Event,
+    Loaded,
+    LoadFailed,
+    LogStartMoved,
+    Release,
+    Reply,
+    Settings,
+    StartResolved,
+    Tick,
+    Token,
+    Write,
+    WriteDone,
+    WriteFailed,
+)
+from ottla.share.partition.locks import Locks
+from ottla.share.partition.window import Window
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+__all__ = ["Phase", "SharePartition"]
+
+NO_START: Final = -1
+_FENCED: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH))
+_AS_ACKNOWLEDGEMENT: Final = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What a member hears when its acknowledgement could not be written; everything else is UNKNOWN_SERVER_ERROR."""
+
+
+class Phase(Enum):
+    LOADING = "loading"
+    RESOLVING = "resolving"
+    STARTING = "starting"
+    ACTIVE = "active"
+    DROPPED = "dropped"
+
+
+class _Pending:
+    """A write that is under way, and who waits for it."""
+
+    __slots__ = ("ranges", "token")
+
+    def __init__(self, ranges: Sequence[tuple[int, int]] = (), token: Token = None) -> None:
+        self.ranges = ranges
+        self.token = token
+
+
+class SharePartition:
+    """`settings` may be replaced at any time: they are those of the group as they are now."""
+
+    def __init__(self, leader_epoch: int, settings: Settings) -> None:
+        self.leader_epoch = leader_epoch
+        self.settings = settings
+        self.phase = Phase.LOADING
+        self.state_epoch = 0
+        self.window = Window(0)
+        self._locks = Locks()
+        self._pending: dict[int, _Pending] = {}
+        self._write_ids = count()
+        self._fetching: Any = None
+        self._steps: dict[type, Callable[[Any, int], Actions]] = {
+            Loaded: self._loaded,
+            LoadFailed: self._load_failed,
+            StartResolved: self._start_resolved,
+            Acquire: self._acquire,
+            Acknowledge: self._acknowledge,
+            Release: self._release,
+            Tick: self._tick,
+            WriteDone: self._write_done,
+            WriteFailed: self._write_failed,
+            LogStartMoved: self._log_start_moved,
+            Drop: self._drop,
+        }
+
+    def step(self, event: Event, now_ms: int) -> Actions:
+        if self.phase is Phase.DROPPED:
+            return self._refuse(event)
+        actions = self._steps[type(event)](event, now_ms)
+        if self._locks.is_crowded:
+            self._locks.replace((run.lock_at_ms, run.first, run.last) for run in self.window.runs() if run.is_held)
+        return actions._replace(due_at_ms=self._locks.due_at_ms)
+
+    # --- what a fetch asks before it reads ----------------------------------------------------------------------------
+
+    @property
+    def next_fetch_offset(self) -> int:
+        return self.window.next_fetch_offset
+
+    @property
+    def can_acquire(self) -> bool:
+        """Whether a fetch has a chance: something to deliver again, or room for more."""
+        if self.phase is not Phase.ACTIVE:
+            return False
+        window = self.window
+        if window.in_flight_count < self.settings.max_record_locks:
+            return True
+        return window.next_fetch_offset != window.end + 1
+
+    def lock_fetch(self, holder: object) -> bool:
+        """Let one fetch read and acquire; whether this one may."""
+        if self.phase is not Phase.ACTIVE or self._fetching not in (None, holder):
+            return False
+        self._fetching = holder
+        return True
+
+    def unlock_fetch(self, holder: object) -> bool:
+        """Whether others that wait should be tried."""
+        if self._fetching is not holder:
+            return False
+        self._fetching = None
+        return True
+
+    # --- loading ------------------------------------------------------------------------------------------------------
+
+    def _loaded(self, event: Loaded, now_ms: int) -> Actions:
+        self.state_epoch = event.state_epoch
+        if event.start_offset == NO_START:
+            self.phase = Phase.RESOLVING
+            return Actions(needs_start=True)
+        try:
+            self.window = loading.load(event.start_offset, event.batches)
+        except ValueError:
+            return self._end(ErrorCode.UNKNOWN_SERVER_ERROR)
+        self.phase = Phase.ACTIVE
+        return Actions(wakes=True)
+
+    def _load_failed(self, event: LoadFailed, now_ms: int) -> Actions:
+        fenced = event.error in _FENCED
+        return self._end(ErrorCode.NOT_LEADER_OR_FOLLOWER if fenced else event.error)
+
+    def _start_resolved(self, event: StartResolved, now_ms: int) -> Actions:
+        self.window = Window(event.start_offset)
+        self.phase = Phase.STARTING
+        return Actions(writes=[self._begin(Transition(next(self._write_ids)))])
+
+    # --- fetches ------------------------------------------------------------------------------------------------------
+
+    def _acquire(self, event: Acquire, now_ms: int) -> Actions:
+        if self.phase is not Phase.ACTIVE:
+            return Actions(replies=[Reply(event.token)])
+        acquired = acquiring.acquire(self.window, event, self.settings, now_ms)
+        self._lock((each.first_offset, each.last_offset) for each in acquired)
+        return Actions(replies=[Reply(event.token, acquired=acquired)])
+
+    def _lock(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """File the locks that the runs of these ranges have got; neighbours that end together are filed as one."""
+        filed: tuple[int, int, int] | None = None
+        for first, last in ranges:
+            for run in self.window.runs(first, last):
+                if filed is not None and filed[0] == run.lock_at_ms and filed[2] + 1 >= run.first:
+                    filed = (filed[0], filed[1], max(filed[2], run.last))
+                    continue
+                if filed is not None:
+                    self._locks.add(*filed)
+                filed = (run.lock_at_ms, run.first, run.last)
+        if filed is not None:
+            self._locks.add(*filed)
+
+    def _log_start_moved(self, event: LogStartMoved, now_ms: int) -> Actions:
+        if self.phase is not Phase.ACTIVE or event.log_start_offset <= self.window.start:
+            return Actions()
+        self.window.move_start(event.log_start_offset)
+        self.window.advance()
+        return Actions(wakes=True)
+
+    # --- acknowledgements and releases --------------------------------------------------------------------------------
+
+    def _acknowledge(self, event: Acknowledge, now_ms: int) -> Actions:
+        if self.phase is not Phase.ACTIVE:
+            return Actions(replies=[Reply(event.token, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)])
+        lock_at_ms = now_ms + self.settings.lock_duration_ms
+        transition = Transition(next(self._write_ids))
+        try:
+            acknowledging.acknowledge(self.window, event, self.settings, lock_at_ms, transition)
+        except Reject as reject:
+            return Actions(replies=[Reply(event.token, reject.code, reject.message)])
+        finally:
+            self._lock(transition.renewed)
+        if not transition.ranges:
+            return Actions(replies=[Reply(event.token)])
+        return Actions(writes=[self._begin(transition, event.token)])
+
+    def _release(self, event: Release, now_ms: int) -> Actions:
+        transition = Transition(next(self._write_ids))
+        for entry in self.window.entries:
+            if not any(run.is_held and run.member_id == event.member_id for run in entry.runs):
+                continue
+            for run in self.window.carve(entry, entry.first, entry.last):
+                if run.is_held and run.member_id == event.member_id:
+                    target = acknowledging.state_after_release(self.window, run, self.settings)
+                    transition.begin(self.window, run, target)
+        if not transition.ranges:
+            return Actions(replies=[] if event.token is None else [Reply(event.token)])
+        return Actions(writes=[self._begin(transition, event.token)])
+
+    def _tick(self, event: Tick, now_ms: int) -> Actions:
+        """End all locks that are due, with one write. Nothing waits for it."""
+        transition = Transition(next(self._write_ids))
+        due = sorted(self._locks.take_due(now_ms))
+        ended = [self._end_locks(first, last, now_ms, transition) for first, last in due]
+        if not any(ended):
+            return Actions()
+        writes = [self._begin(transition)] if transition.batches else []
+        self.window.advance()
+        return Actions(writes=writes, wakes=True)
+
+    def _end_locks(self, first: int, last: int, now_ms: int, transition: Transition) -> bool:
+        """Release what of a range is held no longer than now; whether there was anything."""
+        window = self.window
+        found = False
+        for entry in window.overlapping(first, last):
+            for run in window.carve(entry, first, last):
+                if not run.is_held or run.lock_at_ms > now_ms:
+                    continue
+                found = True
+                window.put(run, acknowledging.state_after_release(window, run, self.settings))
+                if run.last >= window.start:
+                    transition.add_batch(run, run.state)
+            entry.join(first, last)
+        return found
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+
+    def _begin(self, transition: Transition, token: Token = None) -> Write:
+        """Ask for the write that a transition is waiting for."""
+        self._pending[transition.write_id] = _Pending(transition.ranges, token)
+        return self._write(transition)
+
+    def _write(self, transition: Transition) -> Write:
+        start = self.window.start
+        return Write(
+            write_id=transition.write_id,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=start,
+            delivery_complete_count=self.window.complete_count,
+            batches=[batch for batch in transition.batches if batch.last_offset >= start],
+        )
+
+    def _write_done(self, event: WriteDone, now_ms: int) -> Actions:
+        pending = self._pending.pop(event.write_id, None)
+        if pending is None:
+            return Actions()
+        if self.phase is Phase.STARTING:
+            self.phase = Phase.ACTIVE
+            return Actions(wakes=True)
+        for first, last in pending.ranges:
+            self.window.complete(first, last, event.write_id)
+        self.window.advance()
+        replies = [] if pending.token is None else [Reply(pending.token)]
+        return Actions(replies=replies, wakes=bool(pending.ranges))
+
+    def _write_failed(self, event: WriteFailed, now_ms: int) -> Actions:
+        pending = self._pending.pop(event.write_id, None)
+        if pending is None:
+            return Actions()
+        error = _AS_ACKNOWLEDGEMENT.get(event.error, ErrorCode.UNKNOWN_SERVER_ERROR)
+        replies = [] if pending.token is None else [Reply(pending.token, error, event.message)]
+        if event.error in _FENCED or self.phase is Phase.STARTING:
+            ended = self._end(error)
+            return ended._replace(replies=[*replies, *ended.replies])
+        for first, last in pending.ranges:
+            for at_ms, held_first, held_last in self.window.undo(first, last, event.write_id):
+                self._locks.add(at_ms, held_first, held_last)
+        expired = self._tick(Tick(), now_ms)
+        return expired._replace(replies=replies)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _drop(self, event: Drop, now_ms: int) -> Actions:
+        return self._end(event.error)
+
+    def _end(self, error: ErrorCode) -> Actions:
+        """Nothing more is served from here; who waits for a write is told."""
+        self.phase = Phase.DROPPED
+        replies = [Reply(pending.token, error) for pending in self._pending.values() if pending.token is not None]
+        self._pending.clear()
+        self._locks = Locks()
+        return Actions(replies=replies, wakes=True, dropped=error)
+
+    def _refuse(self, event: Event) -> Actions:
+        """Somebody has not heard yet that this share partition is gone."""
+        if isinstance(event, Acknowledge):
+            return Actions(replies=[Reply(event.token, ErrorCode.NOT_LEADER_OR_FOLLOWER)])
+        if isinstance(event, Acquire) or (isinstance(event, Release) and event.token is not None):
+            return Actions(replies=[Reply(event.token)])
+        return Actions()

@@ -1,0 +1,57 @@
+"""The states of a record in a share group, and the ways to acknowledge one.
+
+=============  =============  ==========================================================================
+from           to             by
+=============  =============  ==========================================================================
+AVAILABLE      ACQUIRED       a fetch; the delivery count grows by one
+AVAILABLE      ARCHIVED       the record is gone from the log
+ACQUIRED       AVAILABLE      release, end of the lock, end of the session
+ACQUIRED       ARCHIVED       the same at the delivery limit or below the start; reject, gap; aborted data
+ACQUIRED       ACKNOWLEDGED   accept
+=============  =============  ==========================================================================
+
+ACKNOWLEDGED and ARCHIVED are final. ACQUIRED is never written down: what a lost leader had handed out is handed out
+again. ARCHIVING belongs to dead-letter queues (KIP-1191).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+__all__ = ["TARGETS", "TERMINAL", "AcknowledgeType", "AcquireMode", "RecordState"]
+
+
+class RecordState(IntEnum):
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+
+TERMINAL: Final = frozenset((RecordState.ACKNOWLEDGED, RecordState.ARCHIVED))
+
+
+class AcknowledgeType(IntEnum):
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+TARGETS: Final = {
+    AcknowledgeType.GAP: RecordState.ARCHIVED,
+    AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
+    AcknowledgeType.RELEASE: RecordState.AVAILABLE,
+    AcknowledgeType.REJECT: RecordState.ARCHIVED,
+}
+"""What becomes of an acquired record. A renewal changes no state."""
+
+
+class AcquireMode(IntEnum):
+    """How strictly a fetch's limit on records is taken (KIP-1206)."""
+
+    BATCH_OPTIMIZED = 0
+    RECORD_LIMIT = 1
