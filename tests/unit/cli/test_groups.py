@@ -1,6 +1,7 @@
 """`ottla groups`: what it prints, what it changes, and how it refuses."""
 
 import json
+import re
 import time
 from typing import Any
 
@@ -282,11 +283,11 @@ def test_offsets(capsys: Capture):
     with cluster() as found:
         assert run(to(found, "offsets", "billing")) == 0
         first, *lines = capsys.readouterr().out.splitlines()
-        assert first.startswith("billing  classic group  Stable  10 records behind  9")
+        assert re.fullmatch(r"billing  classic group  Stable  10 records behind  \d+\.\d seconds behind", first)
         words = [line.split() for line in lines]
         assert words[0] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "NOTE"]
         assert words[1][:5] == ["orders", "0", "10", "20", "10"]
-        assert 90 <= float(words[1][5]) < 300
+        assert float(words[1][5]) >= 90
         assert words[2] == ["orders", "1", "20", "20", "0", "0.0", "b-1", "-"]
         assert run(to(found, "offsets", "billing", "--topic", "orders:0", "--no-seconds", "--json")) == 0
         shown = json.loads(capsys.readouterr().out)
