@@ -18,6 +18,7 @@ from ottla.cli.cluster import (
     target_options,
 )
 from ottla.cli.groups.watch import DEFAULT_INTERVAL_S, Watch, look
+from ottla.cli.topology import topology
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -53,6 +54,9 @@ TASK_COLUMNS = (
 def streams(context: click.Context) -> None:
     """See the groups of Kafka Streams applications, on any cluster."""
     help_alone(context)
+
+
+streams.add_command(topology)
 
 
 @streams.command("list")

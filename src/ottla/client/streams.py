@@ -9,18 +9,38 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla.client.client import Client
+from ottla.client.errors import check
 from ottla.client.group_offsets import committed
 from ottla.client.groups import describe
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, try_list_offsets
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseAssignment as Assignment
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseDescribedGroup as Group
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseMember as Member
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseTopologyDescription as Description
 
-__all__ = ["Blocker", "EpochWatch", "Look", "TaskRow", "blockers", "look", "task_count", "task_rows"]
+__all__ = [
+    "Blocker",
+    "Described",
+    "EpochWatch",
+    "Look",
+    "TaskRow",
+    "blockers",
+    "look",
+    "task_count",
+    "task_rows",
+    "topology_description",
+]
 
 Task = tuple[str, int]
 ROLES: Final = ("active", "standby", "warmup")
+_DESCRIPTION_VERSION: Final = 1
+_WHY_NO_DESCRIPTION: Final = {
+    1: "the cluster holds no description of its topology",
+    2: "the cluster's plugin failed to give the description of its topology",
+}
+"""By status of the description."""
 
 
 class Look(NamedTuple):
@@ -52,6 +72,29 @@ class Blocker(NamedTuple):
     member: Member
     reason: str
     tasks: tuple[str, ...]
+
+
+class Described(NamedTuple):
+    """A topology's description (KIP-1331), or why there is none."""
+
+    description: Description | None
+    why_not: str
+
+
+async def topology_description(client: Client, group_id: str) -> Described:
+    """Apache Kafka has descriptions from 4.4 on, if a plugin keeps them. ResponseError if there is no such group."""
+
+    def build(version: int) -> StreamsGroupDescribeRequest:
+        wanted = version >= _DESCRIPTION_VERSION
+        return StreamsGroupDescribeRequest(group_ids=(group_id,), include_topology_description=wanted)
+
+    answer = await client.ask("StreamsGroupDescribe", build, coordinator=("group", group_id))
+    (group,) = answer.of(StreamsGroupDescribeResponse).groups
+    check(answer.peer, "StreamsGroupDescribe", group.error_code, f"group {group_id}", group.error_message)
+    if answer.version < _DESCRIPTION_VERSION:
+        return Described(None, "the cluster's brokers do not keep descriptions of topologies")
+    why_not = _WHY_NO_DESCRIPTION.get(group.topology_description_status, _WHY_NO_DESCRIPTION[1])
+    return Described(group.topology_description, "" if group.topology_description is not None else why_not)
 
 
 async def look(client: Client, group_id: str) -> Look:

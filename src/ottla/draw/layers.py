@@ -34,6 +34,8 @@ class Link(NamedTuple):
     source_span: tuple[int, int] | None = None
     """The part of the box where the link may begin, in cells from its left side; None stands for all of it."""
     target_span: tuple[int, int] | None = None
+    weight: float = 1.0
+    """How much it wants to be straight."""
 
 
 class Piece(NamedTuple):
@@ -49,6 +51,7 @@ class Piece(NamedTuple):
     net: Hashable
     source_span: tuple[int, int] | None
     target_span: tuple[int, int] | None
+    weight: float
 
 
 class Layered(NamedTuple):
@@ -173,6 +176,7 @@ class _Points:
                 net,
                 link.source_span if at == 0 else None,
                 link.target_span if at == len(stops) - 2 else None,
+                link.weight,
             )
             for at, (source, target) in enumerate(pairwise(stops))
         ]
@@ -182,10 +186,10 @@ class _Points:
         low, high = self.layer_of[link.source], self.layer_of[link.target]
         points = [self._point(layer, net) for layer in range(low, high - 1, -1)]
         # It leaves on its own, not with what goes down from the same box: its line would seem to lead there.
-        down = self._piece(low + 1, link.source, points[0], True, False, net, link.source_span, None)
+        down = self._piece(low + 1, link.source, points[0], True, False, net, link.source_span, None, link.weight)
         up = [
-            self._piece(low - at, source, target, False, False, net, None, None)
+            self._piece(low - at, source, target, False, False, net, None, None, link.weight)
             for at, (source, target) in enumerate(pairwise(points))
         ]
-        over = self._piece(high, points[-1], link.target, False, True, net, None, link.target_span)
+        over = self._piece(high, points[-1], link.target, False, True, net, None, link.target_span, link.weight)
         return [down, *up, over]

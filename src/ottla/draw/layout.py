@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.draw.flat import Flat, Point, flat_layout
-from ottla.draw.graph import Cluster, Edge, Graph, Node, Place
+from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, Place
 from ottla.draw.layers import Item, Link
 from ottla.draw.text import broken, cells, printable
 
@@ -20,12 +20,14 @@ PAD_X: Final = 3
 """Columns between the frame of a cluster and what is in it, with the frame itself."""
 PAD_Y: Final = 2
 PART_GAP_X: Final = 4
-PART_GAP_Y: Final = 1
+PART_GAP_Y: Final = 2
 BORDER: Final = 2
+WEIGHTS: Final = {EdgeKind.FLOW: 1.0, EdgeKind.USES: 0.05}
+"""What records flow through stays in line; a store stands where there is room."""
 TITLE_PAD: Final = 5
 """What a title takes beside its letters: a corner, a piece of the frame and a space before it, two columns after it."""
 NAME_PAD: Final = 2
-NAME_WIDTH: Final = 30
+NAME_WIDTH: Final = 34
 WIDTH: Final = 200
 
 
@@ -117,7 +119,8 @@ def _inside(cluster: Cluster, graph: Graph, sized: Mapping[str, Box]) -> _Inside
     edges = [edge for edge in graph.edges if edge.source in ids and edge.target in ids]
     coming = Counter(edge.target for edge in graph.edges if edge.source not in ids and edge.target in ids)
     items = [Item(sized[node.id].width, sized[node.id].height, node.place) for node in nodes]
-    found = flat_layout(items, [Link(ids[each.source], ids[each.target], each.kind) for each in edges])
+    links = [Link(ids[each.source], ids[each.target], each.kind, weight=WEIGHTS[each.kind]) for each in edges]
+    found = flat_layout(items, links)
     title_end = cells(cluster.title) + TITLE_PAD
     unmoved = _boxes(found, [sized[node.id] for node in nodes], PAD_X, PAD_Y)
     aside = _aside(title_end, [(unmoved[each], count) for each, count in coming.items()])

@@ -7,8 +7,8 @@ mean of the wishes (pool adjacent violators).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Hashable, Sequence
+from itertools import pairwise, takewhile
 from typing import Final
 
 from ottla.draw.layers import POINT_WIDTH, Item, Layered, Piece
@@ -53,8 +53,12 @@ class _Placing:
             [[] for _ in graph.layer_of] for _ in (0, 1)
         )
         """Above and below: the neighbour, the distance of its left side from ours that would be straight, a weight."""
+        self._climbing: dict[Hashable, list[int]] = {}
+        """The points of each line that goes back up."""
         for piece in graph.pieces:
             self._join(piece)
+            if not piece.source_below:
+                self._climbing.setdefault(piece.net, []).append(piece.source)
         self._left = [0] * len(graph.layer_of)
 
     def _middle(self, vertex: int, span: tuple[int, int] | None) -> float:
@@ -65,7 +69,7 @@ class _Placing:
             return
         upper, lower = (piece.source, piece.target) if piece.source_below else (piece.target, piece.source)
         points = (upper >= self._count) + (lower >= self._count)
-        weight = (1.0, 2.0, STRAIGHT_WEIGHT)[points]
+        weight = (1.0, 2.0, STRAIGHT_WEIGHT)[points] * piece.weight
         upper_span, lower_span = (piece.source_span, piece.target_span) if piece.source_below else (None, None)
         shift = self._middle(upper, upper_span) - self._middle(lower, lower_span)
         self._near[0][lower].append((upper, shift, weight))
@@ -92,6 +96,21 @@ class _Placing:
         for vertex, left in zip(layer, lefts, strict=True):
             self._left[vertex] = left
 
+    def _pull_in(self) -> None:
+        """Lines that go back up on the right of everything come as near as they can; nothing else draws them there."""
+        before = {other: one for layer in self._layers for one, other in pairwise(layer)}
+        climbing = {point for points in self._climbing.values() for point in points}
+        outside = {point for layer in self._layers for point in takewhile(climbing.__contains__, reversed(layer))}
+        for points in sorted(self._climbing.values(), key=lambda points: self._left[points[0]]):
+            if outside.issuperset(points):
+                needed = [self._right(before[point], point) for point in points if point in before]
+                for point in points if needed else ():
+                    self._left[point] = min(self._left[point], max(needed))
+
+    def _right(self, one: int, other: int) -> int:
+        """The first column for `other` right of `one`."""
+        return self._left[one] + self._widths[one] + self._gap(one, other)
+
     def placed(self) -> list[int]:
         for layer in self._layers:
             at = 0
@@ -107,5 +126,6 @@ class _Placing:
             self._settle(layer, (0, 1))
         for layer in self._layers[1:]:
             self._settle(layer, (0,))
+        self._pull_in()
         first = min(self._left, default=0)
         return [left - first for left in self._left]

@@ -15,6 +15,7 @@ from ottla.draw.placing import spread
 
 PIN_DISTANCE: Final = 2
 OUT_DISTANCE_MAX: Final = 6
+ASIDE_MAX: Final = 4
 ROWS_MIN: Final = 2
 """Of a gap with lines in it: one for the line, one for its arrow."""
 
@@ -90,7 +91,8 @@ def _pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[P
     for (vertex, (low, high)), pieces in arriving.items():
         pieces.sort(key=lambda piece: sources[piece].x)
         found = [_Pin(lefts[vertex] + low, lefts[vertex] + high) for _ in pieces]
-        _spread_pins(found, [sources[piece].x for piece in pieces], PIN_DISTANCE)
+        weights = [piece.weight for piece in pieces]
+        _spread_pins(found, [sources[piece].x for piece in pieces], weights, PIN_DISTANCE)
         pins |= {piece: (sources[piece], pin) for piece, pin in zip(pieces, found, strict=True)}
     return {piece: pins[piece] for piece in graph.pieces}
 
@@ -109,21 +111,29 @@ def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) ->
         groups = sorted(nets.values(), key=lambda pieces: sum(lefts[each.target] for each in pieces) / len(pieces))
         found = [_Pin(lefts[vertex] + low, lefts[vertex] + high) for _ in groups]
         distance = max(PIN_DISTANCE, min(OUT_DISTANCE_MAX, (high - low) // len(groups)))
-        _spread_pins(found, [pin.x for pin in found], distance)
+        wishes = [_straight(pin, pieces, lefts, len(items)) for pin, pieces in zip(found, groups, strict=True)]
+        _spread_pins(found, wishes, [pieces[0].weight for pieces in groups], distance)
         pins |= {piece: pin for pieces, pin in zip(groups, found, strict=True) for piece in pieces}
     return pins
+
+
+def _straight(pin: _Pin, pieces: Sequence[Piece], lefts: Sequence[int], count: int) -> int:
+    """The middle of the box; or a little aside, if a line that goes on to a point is straight there."""
+    points = [lefts[piece.target] for piece in pieces if piece.target >= count]
+    near = [x for x in points if len(pieces) == 1 and abs(x - pin.x) <= ASIDE_MAX and pin.low <= x <= pin.high]
+    return near[0] if near else pin.x
 
 
 def _span(items: Sequence[Item], vertex: int, span: tuple[int, int] | None) -> tuple[int, int]:
     return span if span is not None else (1, items[vertex].width - 2)
 
 
-def _spread_pins(pins: list[_Pin], wishes: Sequence[int], distance: int) -> None:
+def _spread_pins(pins: list[_Pin], wishes: Sequence[int], weights: Sequence[float], distance: int) -> None:
     low, high = pins[0].low, pins[0].high
     distance = min(distance, (high - low) // max(1, len(pins) - 1))
     total = distance * (len(pins) - 1)
     bounded = [min(max(wish, low + distance * at), high - total + distance * at) for at, wish in enumerate(wishes)]
-    for pin, x in zip(pins, spread(bounded, [1.0] * len(pins), [distance] * (len(pins) - 1)), strict=True):
+    for pin, x in zip(pins, spread(bounded, weights, [distance] * (len(pins) - 1)), strict=True):
         pin.x = x
 
 

@@ -17,7 +17,7 @@ from ottla.draw.palette import BACK, FRAME, MUTED, NODES, PAGE, TEXT, WIRE
 from ottla.draw.text import cells, printable
 
 CELL_WIDTH: Final = 8
-ROW_HEIGHT: Final = 15
+ROW_HEIGHT: Final = 17
 MARGIN: Final = 16
 FONT_SIZE: Final = 12
 LETTER_WIDTH: Final = 7.2

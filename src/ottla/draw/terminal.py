@@ -13,9 +13,9 @@ from ottla.draw.outline import outline
 from ottla.draw.palette import TERMINAL_COLOURS, TERMINAL_FRAME
 from ottla.draw.text import cells
 
-NAME_WIDTHS: Final = (NAME_WIDTH, 20, 14)
+NAME_WIDTHS: Final = (NAME_WIDTH, 24, 14)
 """Tried one after the other until the drawing fits."""
-EMPTY: Final = "(the topology is empty)"
+EMPTY: Final = "(the topology is empty)\n"
 
 
 class _Border(NamedTuple):
