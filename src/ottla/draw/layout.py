@@ -73,7 +73,7 @@ def layout(graph: Graph, *, name_width: int = NAME_WIDTH, width: int = WIDTH) ->
     """
     _check(graph)
     entering = Counter(edge.target for edge in graph.edges)
-    leaving = Counter(source for source, _ in {(edge.source, edge.kind) for edge in graph.edges})
+    leaving = Counter(edge.source for edge in graph.edges)
     boxes = {node.id: _sized(node, max(entering[node.id], leaving[node.id]), name_width) for node in graph.nodes}
     insides = {each.id: _inside(each, graph, boxes) for each in graph.clusters}
     drawings = [_part(part, boxes, insides) for part in _parts(graph)]
@@ -111,24 +111,45 @@ class _Inside(NamedTuple):
     lines: tuple[Line, ...]
     entries: dict[str, tuple[int, int]]
     """Columns in which a line may come down to a box of the first layer."""
+    exits: dict[str, tuple[int, int]]
+    """Columns in which a line may go down from a box of the last layer."""
 
 
 def _inside(cluster: Cluster, graph: Graph, sized: Mapping[str, Box]) -> _Inside:
     nodes = [node for node in graph.nodes if node.cluster == cluster.id]
     ids = {node.id: at for at, node in enumerate(nodes)}
     edges = [edge for edge in graph.edges if edge.source in ids and edge.target in ids]
-    coming = Counter(edge.target for edge in graph.edges if edge.source not in ids and edge.target in ids)
+    taken_above = Counter(edge.target for edge in edges)
+    taken_below = Counter(edge.source for edge in edges)
     items = [Item(sized[node.id].width, sized[node.id].height, node.place) for node in nodes]
-    links = [Link(ids[each.source], ids[each.target], each.kind, weight=WEIGHTS[each.kind]) for each in edges]
-    found = flat_layout(items, links)
+    found = flat_layout(items, [_link_inside(edge, ids, items, taken_above, taken_below) for edge in edges])
+    coming = Counter(edge.target for edge in graph.edges if edge.source not in ids and edge.target in ids)
     title_end = cells(cluster.title) + TITLE_PAD
     unmoved = _boxes(found, [sized[node.id] for node in nodes], PAD_X, PAD_Y)
     aside = _aside(title_end, [(unmoved[each], count) for each, count in coming.items()])
     boxes = {each: box._replace(x=box.x + aside) for each, box in unmoved.items()}
     width = max(found.width + aside + 2 * PAD_X, title_end + 2)
     frame = Frame(cluster, 0, 0, width, found.height + 2 * PAD_Y)
-    entries = {each: (max(boxes[each].x + 1, title_end), boxes[each].x + boxes[each].width - 2) for each in coming}
-    return _Inside(frame, boxes, _lines(found, edges, PAD_X + aside, PAD_Y), entries)
+    entries = {
+        each: (max(box.x + 1 + 2 * taken_above[each], title_end), box.x + box.width - 2) for each, box in boxes.items()
+    }
+    exits = {each: (box.x + 1 + 2 * taken_below[each], box.x + box.width - 2) for each, box in boxes.items()}
+    return _Inside(frame, boxes, _lines(found, edges, PAD_X + aside, PAD_Y), entries, exits)
+
+
+def _link_inside(
+    edge: Edge,
+    ids: Mapping[str, int],
+    items: Sequence[Item],
+    taken_above: Mapping[str, int],
+    taken_below: Mapping[str, int],
+) -> Link:
+    """A link within a cluster. What leads up to the first layer, or on from the last, keeps to the left part of the box
+    there: the rest of it is for lines from outside. No sound topology has such, but a broker tells what it was told."""
+    source, target = ids[edge.source], ids[edge.target]
+    below = (1, 2 * taken_below[edge.source] - 1) if items[source].place is Place.LAST else None
+    above = (1, 2 * taken_above[edge.target] - 1) if items[target].place is Place.FIRST else None
+    return Link(source, target, edge.kind, below, above, WEIGHTS[edge.kind])
 
 
 def _aside(title_end: int, openings: Sequence[tuple[Box, int]]) -> int:
@@ -211,12 +232,8 @@ def _part(part: _Part, boxes: Mapping[str, Box], insides: Mapping[str, _Inside])
 
 def _link(edge: Edge, part: _Part, numbers: Mapping[str, int], insides: Mapping[str, _Inside]) -> Link:
     source, target = part.owner[edge.source], part.owner[edge.target]
-    source_span = target_span = None
-    if source in insides:
-        box = insides[source].boxes[edge.source]
-        source_span = (box.x + 1, box.x + box.width - 2)
-    if target in insides:
-        target_span = insides[target].entries[edge.target]
+    source_span = insides[source].exits[edge.source] if source in insides else None
+    target_span = insides[target].entries[edge.target] if target in insides else None
     return Link(numbers[source], numbers[target], edge.kind, source_span, target_span)
 
 
