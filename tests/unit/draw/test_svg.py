@@ -1,0 +1,91 @@
+"""SVG: complete in itself, safe with any name, and with nothing that hangs on colour or sight alone."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from ottla.draw.graph import NodeKind
+from ottla.draw.layout import layout
+from ottla.draw.palette import NODES, TEXT
+from ottla.draw.svg import svg_text
+from tests.unit.draw.pictures import NAMES, graph, plain
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(name: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg_text(layout(graph(name)), name))
+
+
+def test_it_needs_nothing_from_elsewhere():
+    text = svg_text(layout(graph("shop")), "shop")
+    assert re.findall(r"https?://[^\"']*", text) == ["http://www.w3.org/2000/svg"]
+    assert "<script" not in text
+
+
+def test_names_are_text_whatever_is_in_them():
+    text = svg_text(layout(graph("strange-names")), "<b>")
+    assert "<script>" not in text
+    assert "--&gt; &lt;script&gt;" in text
+
+
+def test_title_and_description_say_what_is_seen():
+    root = drawn("feedback")
+    labels = {root.find(f"{SVG}{each}").get("id") for each in ("title", "desc")}  # type: ignore[union-attr]
+    assert root.get("role") == "img"
+    assert set((root.get("aria-labelledby") or "").split()) == labels
+    told = root.findtext(f"{SVG}desc") or ""
+    assert told.startswith("3 subtopologies, 3 × topic, 1 × repartition topic, 3 × source,")
+    assert told.endswith("17 connections, 2 of them back up.")
+
+
+def test_every_box_and_line_has_a_hint():
+    titles = [each.text for each in drawn("stateless").iter(f"{SVG}title")]
+    assert "source KSTREAM-SOURCE-0000000000" in titles
+    assert "KSTREAM-SOURCE-0000000000 → KSTREAM-FILTER-0000000001" in titles
+    assert len(titles) == 1 + 6 + 5
+
+
+def test_light_and_dark_have_the_same_colours_by_name():
+    style = drawn("stateless").findtext(f"{SVG}style") or ""
+    light, dark = re.findall(r":root\{([^}]*)\}", style)
+    names = [re.findall(r"--([a-z-]+):", scheme) for scheme in (light, dark)]
+    assert names[0] == names[1]
+    assert "@media(prefers-color-scheme:dark)" in style
+    assert set(re.findall(r"var\(--([a-z-]+)\)", style)) <= set(names[0])
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("kind", NodeKind)
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_names_can_be_read_on_their_boxes(kind: NodeKind, scheme: int):
+    one, other = sorted((luminance(TEXT[scheme]), luminance(NODES[kind].fill[scheme])))
+    assert (other + 0.05) / (one + 0.05) >= 7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_do_not_touch(name: str):
+    """By the lengths that the texts are given, which hold with any font."""
+    places = []
+    for text in drawn(name).iter(f"{SVG}text"):
+        size = 9 if text.get("class") == "kind" else 12
+        x, y, length = (float(text.get(each) or 0) for each in ("x", "y", "textLength"))
+        places.append((y - 0.75 * size, y + 0.2 * size, x - length / 2, x + length / 2, text.text))
+    places.sort()
+    for at, (_, bottom, left, right, text) in enumerate(places):
+        for top, _, other_left, other_right, other in places[at + 1 :]:
+            if top >= bottom:
+                break
+            assert right <= other_left or other_right <= left, (text, other)
+
+
+def test_a_line_back_is_marked():
+    text = svg_text(layout(plain("a>b", "b>a")), "")
+    assert text.count('class="flow back"') == 1
+    assert text.count('class="flow"') == 1
