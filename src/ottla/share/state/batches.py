@@ -1,0 +1,90 @@
+"""Ranges of delivery states, combined as Kafka combines them.
+
+What is below the start is cut off. Where ranges overlap the higher delivery count wins, then the higher state,
+whichever came first. Neighbours that are alike become one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+__all__ = ["Batch", "combine", "merge"]
+
+
+class Batch(NamedTuple):
+    """Both ends belong to it."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.delivery_count, self.delivery_state
+
+
+def merge(known: Sequence[Batch], new: Sequence[Batch], start_offset: int) -> list[Batch]:
+    """Combine ranges that are in order with others. Only what lies near the new ones is looked at."""
+    kept = _cut(known, start_offset)
+    new = [batch for batch in new if batch.last_offset >= max(start_offset, batch.first_offset)]
+    if not new:
+        return kept
+    first = min(batch.first_offset for batch in new)
+    last = max(batch.last_offset for batch in new)
+    low = bisect_left(kept, first - 1, key=lambda batch: batch.last_offset)
+    high = bisect_left(kept, last + 2, key=lambda batch: batch.first_offset)
+    kept[low:high] = combine([*kept[low:high], *new], start_offset)
+    return kept
+
+
+def _cut(known: Sequence[Batch], start_offset: int) -> list[Batch]:
+    low = bisect_left(known, start_offset, key=lambda batch: batch.last_offset)
+    kept = list(known[low:])
+    if kept and kept[0].first_offset < start_offset:
+        kept[0] = kept[0]._replace(first_offset=start_offset)
+    return kept
+
+
+def combine(batches: Iterable[Batch], start_offset: int) -> list[Batch]:
+    """Ranges in any order, as ranges in order that do not overlap."""
+    waiting = sorted(
+        (
+            batch._replace(first_offset=max(batch.first_offset, start_offset))
+            for batch in batches
+            if batch.last_offset >= max(start_offset, batch.first_offset)
+        ),
+        reverse=True,
+    )
+    result: list[Batch] = []
+    active: list[tuple[tuple[int, int], Batch]] = []
+    """Ranges that have begun, the strongest first."""
+    position = start_offset
+    while waiting or active:
+        while active and active[0][1].last_offset < position:
+            heappop(active)
+        if not active:
+            if not waiting:
+                break
+            position = max(position, waiting[-1].first_offset)
+        while waiting and waiting[-1].first_offset <= position:
+            batch = waiting.pop()
+            heappush(active, ((-batch.delivery_count, -batch.delivery_state), batch))
+        strongest = active[0][1]
+        if strongest.last_offset < position:
+            continue
+        last = strongest.last_offset
+        if waiting:
+            last = min(last, waiting[-1].first_offset - 1)
+        _append(result, strongest._replace(first_offset=position, last_offset=last))
+        position = last + 1
+    return result
+
+
+def _append(result: list[Batch], batch: Batch) -> None:
+    if result and result[-1].last_offset + 1 == batch.first_offset and result[-1].rank == batch.rank:
+        batch = batch._replace(first_offset=result.pop().first_offset)
+    result.append(batch)
