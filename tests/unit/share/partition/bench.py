@@ -9,7 +9,6 @@ from ottla.share.partition.events import (
     Acknowledge,
     Acknowledgement,
     Acquire,
-    AcquiredRange,
     Event,
     Loaded,
     Release,
@@ -73,11 +72,8 @@ class Bench:
         offset = self.partition.next_fetch_offset
         read = [batch for batch in self.log if batch.last_offset >= offset][:most_batches]
         event = Acquire("fetch", member_id, offset, read, max_records, batch_size, mode, self.aborted)
-        return [tuple(each) for each in self.acquired(self.step(event))]
-
-    @staticmethod
-    def acquired(actions: Actions) -> Sequence[AcquiredRange]:
-        return actions.replies[0].acquired
+        acquired = self.step(event).replies[0].acquired
+        return [(each.first_offset, each.last_offset, each.delivery_count) for each in acquired]
 
     def acknowledge(self, *batches: tuple[int, int, Sequence[int]], member_id: str = "a") -> ErrorCode | None:
         """The answer; None if it has not come."""

@@ -230,10 +230,10 @@ def test_cold_snapshots_let_pruning_go_on() -> None:
     bench.write(partition=1)
     bench.write(partition=1)
     (record,) = bench.expire(COLD)
-    assert record.key == ShareSnapshotKey("g", TOPIC_ID, 0)
-    assert (record.value.snapshot_epoch, record.value.create_timestamp) == (1, WALL_MS)
-    assert record.value.write_timestamp == WALL_MS + COLD_MS
-    assert [(batch.first_offset, batch.last_offset) for batch in record.value.state_batches] == [(0, 3)]
+    cold = snapshots(bench)[-1]
+    assert (record.key, record.value) == (ShareSnapshotKey("g", TOPIC_ID, 0), cold)
+    assert (cold.snapshot_epoch, cold.create_timestamp, cold.write_timestamp) == (1, WALL_MS, WALL_MS + COLD_MS)
+    assert [(batch.first_offset, batch.last_offset) for batch in cold.state_batches] == [(0, 3)]
     bench.expire(PRUNE)
     assert bench.log_start == 4
 
