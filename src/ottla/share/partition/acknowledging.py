@@ -170,6 +170,6 @@ def _at_limit(target: RecordState, run: Run, settings: Settings) -> RecordState:
     return target
 
 
-def state_after_release(window: Window, run: Run, settings: Settings) -> RecordState:
-    """What an acquired run becomes when nobody holds it any more. It must not reach over the start."""
-    return RecordState.ARCHIVED if run.last < window.start else _at_limit(RecordState.AVAILABLE, run, settings)
+def state_after_release(run: Run, settings: Settings) -> RecordState:
+    """What an acquired run becomes when nobody holds it any more."""
+    return _at_limit(RecordState.AVAILABLE, run, settings)

@@ -225,7 +225,7 @@ class SharePartition:
                 continue
             for run in self.window.carve(entry, entry.first, entry.last):
                 if run.is_held and run.member_id == event.member_id:
-                    target = acknowledging.state_after_release(self.window, run, self.settings)
+                    target = acknowledging.state_after_release(run, self.settings)
                     transition.begin(self.window, run, target)
         if not transition.ranges:
             return Actions(replies=[] if event.token is None else [Reply(event.token)])
@@ -251,7 +251,7 @@ class SharePartition:
                 if not run.is_held or run.lock_at_ms > now_ms:
                     continue
                 found = True
-                window.put(run, acknowledging.state_after_release(window, run, self.settings))
+                window.put(run, acknowledging.state_after_release(run, self.settings))
                 if run.last >= window.start:
                     transition.add_batch(run, run.state)
             entry.join(first, last)

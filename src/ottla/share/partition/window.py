@@ -160,7 +160,10 @@ class Window:
         """Where to read: the lowest offset to deliver again, or a hole after a load, or what comes after the window."""
         if self.is_idle:
             return self.end
-        offset = self._first_available() if self.gap_start is None else self._first_available_or_gap(self.gap_start)
+        if self.gap_start is None:
+            offset = self._first_available()
+        else:
+            offset = self._first_available_or_gap(max(self.gap_start, self.start))
         return self.end + 1 if offset is None else offset
 
     def _first_available(self) -> int | None:
@@ -273,7 +276,7 @@ class Window:
         run.member_id = NOBODY
         run.lock_at_ms = 0
         if state is RecordState.AVAILABLE:
-            if run.last < self.start:  # the log has lost it while it was being released
+            if run.last < self.start:  # the log has lost it while somebody held it
                 run.state = run.target = RecordState.ARCHIVED
             else:
                 self._offer(run.first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.share.partition import Settings
-from ottla.share.partition.events import LogStartMoved, StateBatch
+from ottla.share.partition.events import LogStartMoved, StateBatch, WriteDone
 from ottla.share.partition.states import AcquireMode, RecordState
 from ottla.share.partition.transactions import AbortedTransaction, ReadBatch
 from tests.unit.share.partition.bench import Bench
@@ -191,6 +191,25 @@ def test_log_start_inside_a_batch_begins_there() -> None:
     assert bench.partition.next_fetch_offset == 20
     bench.advance(30_000)
     assert bench.partition.window.entries == []
+
+
+@pytest.mark.parametrize(("log_start", "next_offset"), [(12, 12), (15, 17), (20, 20)])
+def test_log_start_in_a_hole_of_a_loaded_window(log_start: int, next_offset: int) -> None:
+    loaded = [StateBatch(15, 16, RecordState.ACKNOWLEDGED, 1), StateBatch(22, 24, RecordState.ACKNOWLEDGED, 1)]
+    bench = Bench((10, 29), start=10, batches=loaded)
+    bench.step(LogStartMoved(log_start))
+    assert bench.partition.next_fetch_offset == next_offset
+
+
+def test_what_is_released_while_the_log_loses_it_is_not_delivered_again() -> None:
+    bench = Bench((0, 9), (10, 19))
+    bench.fetch(max_records=10)
+    bench.writes_at_once = False
+    bench.acknowledge((0, 9, [2]))
+    bench.step(LogStartMoved(6))
+    bench.step(WriteDone(bench.held_back[0].write_id))
+    assert bench.window == [(0, 5, 4), (6, 9, 0)]
+    assert bench.fetch("b", max_records=1) == [(6, 9, 2)]
 
 
 def test_log_start_does_not_go_back() -> None:
