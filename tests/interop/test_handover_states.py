@@ -2,11 +2,12 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from tests.interop.apache import ApacheKafka, dump_log
@@ -49,8 +50,16 @@ def names(node: Node) -> set[str]:
 
 
 def watermarks(node: Node, topic: str, partition: int) -> tuple[int, int]:
+    """Where a partition starts and ends, as soon as it has a leader: Apache Kafka elects some only after its start."""
     consumer = Consumer({"bootstrap.servers": node.bootstrap_servers, "group.id": "none"})
-    found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIME_LIMIT_S)
+    until = time.monotonic() + TIME_LIMIT_S
+    while True:
+        try:
+            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIME_LIMIT_S)
+            break
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > until:
+                raise
     consumer.close()
     return found
 
