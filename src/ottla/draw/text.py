@@ -26,7 +26,21 @@ def printable(text: str) -> str:
 
 
 def broken(text: str, width_max: int) -> tuple[str, ...]:
-    """Lines of at most so many cells, broken after a hyphen, a dot and the like if that is possible."""
+    """Lines of at most so many cells, broken after a hyphen, a dot and the like if that is possible.
+
+    As few as can be, and then as even as can be: a box is as wide as its longest line.
+    """
+    lines = _filled(text, width_max)
+    widest = max(map(cells, lines))
+    while len(lines) > 1 and widest > 1:
+        narrower = _filled(text, widest - 1)
+        if len(narrower) > len(lines) or max(map(cells, narrower)) >= widest:
+            break
+        lines, widest = narrower, max(map(cells, narrower))
+    return lines
+
+
+def _filled(text: str, width_max: int) -> tuple[str, ...]:
     lines = [""]
     for part in BREAKS.split(text):
         if lines[-1] and cells(lines[-1]) + cells(part.rstrip()) > width_max:

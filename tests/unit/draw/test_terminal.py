@@ -109,6 +109,8 @@ def test_lines_of_one_net_join():
         ("a longer name", 8, ("a longer", "name")),
         ("数える", 4, ("数え", "る")),
         ("   ", 4, (" ",)),
+        ("数数", 1, ("数", "数")),
+        ("KSTREAM-OUTERSHARED-0000000004-store", 34, ("KSTREAM-OUTERSHARED-", "0000000004-store")),
     ],
 )
 def test_names_are_broken_where_they_have_joints(text: str, width: int, lines: tuple[str, ...]):
