@@ -132,7 +132,8 @@ class ConsumerFamily:
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
         session = renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
-        if not step.records and not step.timers and not upgrade.records:
+        is_same_again = response.assignment is None or request.topic_partitions is not None
+        if not step.records and not step.timers and not upgrade.records and is_same_again:
             self._remember(step, request, response, context)
         return Result(
             records=[*upgrade.records, *step.records],
@@ -179,10 +180,17 @@ class ConsumerFamily:
     def _response(
         self, step: Step, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse:
-        """The assignment is told when it changed, and to whoever may not know it: who joins, or tells everything."""
+        """The assignment is told when it changed, and to whoever may not know it: who joins, tells everything, or may
+        not have heard of the last change."""
         has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
         is_full = request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
-        is_told = request.member_epoch == 0 or is_full or _partitions_differ(step.member, step.updated)
+        has_changed = _partitions_differ(step.member, step.updated)
+        is_told = request.member_epoch == 0 or is_full or has_changed or _may_not_have_heard(step, request)
+        if request.member_epoch == 0 and step.member.member_epoch > 0 and has_changed:
+            # A second join of a member. If it is a late copy of the first, nobody waits for this answer.
+            step.group.unheard.add(step.updated.member_id)
+        elif is_told:
+            step.group.unheard.discard(step.updated.member_id)
         return ConsumerGroupHeartbeatResponse(
             member_id=step.updated.member_id,
             member_epoch=step.updated.member_epoch,
@@ -409,6 +417,18 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, context: Co
         client_host=context.client_host,
         classic=None,
     )
+
+
+def _may_not_have_heard(step: Step, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether the member's last change was told to a join that it may have given up, and it does not show that it knows
+    of it. Apache Kafka leaves the partitions idle then."""
+    if step.updated.member_id not in step.group.unheard:
+        return False
+    owned = {each.topic_id: tuple(sorted(each.partitions)) for each in request.topic_partitions or ()}
+    if request.topic_partitions is not None and owned == step.updated.target():
+        step.group.unheard.discard(step.updated.member_id)
+        return False
+    return True
 
 
 def _partitions_differ(member: Member, updated: Member) -> bool:

@@ -43,8 +43,8 @@ class Steady(NamedTuple):
 
 
 class ConsumerGroup:
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, and all that is derived
-    from the members."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
+    that is derived from the members."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -80,6 +80,8 @@ class ConsumerGroup:
         set again when it comes."""
         self.owing_join: set[str] = set()
         """Members of the classic protocol that have been told to join again."""
+        self.unheard: set[str] = set()
+        """Members whose last change was told in answer to a second join."""
         self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
@@ -276,6 +278,7 @@ class ConsumerGroup:
         self._count_protocols(old, None)
         self._set_owned(old, None)
         self.owing_join.discard(member_id)
+        self.unheard.discard(member_id)
         self.session_at_ms.pop(member_id, None)
         if old.instance_id is not None and self.statics.get(old.instance_id) == member_id:
             del self.statics[old.instance_id]
