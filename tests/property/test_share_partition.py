@@ -163,6 +163,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert allowed or error in (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
         if error in (None, ErrorCode.NONE):
             self.expect_acknowledged(mine, types, first, actions)
+        else:
+            self.take_over_renewals(first, last, types)
+
+    def take_over_renewals(self, first: int, last: int, types: list[int]) -> None:
+        """A refused call may have renewed some locks before it was refused, and only that."""
+        for run in self.partition.window.runs(first, last):
+            for offset in range(max(first, run.first), min(last, run.last) + 1):
+                kind = types[offset - first] if len(types) > 1 else types[0]
+                if kind == 4 and run.is_held and run.lock_at_ms == self.now_ms + LOCK_MS:
+                    self.records[offset].lock_at_ms = run.lock_at_ms
 
     def expect_acknowledged(self, mine: list[int], types: list[int], first: int, actions: Actions) -> None:
         for each in mine:
@@ -241,6 +251,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         """Whatever has happened, everything in the log is delivered and ends, if somebody accepts it."""
         if not self.log:
             return
+        known = set(self.records)
         for _ in range(200):
             while self.writes:
                 self.step(WriteDone(self.writes.pop().write_id))
@@ -250,11 +261,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
             read = [batch for batch in self.log if batch.last_offset >= offset]
             acquired = self.step(Acquire("f", "d", offset, read, 500, 500)).replies[0].acquired
             for each in acquired:
+                known.update(range(each.first_offset, each.last_offset + 1))
                 self.step(Acknowledge("k", "d", [Acknowledgement(each.first_offset, each.last_offset, [1])]))
             if not acquired and not self.writes:
                 break
         assert self.partition.window.entries == []
         assert self.partition.window.start > self.log[-1].last_offset
+        in_log = {each for batch in self.log for each in range(batch.base_offset, batch.last_offset + 1)}
+        assert {each for each in in_log if each >= self.start} <= known
 
     # --- the model ----------------------------------------------------------------------------------------------------
 
@@ -284,6 +298,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
                 entry = (batch.delivery_count, batch.delivery_state)
                 self.kept[offset] = max(entry, self.kept.get(offset, entry))
 
+    def is_in_log(self, offset: int) -> bool:
+        return any(batch.base_offset <= offset <= batch.last_offset for batch in self.log)
+
     @staticmethod
     def limited(state: RecordState, record: Record) -> RecordState:
         at_limit = state is RecordState.AVAILABLE and record.delivery_count >= LIMIT
@@ -300,7 +317,10 @@ class SharePartitionMachine(RuleBasedStateMachine):
         start = self.partition.window.start
         assert start >= self.start
         for offset in range(self.start, start):
-            assert offset not in self.records or self.records[offset].state in TERMINAL
+            if offset in self.records:
+                assert self.records[offset].state in TERMINAL
+            else:
+                assert not self.is_in_log(offset), f"nobody ever got {offset}"
         at_start = self.records.get(start)
         assert at_start is None or at_start.state not in TERMINAL
         self.start = start

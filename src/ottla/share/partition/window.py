@@ -343,7 +343,6 @@ class Window:
         self.start = offset
         self.end = max(self.end, offset)
         self.complete_count = sum(self._counted(run) for run in self.runs() if run.target in TERMINAL)
-        self.close_gap(offset - 1)
 
     def close_gap(self, up_to: int) -> None:
         """Holes up to an offset have been read: those that are left are natural."""
