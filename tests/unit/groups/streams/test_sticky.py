@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 from ottla.groups.streams.sticky import MemberInput, assign
 from ottla.groups.streams.tasks import Task, Tasks
 
@@ -105,8 +103,6 @@ def test_nobody_there():
 def test_five_hundred_members_and_ten_thousand_tasks():
     members = [member(f"m{each:04}", f"p{each // 2:04}") for each in range(500)]
     counts = {str(each): 100 for each in range(100)}
-    before = process_time()
     targets = assign(members, counts, frozenset(counts), 1)
-    assert process_time() - before < 2
     assert {len(each.active) for each in targets.values()} == {20}
     assert {len(each.standby) for each in targets.values()} == {20}
