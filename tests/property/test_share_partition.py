@@ -259,11 +259,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.step(Tick())
             offset = self.partition.next_fetch_offset
             read = [batch for batch in self.log if batch.last_offset >= offset]
-            acquired = self.step(Acquire("f", "d", offset, read, 500, 500)).replies[0].acquired
+            actions = self.step(Acquire("f", "d", offset, read, 500, 500))
+            acquired = actions.replies[0].acquired
             for each in acquired:
                 known.update(range(each.first_offset, each.last_offset + 1))
                 self.step(Acknowledge("k", "d", [Acknowledgement(each.first_offset, each.last_offset, [1])]))
-            if not acquired and not self.writes:
+            if not (acquired or self.writes or actions.wakes):
                 break
         assert self.partition.window.entries == []
         assert self.partition.window.start > self.log[-1].last_offset

@@ -176,9 +176,12 @@ class SharePartition:
     def _acquire(self, event: Acquire, now_ms: int) -> Actions:
         if self.phase is not Phase.ACTIVE:
             return Actions(replies=[Reply(event.token)])
+        start = self.window.start
         acquired = acquiring.acquire(self.window, event, self.settings, now_ms)
         self._lock((each.first_offset, each.last_offset) for each in acquired)
-        return Actions(replies=[Reply(event.token, acquired=acquired)])
+        # What is gone from the log has made room, though there was nothing to hand out.
+        wakes = not acquired and self.window.start != start
+        return Actions(replies=[Reply(event.token, acquired=acquired)], wakes=wakes)
 
     def _lock(self, ranges: Iterable[tuple[int, int]]) -> None:
         """File the locks that the runs of these ranges have got; neighbours that end together are filed as one."""

@@ -165,6 +165,7 @@ def test_window_of_nothing_but_aborted_data_is_passed() -> None:
     bench.log = [ReadBatch(0, 4, 1, is_transactional=True)]
     bench.aborted = [AbortedTransaction(1, 0)]
     assert bench.fetch() == []
+    assert bench.actions.wakes
     assert bench.partition.next_fetch_offset == 5
 
 
