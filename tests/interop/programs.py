@@ -3,12 +3,11 @@
 Each takes the bootstrap servers, checks what it sees, and ends by itself with exit code 0. `pairs()` lists them.
 """
 
-import hashlib
-import shutil
 from pathlib import Path
 
 from tests.interop import process
-from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, cache_dir, libraries, locked, program
+from tests.interop.compiling import class_files
+from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, libraries
 
 SOURCES = Path(__file__).parent / "java" / "src"
 JARS = {"4.3.1": APACHE_KAFKA, "4.4.0": CLIENTS_4_4}
@@ -46,20 +45,6 @@ def run_program(name: str, release: str, bootstrap_servers: str, suffix: str = "
 
 
 def compiled(release: str) -> Path:
-    """The folder of class files, compiled anew when a source has changed."""
+    """The folder of class files."""
     sources = [path for path in sorted(SOURCES.rglob("*.java")) if can_run(path.stem, release)]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    folder = cache_dir() / f"programs-{release}"
-    with locked(cache_dir() / f"programs-{release}.lock"):
-        stamp = folder / "sources.sha256"
-        if not stamp.is_file() or stamp.read_text() != digest:
-            shutil.rmtree(folder, ignore_errors=True)
-            _compile(sources, folder, release)
-            stamp.write_text(digest)
-    return folder
-
-
-def _compile(sources: list[Path], folder: Path, release: str) -> None:
-    javac = program("javac", "a Java development kit")
-    options = ["-Xlint:all", "-Werror", "--release", "17", "-cp", f"{libraries(JARS[release])}/*", "-d", str(folder)]
-    process.run([javac, *options, *map(str, sources)])
+    return class_files(f"program-classes-{release}", sources, JARS[release])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 import subprocess
 import threading
 import time
@@ -11,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.interop import process
-from tests.interop.jars import APACHE_KAFKA, cache_dir, libraries, locked, program
+from tests.interop.compiling import class_files
+from tests.interop.jars import APACHE_KAFKA, libraries
 from tests.interop.process import ProgramFailed
 
 SOURCES = Path(__file__).parent / "java"
@@ -20,21 +19,8 @@ _QUIET = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
 
 
 def compiled() -> Path:
-    """The folder of class files, compiled anew when a source has changed."""
-    sources = sorted(SOURCES.rglob("*.java"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    folder = cache_dir() / "streams-apps"
-    with locked(cache_dir() / "streams-apps.lock"):
-        stamp = folder / "sources.sha256"
-        if not stamp.is_file() or stamp.read_text() != digest:
-            shutil.rmtree(folder, ignore_errors=True)
-            javac = program("javac", "a Java development kit")
-            jars = f"{libraries(APACHE_KAFKA)}/*"
-            process.run(
-                [javac, "-Xlint:all", "-Werror", "--release", "17", "-cp", jars, "-d", str(folder), *map(str, sources)]
-            )
-            stamp.write_text(digest)
-    return folder
+    """The folder of class files."""
+    return class_files("streams-app-classes", sorted(SOURCES.rglob("*.java")), APACHE_KAFKA)
 
 
 class App:
