@@ -64,7 +64,13 @@ class Confluent:
         return {each.partition for each in self._consumer.assignment()}
 
     def commit(self) -> None:
-        self._consumer.commit(asynchronous=False)
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            self._consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NO_OFFSET:  # nothing was read since the last commit
+                raise
 
     def committed(self) -> dict[int, int | None]:
         from confluent_kafka import TopicPartition
@@ -268,3 +274,18 @@ def all_read(*members: Running) -> None:
 
 
 EVERYTHING = {(index, number) for index in range(PARTITIONS) for number in range(PER_PARTITION)}
+
+
+def all_committed(*members: Running) -> None:
+    """Let members commit until they have committed the end of all that they own.
+
+    What a member read before a rebalance does not count: it reads that again, and commits only then.
+    """
+
+    def step() -> bool:
+        for member in members:
+            member.ask(lambda each: each.commit())
+        kept = members[0].ask(lambda each: each.committed())
+        return all(kept[index] == PER_PARTITION for member in members for index in member.partitions)
+
+    until("everything is committed", step)

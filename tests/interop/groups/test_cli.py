@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from ottla.cli import run
-from tests.interop.groups.members import PARTITIONS, PER_PARTITION, Confluent, Running, all_read, filled, shared, until
+from tests.interop.groups.members import (
+    PARTITIONS,
+    PER_PARTITION,
+    Confluent,
+    Running,
+    all_committed,
+    all_read,
+    filled,
+    shared,
+    until,
+)
 from tests.interop.groups.test_tools import Tools
 
 Capture = pytest.CaptureFixture[str]
@@ -57,7 +67,7 @@ def test_a_group_from_its_first_member_to_its_end(commands: Commands, tools: Too
     ):
         shared(one, two)
         all_read(one, two)
-        one.ask(lambda member: member.commit())
+        all_committed(one)
         active(commands, tools, name, protocol)
     until(
         "the group is empty",

@@ -67,6 +67,12 @@ class Member:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.is_in = False
+        """Whether the coordinator knows it, whatever it thinks itself."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
         self.epoch = 0
         self.owned: Owned = {}
         self.told: Owned = {}
@@ -135,7 +141,7 @@ class Talk:
         if member.epoch > 0 and self.random.random() < 0.6:
             self.beat(member, member.epoch, names=names, assignor=assignor)
             return
-        member.owned, member.told = {}, {}
+        member.forget()
         self.beat(member, 0, names=names, assignor=assignor, owned={})
 
     def heartbeat(self) -> None:
@@ -166,6 +172,8 @@ class Talk:
         owned: Owned | None = None,
     ) -> None:
         is_first = epoch == 0
+        if is_first and member.is_in:
+            self.beat(member, LEAVING)  # a second join is answered in another way (`consumer-tells-again`)
         if is_first:
             names = names if names is not None else ("a",)
             assignor = assignor or "range"
@@ -195,12 +203,14 @@ class Talk:
         self.note(member, self.says.say(member.name, version, build))
 
     def note(self, member: Member, answer: Any) -> None:
-        if answer is None or answer.error_code:
-            if answer is not None and answer.error_code in (25, 110, 82):  # unknown, fenced: it has to begin anew
-                member.epoch, member.owned, member.told = 0, {}, {}
+        if answer.error_code in (25, 69, 82, 110):  # unknown, fenced: it has to begin anew
+            member.is_in = member.is_in and answer.error_code in (82, 110)
+            member.forget()
+        if answer.error_code:
             return
-        if answer.member_epoch < 0:
-            member.epoch, member.owned, member.told = 0, {}, {}
+        member.is_in = answer.member_epoch >= 0  # who is away for a while comes back with a first join
+        if not member.is_in:
+            member.forget()
             return
         member.epoch = answer.member_epoch
         if answer.assignment is not None:
@@ -254,7 +264,8 @@ class Talk:
         (gone,) = self.both[0].desk.ask(types.ConsumerGroupDescribeRequest((self.group,)), 0).groups
         if gone.error_code:
             for member in self.members.values():
-                member.epoch, member.owned, member.told = 0, {}, {}
+                member.is_in = False
+                member.forget()
 
     def delete_offsets(self) -> None:
         kind = types.OffsetDeleteRequest

@@ -21,7 +21,17 @@ from ottla.client.group_offsets import Committed, commit, committed, delete_offs
 from ottla.client.topics import NewTopic, create
 from tests.interop.apache import dump_log
 from tests.interop.groups.brokers import Node, new_node
-from tests.interop.groups.members import PARTITIONS, PER_PARTITION, Confluent, Running, all_read, filled, shared, until
+from tests.interop.groups.members import (
+    PARTITIONS,
+    PER_PARTITION,
+    Confluent,
+    Running,
+    all_committed,
+    all_read,
+    filled,
+    shared,
+    until,
+)
 from tests.interop.node.brokers import APACHE, OTTLA
 
 ORDERS = [TopicPartition("orders", index) for index in range(3)]
@@ -121,7 +131,7 @@ def test_an_empty_group_with_a_history(pair: Pair, first: str, second: str, prot
     with Running(Confluent, node.bootstrap_servers, "old", "history", **settings) as one:
         shared(one)
         all_read(one)
-        one.ask(lambda each: each.commit())
+        all_committed(one)
     until("the group is empty", lambda: on(node, found)[1] == [("old", protocol, "Empty", "consumer")])
     before = on(node, found)
     end(node, "stopped")
@@ -145,8 +155,7 @@ def test_members_go_on_with_another_broker(pair: Pair, first: str, second: str):
     ):
         shared(one, two)
         all_read(one, two)
-        one.ask(lambda each: each.commit())
-        two.ask(lambda each: each.commit())
+        all_committed(one, two)
         end(node, "killed")
         node = pair.start(second)
         shared(one, two)

@@ -15,6 +15,7 @@ from tests.interop.groups.members import (
     Confluent,
     KafkaPython,
     Running,
+    all_committed,
     all_read,
     filled,
     shared,
@@ -35,8 +36,7 @@ def test_two_members_share_commit_and_one_takes_over(client: str, bootstrap_serv
         with Running(make, bootstrap_servers, name, topic) as second:
             shared(first, second)
             all_read(first, second)
-            first.ask(lambda member: member.commit())
-            second.ask(lambda member: member.commit())
+            all_committed(first, second)
         shared(first)
         assert first.ask(lambda member: member.committed()) == dict.fromkeys(range(PARTITIONS), PER_PARTITION)
     with Running(make, bootstrap_servers, name, topic) as third:

@@ -10,7 +10,17 @@ import pytest
 
 from tests.interop.apache import dump_log, tool
 from tests.interop.groups.brokers import Node
-from tests.interop.groups.members import PARTITIONS, PER_PARTITION, Confluent, Running, all_read, filled, shared, until
+from tests.interop.groups.members import (
+    PARTITIONS,
+    PER_PARTITION,
+    Confluent,
+    Running,
+    all_committed,
+    all_read,
+    filled,
+    shared,
+    until,
+)
 from tests.interop.process import ProgramFailed
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -64,7 +74,7 @@ def test_an_active_group(tools: Tools, name: str):
     ):
         shared(one, two)
         all_read(one, two)
-        one.ask(lambda member: member.commit())
+        all_committed(one)
         described(tools, name, one.partitions)
         listed(tools, name)
         in_use(tools, name)
@@ -128,7 +138,7 @@ def test_an_empty_group(tools: Tools, name: str):
     with Running(Confluent, tools.servers, name, topic) as member:
         shared(member)
         all_read(member)
-        member.ask(lambda each: each.commit())
+        all_committed(member)
     until("the group is empty", lambda: f"{name} Empty" in tools.groups("--list", "--state"))
     ends = [f"{name} {name} {index} 25 25 0 - - -" for index in range(PARTITIONS)]
     idle = f"Consumer group '{name}' has no active members."
@@ -251,11 +261,11 @@ def test_every_record_of_the_offsets_topic_is_read(broker: Node, tools: Tools, n
     with Running(Confluent, tools.servers, name, topic, group_instance_id="inst") as member:
         shared(member)
         all_read(member)
-        member.ask(lambda each: each.commit())
+        all_committed(member)
     with Running(Confluent, tools.servers, f"{name}-2", topic, client_id="c") as member:
         shared(member)
         all_read(member)
-        member.ask(lambda each: each.commit())
+        all_committed(member)
     until("the group is empty", lambda: f"{name}-2 Empty" in tools.groups("--list", "--state"))
     tools.groups("--delete-offsets", "--group", f"{name}-2", "--topic", f"{name}:1")
     tools.groups("--delete", "--group", f"{name}-2")
