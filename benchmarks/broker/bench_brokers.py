@@ -9,25 +9,20 @@ is, so above 1 ottla does better. Java and Maven are needed. Processor time and 
 
 import argparse
 import json
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from benchmarks import runner
+from benchmarks import rounds, runner
 from benchmarks.broker import loads, raw
-from benchmarks.broker.brokers import Apache, Broker, Ottla, cpu_seconds, resident_bytes
-from benchmarks.runner import Case, Measurement
-from tests.interop.apache import free_ports
+from benchmarks.broker.brokers import Broker, cpu_seconds, resident_bytes, under_load
+from benchmarks.rounds import Found
 
 PACKAGES = ("confluent-kafka", "msgspec")
-SUBJECTS = ("ottla", "Apache Kafka")
 MEGABYTE = 1 << 20
 PING_EVERY_S = 0.005
 SETTLE_S = 1.0
@@ -95,19 +90,19 @@ def measure_load(broker: Broker, scale: Scale, value_bytes: int, batch_kib: int)
     count = scale.load_bytes // value_bytes
     with_topic(broker, topic)
     pinger = Pinger(broker.port)
-    seconds, cpu = on(broker, lambda: loads.produce(broker.port, topic, count, value_bytes, batch_kib * 1024))
+    seconds, cpu = under_load(broker, lambda: loads.produce(broker.port, topic, count, value_bytes, batch_kib * 1024))
     yield f"librdkafka produce, {name}", seconds / count
     yield f"librdkafka produce, {name}: broker's processor time", cpu / count
     yield f"librdkafka produce, {name}: longest stall", max(pinger.end())
     pinger = Pinger(broker.port)
-    seconds, cpu = on(broker, lambda: loads.fetch(broker.port, topic, count))
+    seconds, cpu = under_load(broker, lambda: loads.fetch(broker.port, topic, count))
     yield f"librdkafka fetch, {name}", seconds / count
     yield f"librdkafka fetch, {name}: broker's processor time", cpu / count
     yield f"librdkafka fetch, {name}: longest stall", max(pinger.end())
     count = scale.java_bytes // value_bytes
     with_topic(broker, f"java-{topic}")
     java = loads.java_produce
-    seconds, cpu = on(broker, lambda: java(broker.port, f"java-{topic}", count, value_bytes, batch_kib * 1024))
+    seconds, cpu = under_load(broker, lambda: java(broker.port, f"java-{topic}", count, value_bytes, batch_kib * 1024))
     yield f"Java produce, {name}", seconds / count
     yield f"Java produce, {name}: broker's processor time", cpu / count
 
@@ -129,13 +124,6 @@ def with_topic(broker: Broker, name: str) -> None:
     client = raw.RawClient(broker.port)
     raw.create_topic(client, name)
     client.close()
-
-
-def on(broker: Broker, load: Callable[[], float]) -> tuple[float, float]:
-    """The load's seconds, and the processor time that the broker spent on it."""
-    before = cpu_seconds(broker.pid)
-    seconds = load()
-    return seconds, max(cpu_seconds(broker.pid) - before, 1e-9)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -160,42 +148,7 @@ class Pinger:
         return times
 
 
-# --- rounds and results
-
-
-def run_round(name: str, directory: Path, scale: Scale, only: str) -> Figures:
-    broker: Broker = Ottla(directory, free_ports(1)[0]) if name == "ottla" else Apache(directory)
-    try:
-        return measure_all(broker, scale, only)
-    finally:
-        broker.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def run_rounds(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """Case -> broker -> one figure of each round."""
-    found: dict[str, dict[str, list[float]]] = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name)
-    scale = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
-        for number in range(options.rounds):
-            for name in turn:
-                print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
-                figures = run_round(name, Path(base) / f"{number}-{name.split()[0]}", scale, options.only)
-                for case, figure in figures.items():
-                    found.setdefault(case, {}).setdefault(name, []).append(figure)
-            turn.rotate(-1)
-    return found
-
-
-def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
-    lines = [f"{'median of the rounds':78}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
-    for case, by_broker in found.items():
-        medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
-        cells = [shown(case, medians[name]) if name in medians else "" for name in SUBJECTS]
-        ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
-        lines.append(f"{case:78}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
-    return lines
+# --- results
 
 
 def shown(case: str, figure: float) -> str:
@@ -206,46 +159,27 @@ def shown(case: str, figure: float) -> str:
     return runner.duration(figure)
 
 
-def save(found: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> Path:
+def save(found: Found, options: argparse.Namespace) -> Path:
     """Times in the form that every benchmark has; memory, which is not a time, beside them."""
-    options.window = 0.0
-    done = []
-    memory = []
-    for case, by_broker in found.items():
-        if case.endswith("memory"):
-            memory += [
-                {"case": case, "subject": name, "bytes": [int(each) for each in figures]}
-                for name, figures in by_broker.items()
-            ]
-            continue
-        measured = [Measurement(case, name, 1, tuple(figures)) for name, figures in sorted_ours_first(by_broker)]
-        done.append((Case(case, []), measured))
-    path = runner.save("broker", done, options, PACKAGES)
-    add_memory(path, memory)
+    times = {case: by_broker for case, by_broker in found.items() if not case.endswith("memory")}
+    path = rounds.save("broker", times, options, PACKAGES)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["memory"] = [
+        {"case": case, "subject": name, "bytes": [int(each) for each in figures]}
+        for case, by_broker in found.items()
+        if case not in times
+        for name, figures in by_broker.items()
+    ]
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 
-def sorted_ours_first(by_broker: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
-    return sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
-
-
-def add_memory(path: Path, memory: list[dict[str, Any]]) -> None:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["memory"] = memory
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, help="how often each broker is measured (3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a claim")
-    parser.add_argument("--only", default="", help='part of "latency" or "load 100 B, 16 KiB"; the start always counts')
-    parser.add_argument("--brokers", default="", help="only the broker whose name contains this text")
-    parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/broker.json)")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    found = run_rounds(options)
-    print("\n".join(table(found)), flush=True)
+    parts = 'part of "latency" or "load 100 B, 16 KiB"; the start always counts'
+    options = rounds.read_options("broker", __doc__, parts, arguments)
+    scale = QUICK if options.quick else FULL
+    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only).items())
+    print("\n".join(rounds.table(found, shown)), flush=True)
     save(found, options)
     return 0
 

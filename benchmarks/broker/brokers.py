@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -100,6 +100,13 @@ def cpu_seconds(pid: int) -> float:
     """Processor time of a process, its own and the system's for it."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def under_load(broker: Broker, load: Callable[[], float]) -> tuple[float, float]:
+    """The load's seconds, and the processor time that the broker spent on it."""
+    before = cpu_seconds(broker.pid)
+    seconds = load()
+    return seconds, max(cpu_seconds(broker.pid) - before, 1e-9)
 
 
 def resident_bytes(pid: int) -> int:

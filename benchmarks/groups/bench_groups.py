@@ -7,26 +7,18 @@ a commit, a heartbeat, a rebalance or a transaction, and the broker's processor 
 times ottla's figure Apache Kafka's is, so above 1 ottla does better. Java and Maven are needed; Linux only.
 """
 
-import argparse
-import shutil
 import statistics
 import sys
-import tempfile
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import runner
+from benchmarks import rounds, runner
 from benchmarks.broker import raw
-from benchmarks.broker.brokers import Apache, Broker, Ottla, cpu_seconds
+from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads, transactions
 from benchmarks.groups.loads import CLASSIC, CONNECTIONS, CONSUMER, DEPTH, Kind
-from benchmarks.runner import Case, Measurement
-from tests.interop.apache import free_ports
 
 PACKAGES = ("confluent-kafka", "msgspec")
-SUBJECTS = ("ottla", "Apache Kafka")
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.assignment.interval.ms": "0",
@@ -139,10 +131,9 @@ PARTS: dict[str, Callable[[Broker, Scale], Figures]] = {
 
 def each(broker: Broker, name: str, count: int, load: Callable[[], float]) -> Figures:
     """Seconds of one of so many, and the broker's processor time for it."""
-    before = cpu_seconds(broker.pid)
-    seconds = load()
+    seconds, cpu = under_load(broker, load)
     yield name, seconds / count
-    yield f"{name}: broker's processor time", max(cpu_seconds(broker.pid) - before, 1e-9) / count
+    yield f"{name}: broker's processor time", cpu / count
 
 
 def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
@@ -158,71 +149,17 @@ def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
             yield from part(broker, scale)
 
 
-# --- rounds and results
-
-
-def run_round(name: str, directory: Path, scale: Scale, only: str) -> dict[str, float]:
-    port = free_ports(1)[0]
-    broker: Broker = Ottla(directory, port, SETTINGS) if name == "ottla" else Apache(directory, SETTINGS)
-    try:
-        return dict(measure_all(broker, scale, only))
-    finally:
-        broker.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def run_rounds(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """Case -> broker -> one figure of each round."""
-    found: dict[str, dict[str, list[float]]] = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name)
-    scale = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
-        for number in range(options.rounds):
-            for name in turn:
-                print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
-                figures = run_round(name, Path(base) / f"{number}-{name.split()[0]}", scale, options.only)
-                for case, figure in figures.items():
-                    found.setdefault(case, {}).setdefault(name, []).append(figure)
-            turn.rotate(-1)
-    return found
-
-
-def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
-    lines = [f"{'median of the rounds':84}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
-    for case, by_broker in found.items():
-        medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
-        cells = [shown(case, medians[name]) if name in medians else "" for name in SUBJECTS]
-        ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
-        lines.append(f"{case:84}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
-    return lines
-
-
 def shown(case: str, figure: float) -> str:
     is_time = "rebalance" in case or case.endswith("processor time")
     return runner.duration(figure) if is_time else f"{1 / figure:,.0f}/s"
 
 
-def save(found: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> Path:
-    options.window = 0.0
-    done = []
-    for case, by_broker in found.items():
-        ours_first = sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
-        done.append((Case(case, []), [Measurement(case, name, 1, tuple(figures)) for name, figures in ours_first]))
-    return runner.save("groups", done, options, PACKAGES)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, help="how often each broker is measured (3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a claim")
-    parser.add_argument("--only", default="", help=f"part of one of: {', '.join(PARTS)}")
-    parser.add_argument("--brokers", default="", help="only the broker whose name contains this text")
-    parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/groups.json)")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    found = run_rounds(options)
-    print("\n".join(table(found)), flush=True)
-    save(found, options)
+    options = rounds.read_options("groups", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
+    scale = QUICK if options.quick else FULL
+    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only), SETTINGS)
+    print("\n".join(rounds.table(found, shown)), flush=True)
+    rounds.save("groups", found, options, PACKAGES)
     return 0
 
 

@@ -11,35 +11,27 @@ assignor   five hundred members and ten thousand tasks, beside Kafka's own class
 A ratio says how many times ottla's figure Apache Kafka's is. Java and Maven are needed; Linux only.
 """
 
-import argparse
-import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import runner
+from benchmarks import rounds, runner
 from benchmarks.broker import raw
-from benchmarks.broker.brokers import Apache, Broker, Ottla, cpu_seconds
+from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads
 from benchmarks.groups.lines import Line, in_turn
-from benchmarks.runner import Case, Measurement
 from benchmarks.streams.members import settled_members
 from ottla.groups.streams.sticky import MemberInput, assign
 from ottla.wire.types import StreamsGroupDescribeRequest
 from tests.interop import process
-from tests.interop.apache import free_ports
 from tests.interop.jars import APACHE_KAFKA, libraries
 from tests.interop.streams.apps import App, compiled
 from tests.interop.streams.feeding import create, feed
 
 PACKAGES = ("msgspec",)
-SUBJECTS = ("ottla", "Apache Kafka")
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.streams.heartbeat.interval.ms": "5000",
@@ -134,10 +126,9 @@ def measure_heartbeats(broker: Broker, scale: Scale, directory: Path) -> Figures
     frames = [[member.frame() for member in members[at::CONNECTIONS]] for at in range(CONNECTIONS)]
     lines, frames = lines[: len(members)], frames[: len(members)]
     in_turn(lines, frames, scale.heartbeats // 4)  # what is compiled or remembered at run time is by then
-    before = cpu_seconds(broker.pid)
-    seconds = in_turn(lines, frames, scale.heartbeats)
+    seconds, cpu = under_load(broker, lambda: in_turn(lines, frames, scale.heartbeats))
     yield "heartbeat of one of 1,000 members", seconds / scale.heartbeats
-    yield "heartbeat: broker's processor time", (cpu_seconds(broker.pid) - before) / scale.heartbeats
+    yield "heartbeat: broker's processor time", cpu / scale.heartbeats
     for line in (set_up, *lines):
         line.close()
 
@@ -187,67 +178,18 @@ def measure_all(broker: Broker, scale: Scale, only: str, directory: Path) -> Fig
             yield from part(broker, scale, directory)
 
 
-def run_round(name: str, directory: Path, scale: Scale, only: str) -> dict[str, float]:
-    port = free_ports(1)[0]
-    broker: Broker = Ottla(directory, port, SETTINGS) if name == "ottla" else Apache(directory, SETTINGS)
-    try:
-        return dict(measure_all(broker, scale, only, directory / "apps"))
-    finally:
-        broker.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def run_rounds(options: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    """Case -> broker -> one figure of each round."""
-    found: dict[str, dict[str, list[float]]] = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name)
-    scale = QUICK if options.quick else FULL
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
-        for number in range(options.rounds):
-            for name in turn:
-                print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
-                figures = run_round(name, Path(base) / f"{number}-{name.split()[0]}", scale, options.only)
-                for case, figure in figures.items():
-                    found.setdefault(case, {}).setdefault(name, []).append(figure)
-            turn.rotate(-1)
-    return found
-
-
-def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
-    lines = [f"{'median of the rounds':60}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
-    for case, by_broker in found.items():
-        medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
-        cells = [shown(case, medians[name]) if name in medians else "" for name in SUBJECTS]
-        ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
-        lines.append(f"{case:60}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
-    return lines
-
-
 def shown(case: str, figure: float) -> str:
     return f"{1 / figure:,.0f}/s" if case.startswith("heartbeat of") else runner.duration(figure)
 
 
-def save(found: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> Path:
-    options.window = 0.0
-    done = []
-    for case, by_broker in found.items():
-        ours_first = sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
-        done.append((Case(case, []), [Measurement(case, name, 1, tuple(figures)) for name, figures in ours_first]))
-    return runner.save("streams", done, options, PACKAGES)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, help="how often each broker is measured (3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a claim")
-    parser.add_argument("--only", default="", help=f"part of one of: {', '.join(PARTS)}")
-    parser.add_argument("--brokers", default="", help="only the broker whose name contains this text")
-    parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/streams.json)")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    found = run_rounds(options)
-    print("\n".join(table(found)), flush=True)
-    save(found, options)
+    options = rounds.read_options("streams", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
+    scale = QUICK if options.quick else FULL
+    found = rounds.run_rounds(
+        options, lambda broker, directory: measure_all(broker, scale, options.only, directory / "apps"), SETTINGS
+    )
+    print("\n".join(rounds.table(found, shown)), flush=True)
+    rounds.save("streams", found, options, PACKAGES)
     return 0
 
 

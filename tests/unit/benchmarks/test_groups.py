@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import rounds
 from benchmarks.groups import bench_groups as bench
 from benchmarks.groups import loads, transactions
 from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
@@ -87,11 +88,11 @@ def test_figures_arrive_in_the_table_and_in_the_file(tmp_path: Path):
         "commit, one outstanding": {"Apache Kafka": [2e-4, 4e-4, 3e-4], "ottla": [1e-4, 1e-4, 1e-4]},
         "classic rebalance, 50 members, 500 partitions, after a join": {"ottla": [0.05], "Apache Kafka": [0.1]},
     }
-    _, commit, rebalance = bench.table(found)
+    _, commit, rebalance = rounds.table(found, bench.shown)
     assert commit.split()[-3:] == ["10,000/s", "3,333/s", "3.00x"]
     assert rebalance.split()[-5:] == ["50", "ms", "100", "ms", "2.00x"]
     options = argparse.Namespace(rounds=3, only="", out=tmp_path / "groups.json")
-    saved = json.loads(bench.save(found, options).read_text(encoding="utf-8"))
+    saved = json.loads(rounds.save("groups", found, options, bench.PACKAGES).read_text(encoding="utf-8"))
     assert [(each["subject"], each["paired_over_first"]) for each in saved["results"][:2]] == [
         ("ottla", 1.0),
         ("Apache Kafka", 3.0),
