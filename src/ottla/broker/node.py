@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopics
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.metrics_page import MetricsPage
+    from ottla.broker.share import ShareNode
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +102,7 @@ class Node:
         self.is_serving = False
         self.metrics_port: int | None = None
         self._metrics_page: MetricsPage | None = None
+        self._share: ShareNode | None = None
         self._on_fatal = on_fatal
         self._authorizer = authorizer
         self._deadline: asyncio.TimerHandle | None = None
@@ -134,6 +136,15 @@ class Node:
     @property
     def cluster_id(self) -> str:
         return self.storage.cluster_id
+
+    @property
+    def share(self) -> ShareNode:
+        """What belongs to share groups; most nodes never need it."""
+        if self._share is None:
+            from ottla.broker.share import ShareNode
+
+            self._share = ShareNode(self)
+        return self._share
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
