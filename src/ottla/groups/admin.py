@@ -1,7 +1,9 @@
 """What administrators ask about groups of any kind: which there are, what one is doing, and to delete one.
 
-Groups are deleted together with their offsets, and only while they have no members. DescribeGroups knows classic groups
-alone; each other kind has an API of its own.
+Groups are deleted together with their offsets, and only while they have no members; what others hold of a group is
+cleared away first (`preparing`). DescribeGroups knows classic groups alone; each other kind has an API of its own.
+
+Soft: the requests that wait for a group to be prepared.
 """
 
 from __future__ import annotations
@@ -9,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, TopicsChange
+from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
 from ottla.groups.classic.describing import describe, describe_dead
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.coordinator import Handler, Replay
+from ottla.groups.preparing import Preparing
 from ottla.groups.table import Group, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -41,13 +44,14 @@ class DescribeGroup(NamedTuple):
 
 
 class AdminFamily:
-    """No state of its own. The answer to ListGroups is a tuple of ListedGroup."""
+    """The answer to ListGroups is a tuple of ListedGroup."""
 
     name = "admin"
 
     def __init__(self, table: GroupTable, offset_tombstones: OffsetTombstones) -> None:
         self.table = table
         self._offset_tombstones = offset_tombstones
+        self._preparing: Preparing[Token] = Preparing(self.name, table, self._delete_prepared)
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -79,13 +83,31 @@ class AdminFamily:
         return Result(replies=(Reply(context.token, described),))
 
     def _delete(self, request: DeleteGroup, context: Context) -> Result:
-        group = self.table.get(request.group_id)
-        if group is None:
-            raise Reject(ErrorCode.GROUP_ID_NOT_FOUND)
-        group.check_delete()
-        reply = Reply(context.token, DeleteGroupsResponseDeletableGroupResult(request.group_id))
-        records = (*self._offset_tombstones(request.group_id), *group.tombstones())
-        return Result(records, (reply,))
+        group = self.table.deletable(request.group_id)
+        preparing = self._preparing.begin(group, context.token, context)
+        return preparing if preparing is not None else self._remove(group, [context.token])
+
+    def _delete_prepared(self, group_id: str, tokens: list[Token], outcome: Outcome, context: Context) -> Result:
+        try:
+            group = self._ready(group_id, outcome, context)
+        except Reject as reject:
+            failed = DeleteGroupsResponseDeletableGroupResult(group_id, reject.code, reject.message)
+            return Result(replies=[Reply(token, failed) for token in tokens])
+        return self._remove(group, tokens) if tokens else NOTHING
+
+    def _ready(self, group_id: str, outcome: Outcome, context: Context) -> Group:
+        """A group that may go now. One that somebody has used meanwhile may hold something again, and stays."""
+        if not outcome.is_ok:
+            raise Reject(outcome.error, outcome.message)
+        group = self.table.deletable(group_id)
+        if group.before_removal(self.name, context) is not None:
+            raise Reject(ErrorCode.GROUP_DELETION_FAILED, "the group was used while it was being deleted")
+        return group
+
+    def _remove(self, group: Group, tokens: Iterable[Token]) -> Result:
+        deleted = DeleteGroupsResponseDeletableGroupResult(group.group_id)
+        records = (*self._offset_tombstones(group.group_id), *group.tombstones())
+        return Result(records, [Reply(token, deleted) for token in tokens])
 
     # --- the rest of a family -----------------------------------------------------------------------------------------
 
@@ -96,13 +118,13 @@ class AdminFamily:
         return NOTHING
 
     def unloaded(self) -> Iterable[Any]:
-        return ()
+        return self._preparing.waiters()
 
     def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
         return NOTHING
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        return NOTHING
+        return self._preparing.settled(subject, outcome, context)
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         return NOTHING

@@ -11,9 +11,20 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from ottla.coordinator.contract import Context
+from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
 
-__all__ = ["Claim", "CommitCheck", "ExpiryRule", "Group", "GroupKind", "GroupTable"]
+__all__ = [
+    "Claim",
+    "CommitCheck",
+    "ExpiryRule",
+    "Group",
+    "GroupKind",
+    "GroupTable",
+    "HoldsNothingElsewhere",
+    "Preparation",
+]
 
 
 class GroupKind(StrEnum):
@@ -44,6 +55,16 @@ class ExpiryRule(NamedTuple):
 
     base_ms: Callable[[int], int]
     is_subscribed: Callable[[str], bool]
+
+
+class Preparation(NamedTuple):
+    """What must happen before a group may be removed: these records are committed, then this effect is performed.
+
+    The effect's first entry is the name of the family that asked, and it has a `group_id`.
+    """
+
+    records: Sequence[KeyedRecord]
+    effect: Any
 
 
 class Group(Protocol):
@@ -90,6 +111,15 @@ class Group(Protocol):
         """When its offsets expire; None if none does."""
         ...
 
+    def before_removal(self, family: str, context: Context) -> Preparation | None:
+        """What something outside the group still holds of it, and how it is cleared away for this family, which means
+        to remove the group; None if it may go at once. See `ottla.groups.preparing`."""
+        ...
+
+    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+        """What the group notes once the effect of `before_removal` has gone well. The group may have changed since."""
+        ...
+
     def tombstones(self) -> Sequence[KeyedRecord]:
         """What removes the group, without its offsets."""
         ...
@@ -97,6 +127,16 @@ class Group(Protocol):
     def hard_state(self) -> Any:  # noqa: ANN401
         """What its records say, as plain values."""
         ...
+
+
+class HoldsNothingElsewhere:
+    """For kinds of groups of which nothing is kept but their records."""
+
+    def before_removal(self, family: str, context: Context) -> Preparation | None:
+        return None
+
+    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+        return ()
 
 
 class GroupTable:
@@ -111,6 +151,14 @@ class GroupTable:
 
     def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
+
+    def deletable(self, group_id: str) -> Group:
+        """A group that may be deleted as far as its members go; else Reject."""
+        group = self.get(group_id)
+        if group is None:
+            raise Reject(ErrorCode.GROUP_ID_NOT_FOUND)
+        group.check_delete()
+        return group
 
     def put(self, group: Group) -> None:
         self._groups[group.group_id] = group

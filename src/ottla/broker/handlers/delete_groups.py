@@ -1,6 +1,7 @@
 """DeleteGroups (42): groups of any kind go, with their offsets. They must not have members.
 
-Versions 0 to 3: 3 has room for a message with an error (KIP-1331); none of the errors here needs one.
+Versions 0 to 3. From 3 on a group may fail with GROUP_DELETION_FAILED and a message: what others hold of it could not be
+cleared away (KIP-1331). Clients before know no such code, and get UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 API_KEY: Final = 42
 VERSIONS: Final = (0, 3)
+_MESSAGES_FROM: Final = 3
 
 _Result = DeleteGroupsResponseDeletableGroupResult
 
@@ -29,10 +31,21 @@ def handle(node: Node, request: Request) -> Later:
         if not node.authorize(request, Operation.DELETE, ResourceType.GROUP, group_id):
             done(_Result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
             return
-        node.groups.ask(request, group_id, DeleteGroup(group_id), done, refuse=lambda code, _: _Result(group_id, code))
+
+        def answer(result: _Result) -> None:
+            done(_as_known_to(request.version, result))
+
+        node.groups.ask(request, group_id, DeleteGroup(group_id), answer, refuse=lambda code, _: _Result(group_id, code))
 
     group_ids = tuple(dict.fromkeys(request.body.groups_names))
     return gather(group_ids, ask, lambda results: DeleteGroupsResponse(results=tuple(results)))
+
+
+def _as_known_to(version: int, result: _Result) -> _Result:
+    if version >= _MESSAGES_FROM:
+        return result
+    is_new = result.error_code == ErrorCode.GROUP_DELETION_FAILED
+    return _Result(result.group_id, ErrorCode.UNKNOWN_SERVER_ERROR if is_new else result.error_code)
 
 
 def refuse(request: Request, code: int, message: str | None) -> DeleteGroupsResponse:

@@ -15,7 +15,7 @@ from ottla.coordinator.records import tombstone
 from ottla.groups.classic.member import Member, Protocol, Terms
 from ottla.groups.classic.states import GroupState, is_step
 from ottla.groups.classic.subscriptions import SubscribedTopics
-from ottla.groups.table import Claim, ExpiryRule, GroupKind
+from ottla.groups.table import Claim, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.group_classic import GroupMetadataKey, GroupMetadataValue
@@ -60,7 +60,7 @@ class InitialDelay:
         return True
 
 
-class ClassicGroup:
+class ClassicGroup(HoldsNothingElsewhere):
     def __init__(self, group_id: str, since_ms: int | None = None) -> None:
         self.group_id = group_id
         self.stored: GroupMetadataValue | None = None

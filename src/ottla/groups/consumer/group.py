@@ -13,7 +13,7 @@ from ottla.groups.assignors import Target
 from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
 from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
 from ottla.groups.consumer.settings import Settings, read_settings
-from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -42,7 +42,7 @@ class Steady(NamedTuple):
     response: ConsumerGroupHeartbeatResponse
 
 
-class ConsumerGroup:
+class ConsumerGroup(HoldsNothingElsewhere):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
     that is derived from the members."""
 

@@ -36,7 +36,7 @@ from ottla.groups.streams.reconciling import Holders
 from ottla.groups.streams.settings import Settings
 from ottla.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
 from ottla.groups.streams.topology import Topology, required_topics, subtopology_by_source
-from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 _FENCED_COMMITS_FROM_VERSION = 9
 
 
-class StreamsGroup:
+class StreamsGroup(HoldsNothingElsewhere):
     kind = GroupKind.STREAMS
     protocol_type = "streams"
 

@@ -13,7 +13,7 @@ from ottla.groups.admin import AdminFamily
 from ottla.groups.classic.family import ClassicFamily
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.coordinator import GroupCoordinator
-from ottla.groups.table import Claim, ExpiryRule, GroupKind, GroupTable
+from ottla.groups.table import Claim, ExpiryRule, GroupKind, GroupTable, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.reject import Reject
@@ -44,7 +44,7 @@ class Topics:
         return ()
 
 
-class OtherGroup:
+class OtherGroup(HoldsNothingElsewhere):
     """A group of another kind, whose tombstone is that of an offset."""
 
     protocol_type = "consumer"
@@ -90,6 +90,8 @@ class Bench:
         self.log: list[KeyedRecord] = []
         self.after: list[Any] = []
         """What asked to be told of its write."""
+        self.effects: list[Any] = []
+        """What nobody has performed yet."""
         self.holds = False
         """Whether writes stay uncommitted."""
         self._uuids = count(1)
@@ -135,6 +137,7 @@ class Bench:
             if at_ms is not None:
                 self.timers[key] = at_ms
         self.replies.update(dict(result.replies))
+        self.effects.extend(result.effects)
         if result.after is not None:
             self.after.append(result.after)
             if not self.holds:

@@ -14,7 +14,7 @@ from ottla.coordinator.records import encode_record
 from ottla.groups.coordinator import GroupCoordinator
 from ottla.groups.offsets import FetchOffsets, OffsetsFamily
 from ottla.groups.offsets.requests import TransactionalCommit
-from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, GroupTable
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, GroupTable, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.reject import Reject
@@ -63,7 +63,7 @@ class Topics:
         return list(self.all)
 
 
-class StubGroup:
+class StubGroup(HoldsNothingElsewhere):
     """A group whose answers a test sets. Its one record is a GroupMetadata tombstone."""
 
     kind = GroupKind.CLASSIC
