@@ -7,6 +7,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
+from tests.interop.node.brokers import booting
 
 HERE = Path(__file__).parent
 
@@ -60,15 +61,4 @@ def apache_kafka(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture
 def boot_apache_kafka(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
     """Boots nodes for one test: `boot_apache_kafka(log_segment_bytes=…)`. What still runs at its end is killed."""
-    booted: list[ApacheKafka] = []
-
-    def boot(**settings: object) -> ApacheKafka:
-        kafka = ApacheKafka(tmp_path / f"apache-kafka-{len(booted)}", **settings)  # type: ignore[arg-type]
-        booted.append(kafka)
-        kafka.start()
-        return kafka
-
-    yield boot
-    for kafka in booted:
-        if kafka.running:
-            kafka.kill()
+    yield from booting(lambda number, **settings: ApacheKafka(tmp_path / f"apache-kafka-{number}", **settings))

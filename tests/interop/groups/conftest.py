@@ -13,7 +13,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.groups.brokers import Node, new_node
-from tests.interop.node.brokers import APACHE, wanted
+from tests.interop.node.brokers import APACHE, booting, wanted
 
 
 @pytest.fixture(scope="session", params=wanted())
@@ -41,18 +41,7 @@ def bootstrap_servers(broker: Node) -> str:
 @pytest.fixture
 def boot(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
     """Starts a node of its own for one test: `boot(group_max_size=2)`. What still runs at its end is killed."""
-    nodes: list[Node] = []
-
-    def start(**settings: object) -> Node:
-        node = new_node(kind, tmp_path / f"node-{len(nodes)}", **settings)
-        nodes.append(node)
-        node.start()
-        return node
-
-    yield start
-    for node in nodes:
-        if node.running:
-            node.kill()
+    yield from booting(lambda number, **settings: new_node(kind, tmp_path / f"node-{number}", **settings))
 
 
 @pytest.fixture

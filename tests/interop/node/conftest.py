@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.apache import ApacheKafka
-from tests.interop.node.brokers import APACHE, Broker, OttlaServe, wanted
+from tests.interop.node.brokers import APACHE, Broker, wanted
+from tests.interop.serving import OttlaServe
 from tests.unit.broker.desk import Desk
 
 
@@ -17,14 +18,10 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         kafka: ApacheKafka = request.getfixturevalue("apache_kafka")
         yield kafka
         return
-    node = OttlaServe(tmp_path_factory.mktemp("ottla"), auto_create_topics_enable="false")
-    node.start()
-    try:
+    with OttlaServe(tmp_path_factory.mktemp("ottla")) as node:
         yield node
         node.stop()
         assert "Traceback" not in node.log, node.log
-    finally:
-        node.kill()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.interop.apache import ApacheKafka, tool
-from tests.interop.node.brokers import Broker, OttlaServe
+from tests.interop.node.brokers import Broker
 from tests.interop.process import ProgramFailed
+from tests.interop.serving import OttlaServe
 
 CONFIGS = "kafka.admin.ConfigCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.node.brokers import wanted
+from tests.interop.node.brokers import booting, wanted
 from tests.interop.transactions.nodes import Node, new_node
 from tests.unit.broker.desk import Desk
 
@@ -43,18 +43,7 @@ def bootstrap_servers(broker: Node) -> str:
 @pytest.fixture
 def boot(kind: str, txn_version: int, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
     """Starts a node of its own for one test. What still runs at its end is killed."""
-    nodes: list[Node] = []
-
-    def start(**settings: object) -> Node:
-        node = new_node(kind, tmp_path / f"node-{len(nodes)}", txn_version, **settings)
-        nodes.append(node)
-        node.start()
-        return node
-
-    yield start
-    for node in nodes:
-        if node.running:
-            node.kill()
+    yield from booting(lambda number, **settings: new_node(kind, tmp_path / f"node-{number}", txn_version, **settings))
 
 
 @pytest.fixture
