@@ -1,7 +1,7 @@
 """DeleteGroups (42): groups of any kind go, with their offsets. They must not have members.
 
-Versions 0 to 3. From 3 on a group may fail with GROUP_DELETION_FAILED and a message: what others hold of it could not be
-cleared away (KIP-1331). Clients before know no such code, and get UNKNOWN_SERVER_ERROR.
+Versions 0 to 3. From 3 on a group may fail with GROUP_DELETION_FAILED and a message: what others hold of it could not
+be cleared away (KIP-1331). Clients before know no such code, and get UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def handle(node: Node, request: Request) -> Later:
         def answer(result: _Result) -> None:
             done(_as_known_to(request.version, result))
 
-        node.groups.ask(request, group_id, DeleteGroup(group_id), answer, refuse=lambda code, _: _Result(group_id, code))
+        node.groups.ask(
+            request, group_id, DeleteGroup(group_id), answer, refuse=lambda code, _: _Result(group_id, code)
+        )
 
     group_ids = tuple(dict.fromkeys(request.body.groups_names))
     return gather(group_ids, ask, lambda results: DeleteGroupsResponse(results=tuple(results)))
