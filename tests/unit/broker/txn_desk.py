@@ -91,12 +91,13 @@ class Producer:
         )
 
     def add(self, topic: str, *partitions: int, version: int = 3) -> list[ErrorCode]:
-        """The code of each partition."""
+        """The code of each partition, in their order: Apache Kafka answers in that of a hash."""
         request = self.add_request(topic, *partitions)
 
         def codes() -> list[int]:
             (answer,) = self.desk.ask(request, version).results_by_topic_v3_and_below
-            return [one.partition_error_code for one in answer.results_by_partition]
+            results = sorted(answer.results_by_partition, key=lambda one: one.partition_index)
+            return [one.partition_error_code for one in results]
 
         return [ErrorCode(code) for code in again(codes, lambda found: found[0])]
 
