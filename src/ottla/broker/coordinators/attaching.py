@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.coordinators.internal_topics import GROUPS, TRANSACTIONS
+from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -25,9 +25,16 @@ def _attach_transactions(node: Node) -> None:
     markers.attach(node)
 
 
+def _attach_share_state(node: Node) -> None:
+    from ottla.broker.share import pruning
+
+    pruning.attach(node)
+
+
 PERFORMERS: Final[dict[str, Callable[[Node], None]]] = {
     GROUPS.name: _attach_groups,
     TRANSACTIONS.name: _attach_transactions,
+    SHARE_STATE.name: _attach_share_state,
 }
 """Topic -> what registers the performers of its cores, before the first of them is made.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.coordinators.internal_topics import GROUPS, TRANSACTIONS
+from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from ottla.coordinator.contract import Core
+    from ottla.coordinator.contract import BrokerSettings, Core
     from ottla.groups.coordinator import Family
     from ottla.groups.table import GroupTable
 
-__all__ = ["CORES", "CorePlace", "group_core", "transaction_core"]
+__all__ = ["CORES", "CorePlace", "group_core", "share_state_core", "transaction_core"]
 
 
 class CorePlace(NamedTuple):
@@ -22,6 +22,7 @@ class CorePlace(NamedTuple):
     leader_epoch: int
     leads: Callable[[str, int], bool]
     """Whether this node leads a partition of any topic now."""
+    settings: BrokerSettings
 
 
 def group_core() -> Core:
@@ -61,8 +62,17 @@ def transaction_core(place: CorePlace) -> Core:
     return TransactionCoordinator(place.leader_epoch, place.leads)
 
 
+def share_state_core(place: CorePlace) -> Core:
+    """A core for one partition of `__share_group_state`."""
+    from ottla.share.state import ShareStateCoordinator
+
+    updates_per_snapshot = place.settings["share.coordinator.snapshot.update.records.per.snapshot"]
+    return ShareStateCoordinator(place.partition, updates_per_snapshot)
+
+
 CORES: Final[dict[str, Callable[[CorePlace], Core]]] = {
     GROUPS.name: lambda place: group_core(),
     TRANSACTIONS.name: transaction_core,
+    SHARE_STATE.name: share_state_core,
 }
 """Topic -> what makes a core for one of its partitions."""

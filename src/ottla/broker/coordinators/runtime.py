@@ -315,7 +315,7 @@ class Runtime:
         self.loading.add(partition)
         journal = self._journal(replica)
         self._attach()
-        core = self._make_core(CorePlace(partition, replica.leader_epoch, self._leads))
+        core = self._make_core(CorePlace(partition, replica.leader_epoch, self._leads, self._node.settings))
         try:
             yield from self._replay(journal, core)
         except StorageError as error:

@@ -74,6 +74,11 @@ SERVED: Final[dict[int, Served]] = {
     69: Served("consumer_group_describe", 0, 1),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
+    83: Served("initialize_share_group_state", 0, 0),
+    84: Served("read_share_group_state", 0, 0),
+    85: Served("write_share_group_state", 0, 1),
+    86: Served("delete_share_group_state", 0, 0),
+    87: Served("read_share_group_state_summary", 0, 1),
     88: Served("streams_group_heartbeat", 0, 1),
     89: Served("streams_group_describe", 0, 1),
 }

@@ -37,8 +37,8 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _SHARE: Final = 2
 _TOPICS: Final = {_GROUP: GROUPS, _TRANSACTION: TRANSACTIONS, _SHARE: SHARE_STATE}
-_SHARE_KEY: Final = re.compile(r"[^:]+:[A-Za-z0-9_-]{22}:\d+")
-"""Group, topic id in base64 without padding, partition."""
+_SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
+"""Group, which may have colons in it, topic id in base64 without padding, partition."""
 
 _Coordinator = FindCoordinatorResponseCoordinator
 

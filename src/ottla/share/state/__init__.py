@@ -2,6 +2,7 @@
 
 `batches`      ranges of delivery states, combined as Kafka combines them
 `kept`         what is kept of a share partition, and its records
+`messages`     its requests, taken apart by share partition
 `coordinator`  the core of one partition of the topic
 """
 

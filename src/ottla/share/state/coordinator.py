@@ -36,21 +36,16 @@ from ottla.share.state.kept import (
     update_record,
     updated,
 )
+from ottla.share.state.messages import form_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
-from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
-from ottla.wire.types.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-)
+from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest
+from ottla.wire.types.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.types.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
-from ottla.wire.types.read_share_group_state_summary import (
-    ReadShareGroupStateSummaryRequest,
-    ReadShareGroupStateSummaryResponse,
-)
+from ottla.wire.types.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from ottla.wire.types.share_state import ShareSnapshotKey, ShareUpdateKey
-from ottla.wire.types.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
+from ottla.wire.types.write_share_group_state import WriteShareGroupStateRequest
 
 __all__ = ["PruneLog", "ShareStateCoordinator"]
 
@@ -77,22 +72,6 @@ class PruneLog(NamedTuple):
 _Decide = Callable[[Key, _Asked, Context], _Decided]
 
 
-class _Api(NamedTuple):
-    """How a request is judged, and the classes of its answer."""
-
-    decide: _Decide
-    response: Any
-    topic_result: Any
-    partition_result: Any
-
-
-def _api(response: Any, decide: _Decide) -> _Api:  # noqa: ANN401 - one of five generated classes
-    results = {name.removesuffix("Result"): each for name, each in vars(response).items() if name.endswith("Result")}
-    partition_result = results.pop("Partition")
-    (topic_result,) = results.values()
-    return _Api(decide, response, topic_result, partition_result)
-
-
 class ShareStateCoordinator:
     """A `Core`. `partition` is the one of `__share_group_state` that its records stand in."""
 
@@ -105,18 +84,18 @@ class ShareStateCoordinator:
         self._leader_epochs: dict[Key, int] = {}
         self._next_offset = 0
         self._pruned_to = 0
-        self._apis: dict[Any, _Api] = {
-            InitializeShareGroupStateRequest: _api(InitializeShareGroupStateResponse, self._initialize),
-            ReadShareGroupStateRequest: _api(ReadShareGroupStateResponse, self._read),
-            WriteShareGroupStateRequest: _api(WriteShareGroupStateResponse, self._write),
-            DeleteShareGroupStateRequest: _api(DeleteShareGroupStateResponse, self._delete),
-            ReadShareGroupStateSummaryRequest: _api(ReadShareGroupStateSummaryResponse, self._summarize),
+        self._decide: dict[type, _Decide] = {
+            InitializeShareGroupStateRequest: self._initialize,
+            ReadShareGroupStateRequest: self._read,
+            WriteShareGroupStateRequest: self._write,
+            DeleteShareGroupStateRequest: self._delete,
+            ReadShareGroupStateSummaryRequest: self._summarize,
         }
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401
-        api = self._apis[type(request)]
+        decide, form = self._decide[type(request)], form_of(request)
         records: list[KeyedRecord] = []
         results = []
         seen: set[Key] = set()
@@ -124,20 +103,12 @@ class ShareStateCoordinator:
             partitions = []
             for asked in topic.partitions:
                 key = Key(request.group_id, topic.topic_id, asked.partition)
-                decided, fields = self._judge(api, key, asked, context, seen)
+                decided, fields = _judge(decide, key, asked, context, seen)
                 records.extend(decided)
-                partitions.append(api.partition_result(partition=asked.partition, **fields))
-            results.append(api.topic_result(topic_id=topic.topic_id, partitions=tuple(partitions)))
-        answer = api.response(results=tuple(results))
+                partitions.append(form.partition_result(partition=asked.partition, **fields))
+            results.append(form.topic_result(topic_id=topic.topic_id, partitions=tuple(partitions)))
+        answer = form.response(results=tuple(results))
         return Result(records=records, replies=[Reply(context.token, answer)])
-
-    def _judge(self, api: _Api, key: Key, asked: _Asked, context: Context, seen: set[Key]) -> _Decided:
-        """Decide on one share partition; a refusal is its answer."""
-        try:
-            _check_key(key, seen)
-            return api.decide(key, asked, context)
-        except Reject as reject:
-            return (), {"error_code": int(reject.code), "error_message": reject.message or reject.code.meaning}
 
     def _initialize(self, key: Key, asked: _Asked, context: Context) -> _Decided:
         known = self.kept.get(key)
@@ -323,6 +294,15 @@ def _in(key: tuple[str], interval: str, context: Context) -> Timer:
 
 def _again(kept: Kept, wall_ms: int) -> Kept:
     return msgspec.structs.replace(kept, snapshot_epoch=kept.snapshot_epoch + 1, write_timestamp=wall_ms)
+
+
+def _judge(decide: _Decide, key: Key, asked: _Asked, context: Context, seen: set[Key]) -> _Decided:
+    """Decide on one share partition; a refusal is its answer."""
+    try:
+        _check_key(key, seen)
+        return decide(key, asked, context)
+    except Reject as reject:
+        return (), {"error_code": int(reject.code), "error_message": reject.message or reject.code.meaning}
 
 
 def _check_key(key: Key, seen: set[Key]) -> None:

@@ -129,7 +129,8 @@ class Host:
 
     def new_core(self) -> Core:
         """An empty core, as one is made at this place."""
-        return self._make_core(CorePlace(0, self._leader_epoch, lambda topic, partition: True))
+        settings = self.surroundings.world.settings
+        return self._make_core(CorePlace(0, self._leader_epoch, lambda topic, partition: True, settings))
 
     def restart(self) -> None:
         """The process is killed; another starts on what the disk has left."""

@@ -1,0 +1,30 @@
+"""Requests about the state of share partitions: what the handlers of all five have in common. No handler.
+
+Only brokers may send them. Each share partition has an error of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.request import Later, Request
+from ottla.broker.share.asking import ask_state
+from ottla.share.state.messages import refusal
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+
+def handle(node: Node, request: Request) -> Later:
+    if not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    later = Later()
+    ask_state(node, request, request.body, later.complete)
+    return later
+
+
+def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401
+    return refusal(request.body, code, message)

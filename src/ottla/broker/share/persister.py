@@ -1,0 +1,167 @@
+"""Reads and writes the state of share partitions, for their leaders and for the group coordinator.
+
+What a coordinator cannot do now is tried again: five times at most, after 1, 2, 4 and 8 seconds. Meanwhile nobody else
+waits, but whatever is asked about the same share partition queues up behind it: a write that overtook another could
+move a start offset back, and records that were done would be delivered again. For the same reason a request is not
+tried again once a later one about the same share partition got through. If the last attempt fails, all that waited
+behind it fail with it.
+
+Apache Kafka tries UNKNOWN_TOPIC_OR_PARTITION again as well, since a coordinator elsewhere may hear of a topic later.
+Here both look at the same metadata, so that it is an answer like any other.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.share.asking import ask_state
+from ottla.broker.waiting import Waiter
+from ottla.share.state.kept import Key
+from ottla.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["Persister"]
+
+ATTEMPTS_MAX: Final = 5
+BACKOFF_MS: Final = 1_000
+BACKOFF_MAX_MS: Final = 30_000
+_TRIED_AGAIN: Final = frozenset(
+    [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR]
+)
+
+StateRequest = Any
+Done = Callable[[Any], None]
+
+
+class _Errand:
+    """A request, and what was heard of its share partitions so far."""
+
+    __slots__ = ("_done", "_results", "attempts", "body", "keys", "serial")
+
+    def __init__(self, serial: int, body: StateRequest, done: Done) -> None:
+        self.serial = serial
+        self.body = body
+        self.keys = list(dict.fromkeys(keys_of(body)))
+        self.attempts = dict.fromkeys(self.keys, 0)
+        self._done = done
+        self._results: dict[Key, Any] = {}
+
+    def take(self, key: Key, result: Any) -> None:  # noqa: ANN401
+        self._results[key] = result
+        if len(self._results) == len(self.keys):
+            self._done(answer_of(self.body, self._results))
+
+    def fail(self, key: Key, code: ErrorCode) -> None:
+        result = form_of(self.body).partition_result
+        self.take(key, result(partition=key.partition, error_code=code, error_message=code.meaning))
+
+
+class _Line:
+    """What is asked about one share partition, while something of it must be tried again."""
+
+    __slots__ = ("errands", "is_pausing")
+
+    def __init__(self) -> None:
+        self.errands: list[_Errand] = []
+        """Those that must be tried again, and those that came later, in the order in which they came."""
+        self.is_pausing = False
+
+
+class Persister:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._serial = 0
+        self._under_way: dict[Key, int] = {}
+        """How many requests about a share partition are with its coordinator."""
+        self._lines: dict[Key, _Line] = {}
+
+    def ask(self, body: StateRequest, done: Done) -> None:
+        """Ask about the state of share partitions of one group; `done` gets the answer, at once or later.
+
+        `body` is any of the five requests. Each of its share partitions has a result of its own.
+        """
+        self._serial += 1
+        errand = _Errand(self._serial, body, done)
+        if not errand.keys:
+            done(answer_of(body, {}))
+            return
+        free = [key for key in errand.keys if key not in self._lines]
+        for key in errand.keys:
+            if key in self._lines:
+                self._lines[key].errands.append(errand)
+        if free:
+            self._send(errand, free)
+
+    def _send(self, errand: _Errand, keys: Sequence[Key]) -> None:
+        for key in keys:
+            errand.attempts[key] += 1
+            self._under_way[key] = self._under_way.get(key, 0) + 1
+        body = errand.body if len(keys) == len(errand.keys) else part_of(errand.body, keys)
+        ask_state(self._node, None, body, partial(self._heard, errand, keys))
+
+    def _heard(self, errand: _Errand, keys: Sequence[Key], answer: Any) -> None:  # noqa: ANN401
+        results = results_of(errand.body.group_id, answer)
+        for key in keys:
+            self._under_way[key] -= 1
+            if not self._under_way[key]:
+                del self._under_way[key]
+            self._settle(errand, key, results[key])
+
+    def _settle(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
+        if result.error_code not in _TRIED_AGAIN:
+            self._overtake(key, errand.serial)
+            errand.take(key, result)
+            self._go_on(key)
+        elif errand.attempts[key] < ATTEMPTS_MAX and self._pause(key, errand.attempts[key]):
+            insort(self._lines[key].errands, errand, key=lambda each: each.serial)
+        else:
+            errand.take(key, result)
+            self._give_up(key, ErrorCode(result.error_code))
+
+    # --- trying again -------------------------------------------------------------------------------------------------
+
+    def _pause(self, key: Key, attempts: int) -> bool:
+        """Try again in a while what is first in the line; False if the node stops."""
+        line = self._lines.setdefault(key, _Line())
+        if line.is_pausing:
+            return True
+        pause_ms = min(BACKOFF_MS << (attempts - 1), BACKOFF_MAX_MS)
+
+        def resume(_: bool) -> bool:
+            line.is_pausing = False
+            self._go_on(key)
+            return True
+
+        line.is_pausing = self._node.park(Waiter(resume, (), self._node.monotonic_ms() + pause_ms))
+        return line.is_pausing
+
+    def _go_on(self, key: Key) -> None:
+        """Send what is first in the line, unless something is still to be heard."""
+        line = self._lines.get(key)
+        if line is None or line.is_pausing or key in self._under_way:
+            return
+        if line.errands:
+            self._send(line.errands.pop(0), (key,))
+        else:
+            del self._lines[key]
+
+    def _overtake(self, key: Key, serial: int) -> None:
+        """Something got through: what was asked before it must not come after it."""
+        line = self._lines.get(key)
+        if line is None:
+            return
+        late = [each for each in line.errands if each.serial < serial]
+        line.errands = [each for each in line.errands if each.serial > serial]
+        for each in late:
+            each.fail(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _give_up(self, key: Key, code: ErrorCode) -> None:
+        line = self._lines.pop(key, None)
+        for each in line.errands if line is not None else ():
+            each.fail(key, code)
