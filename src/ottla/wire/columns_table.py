@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.wire.batch_record import Record, decode_header_key
@@ -36,6 +36,18 @@ BATCH_FIELDS: Final = (
     "producer_epoch",
     "base_sequence",
     "record_count",
+)
+
+# The fields of `Columns` with one entry a record.
+_ROW_FIELDS: Final = (
+    "offset",
+    "timestamp",
+    "key_start",
+    "key_length",
+    "value_start",
+    "value_length",
+    "headers_start",
+    "header_count",
 )
 
 
@@ -155,6 +167,14 @@ class Columns:
             self._loops().walk_headers(self.data, self.headers_start, self.header_count, *places)
         return HeaderColumns(starts, *places)
 
+    def rows(self, start: int, stop: int) -> Columns:
+        """The rows from `start` to `stop`, not copied; all batches stay, each with the rows that are left of it."""
+        import numpy as np
+
+        record_start = np.clip(self.batches.record_start, start, stop) - start
+        batches = replace(self.batches, record_start=record_start)
+        return replace(self, batches=batches, **{name: getattr(self, name)[start:stop] for name in _ROW_FIELDS})
+
     def record(self, row: int) -> Record:
         """One record in the form of `BatchView.records`, for looking and testing."""
         view = self.data.data
@@ -182,7 +202,7 @@ class Columns:
         """The values as an Arrow array of type binary, copied."""
         return self._binary(self.value_start, self.value_length)
 
-    def header_lists(self) -> Any:
+    def header_lists(self, *, empty_as_null: bool = False) -> Any:
         """The headers as an Arrow array of lists of `struct<key: string, value: binary>`, copied."""
         import pyarrow as pa
 
@@ -190,7 +210,8 @@ class Columns:
         keys = _utf8_array(self._binary(headers.key_start, headers.key_length))
         values = self._binary(headers.value_start, headers.value_length)
         pairs = pa.StructArray.from_arrays([keys, values], ["key", "value"])
-        return pa.ListArray.from_arrays(pa.array(headers.record_start), pairs)
+        mask = pa.array(self.header_count == 0) if empty_as_null else None
+        return pa.ListArray.from_arrays(pa.array(headers.record_start), pairs, mask=mask)
 
     def to_arrow(self, *, headers: bool = True) -> Any:
         """An Arrow record batch with columns offset, timestamp (ms), key, value and, if asked for, headers."""

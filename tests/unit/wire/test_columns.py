@@ -283,3 +283,24 @@ def test_columns_have_the_promised_types():
     assert found.offset.dtype == np.int64
     assert found.value_start.dtype == np.int32
     assert found.batches.table.shape == (len(BATCH_FIELDS), 1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_cuts_records_and_leaves_batches_what_remains_of_them(engine: Engine):
+    chunk = b"".join(
+        build_batch([Record(first + i, first + i, b"k", b"v%d" % i) for i in range(4)]) for first in (0, 4, 8)
+    )
+    whole = decode_columns(chunk, engine=engine)
+    part = whole.rows(3, 9)
+    assert all_records(part) == all_records(whole)[3:9]
+    assert part.batches.record_start.tolist() == [0, 1, 5, 6]
+    assert part.batch_index.tolist() == [0, 1, 1, 1, 1, 2]
+    assert part.to_arrow().equals(whole.to_arrow().slice(3, 6))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records_without_headers_have_null_if_asked(engine: Engine):
+    chunk = build_batch([Record(0, 0, None, b"", (("h", None),)), Record(1, 0, None, b"")])
+    found = decode_columns(chunk, engine=engine)
+    assert found.header_lists().to_pylist() == [[{"key": "h", "value": None}], []]
+    assert found.header_lists(empty_as_null=True).to_pylist() == [[{"key": "h", "value": None}], None]
