@@ -85,7 +85,7 @@ docs: setup ## build the documentation pages
 .PHONY: lock
 lock: ## pin the newest allowed packages anew in requirements/
 	@test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && $(LOCK_VENV)/bin/pip install --quiet uv==$(UV_VERSION); }
-	@for set in "base" "dev --extra test --group dev"; do \
+	@for set in "base" "dev --extra test --extra spark --group dev"; do \
 		name=$${set%% *}; options=$${set#$$name}; echo "lock: requirements/$$name.txt"; \
 		$(LOCK_VENV)/bin/uv pip compile --quiet pyproject.toml $$options --upgrade --universal --python-version 3.11 \
 			--generate-hashes --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/$$name.txt; done

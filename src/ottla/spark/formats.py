@@ -1,0 +1,21 @@
+"""The formats by name. Each is a class of its own module, loaded when a session is told of it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+__all__ = ["FORMATS", "format_class"]
+
+FORMATS: Final = {
+    "ottla": "ottla.spark.topic.source:TopicDataSource",
+}
+
+
+def format_class(name: str) -> type[DataSource]:
+    module, _, attribute = FORMATS[name].partition(":")
+    found: type[DataSource] = getattr(import_module(module), attribute)
+    return found

@@ -1,0 +1,69 @@
+"""Sessions that know the formats: made here, or made by somebody else and told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ottla import __version__
+from ottla.spark.errors import OttlaSparkError, explain_error
+from ottla.spark.formats import FORMATS, format_class
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["PUSHDOWN", "register", "session"]
+
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+"""Off by default, and a reader that takes filters then fails to plan."""
+PYTHON: Final = "PYSPARK_PYTHON"
+
+
+def session(
+    master: str = "local[2]", *, app_name: str = "ottla", conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session that knows the formats. On a local master, workers use the Python that runs now."""
+    from pyspark.sql import SparkSession
+
+    if master.startswith("local"):
+        # Else the workers run the first python3 of the PATH, which a virtual environment's query does not survive.
+        os.environ.setdefault(PYTHON, sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(master).config(PUSHDOWN, "true")
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark, check=False)
+    return spark
+
+
+def register(spark: SparkSession, *, check: bool = True) -> None:
+    """Make the formats known to a session, classic or Spark Connect.
+
+    With `check`, a task of one row finds out whether executors have the same ottla; else the first query does.
+    """
+    spark.conf.set(PUSHDOWN, "true")
+    for name in FORMATS:
+        spark.dataSource.register(format_class(name))
+    if check:
+        _check_executors(spark)
+
+
+def _check_executors(spark: SparkSession) -> None:
+    advice = "install the same ottla[spark] on every node, or ship a packed environment with spark.archives"
+    try:
+        row = spark.range(1).mapInArrow(_executor_version, "version string").first()
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is said why there is no session to work with)
+        raise OttlaSparkError(f"executors cannot run ottla: {explain_error(error)}; {advice}") from None
+    version = None if row is None else row["version"]
+    if version != __version__:
+        raise OttlaSparkError(f"executors have ottla {version}, the driver has {__version__}; {advice}")
+
+
+def _executor_version(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"version": [__version__] * batch.num_rows})

@@ -1,0 +1,1 @@
+"""Topics by network: the format `ottla`."""

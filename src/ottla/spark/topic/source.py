@@ -1,0 +1,44 @@
+"""The format `ottla` as Spark sees it. Nothing here connects anywhere: Spark makes this object again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+
+from ottla.spark.schemas import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ottla.spark.topic.options import TopicOptions
+
+__all__ = ["TopicDataSource"]
+
+
+class TopicDataSource(DataSource):
+    """Topics of a cluster, read in batches and as a stream."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ottla"
+
+    def schema(self) -> str:
+        return ddl(self._options().columns.types())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from ottla.spark.topic.batch_reader import PlainReader, PushdownReader
+
+        options = self._options().for_batch()
+        return PushdownReader(options) if options.pushdown else PlainReader(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
+        from ottla.spark.topic.stream_reader import TopicStreamReader
+
+        return TopicStreamReader(self._options().for_stream())
+
+    def _options(self) -> TopicOptions:
+        from ottla.spark.topic.options import TopicOptions
+        from ottla.spark.options import read_options
+
+        return read_options(TopicOptions, self.options)
