@@ -10,11 +10,13 @@ gives `Actions`: answers, writes for the share coordinator, when to call again, 
 `transactions`   which read batches belong to aborted transactions
 `locks`          when acquisition locks end
 `loading`        a window from what the coordinator has kept
+`tally`          what has become of records, counted
 `events`         what goes in and what comes out
 `partition`      all of them together
 """
 
 from ottla.share.partition.events import Actions, Settings
 from ottla.share.partition.partition import SharePartition
+from ottla.share.partition.tally import Tally
 
-__all__ = ["Actions", "Settings", "SharePartition"]
+__all__ = ["Actions", "Settings", "SharePartition", "Tally"]

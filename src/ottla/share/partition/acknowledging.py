@@ -66,8 +66,15 @@ class Transition:
         self.batches: list[StateBatch] = []
         """As they are to be written; neighbours that are alike are one."""
         self.renewed: list[tuple[int, int]] = []
+        self.kinds = [0] * len(AcknowledgeType)
+        """How many offsets were acknowledged in which way."""
+        self.released = 0
+        """How many offsets the end of a session has set free."""
+        self.held: list[tuple[int, int]] = []
+        """Since when so many offsets were held."""
 
     def begin(self, window: Window, run: Run, target: RecordState) -> None:
+        self.held.append((run.acquired_at_ms, run.size))
         window.begin(run, target, self.write_id)
         self.add_range(run.first, run.last)
         self.add_batch(run, target)
@@ -116,6 +123,7 @@ def _apply(
             continue
         _check_held(entry, first, last, member_id)
         for part_first, part_last, kind in _parts(batch, first, last):
+            transition.kinds[kind] += part_last - part_first + 1
             for run in window.carve(entry, part_first, part_last):
                 if kind == AcknowledgeType.RENEW:
                     run.lock_at_ms = lock_at_ms

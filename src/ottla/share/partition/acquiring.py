@@ -46,6 +46,7 @@ class _Acquisition:
         self._request = request
         self._limit = settings.delivery_count_limit
         self._suspect_from = max(_FEWEST_DELIVERIES, -(-settings.delivery_count_limit // 2))
+        self._now_ms = now_ms
         self._lock_at_ms = now_ms + settings.lock_duration_ms
         self._is_strict = request.mode is AcquireMode.RECORD_LIMIT
         self._base = request.batches[0].base_offset
@@ -134,7 +135,7 @@ class _Acquisition:
     def _take(self, entry: Entry, first: int, last: int) -> None:
         runs = self._window.carve(entry, first, last)
         for run in runs:
-            self._window.acquire(run, self._request.member_id, self._lock_at_ms)
+            self._window.acquire(run, self._request.member_id, self._now_ms, self._lock_at_ms)
             self._hand_out(run.first, run.last, run.delivery_count, entry)
         entry.join(first, last)
 
@@ -190,7 +191,7 @@ class _Acquisition:
     def _insert(self, first: int, acquired_last: int, last: int) -> None:
         """A new entry, acquired up to an offset, and available behind it."""
         run = Run(first, acquired_last, RecordState.AVAILABLE, 0)
-        self._window.acquire(run, self._request.member_id, self._lock_at_ms)
+        self._window.acquire(run, self._request.member_id, self._now_ms, self._lock_at_ms)
         runs = [run]
         if acquired_last < last:
             runs.append(Run(acquired_last + 1, last, RecordState.AVAILABLE, 0))

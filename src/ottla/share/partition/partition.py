@@ -13,12 +13,13 @@ Acknowledgements and releases at the end of a session are pending until they are
 counts at once, whether or not its write succeeds. A failed acknowledgement gives the records back to their holder; if
 the lock has ended meanwhile, they are released in the same step.
 
-One fetch at a time reads and acquires: `lock_fetch` and `unlock_fetch`. No input or output here; time comes in.
+A fetch reads at `next_fetch_offset` and acquires in one go: nothing may come between. No input or output here; time
+comes in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import count
 from typing import Any, Final
@@ -45,6 +46,8 @@ from ottla.share.partition.events import (
     WriteFailed,
 )
 from ottla.share.partition.locks import Locks
+from ottla.share.partition.states import AcknowledgeType
+from ottla.share.partition.tally import Tally
 from ottla.share.partition.window import Window
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -65,6 +68,9 @@ _AS_ACKNOWLEDGEMENT: Final = {
 """What a member hears when its acknowledgement could not be written; everything else is UNKNOWN_SERVER_ERROR."""
 
 
+_NOT_PENDING: Final = (None, None)
+
+
 class Phase(Enum):
     LOADING = "loading"
     RESOLVING = "resolving"
@@ -73,29 +79,20 @@ class Phase(Enum):
     DROPPED = "dropped"
 
 
-class _Pending:
-    """A write that is under way, and who waits for it."""
-
-    __slots__ = ("ranges", "token")
-
-    def __init__(self, ranges: Sequence[tuple[int, int]] = (), token: Token = None) -> None:
-        self.ranges = ranges
-        self.token = token
-
-
 class SharePartition:
-    """`settings` may be replaced at any time: they are those of the group as they are now."""
+    """`settings` may be replaced at any time: they are those of the group as they are now. `tally` may be shared."""
 
-    def __init__(self, leader_epoch: int, settings: Settings) -> None:
+    def __init__(self, leader_epoch: int, settings: Settings, tally: Tally | None = None) -> None:
         self.leader_epoch = leader_epoch
         self.settings = settings
+        self.tally = tally or Tally()
         self.phase = Phase.LOADING
         self.state_epoch = 0
         self.window = Window(0)
         self._locks = Locks()
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, tuple[Transition, Token]] = {}
+        """What is being written, and who waits for it."""
         self._write_ids = count()
-        self._fetching: Any = None
         self._steps: dict[type, Callable[[Any, int], Actions]] = {
             Loaded: self._loaded,
             LoadFailed: self._load_failed,
@@ -134,20 +131,6 @@ class SharePartition:
             return True
         return window.next_fetch_offset != window.end + 1
 
-    def lock_fetch(self, holder: object) -> bool:
-        """Let one fetch read and acquire; whether this one may."""
-        if self.phase is not Phase.ACTIVE or self._fetching not in (None, holder):
-            return False
-        self._fetching = holder
-        return True
-
-    def unlock_fetch(self, holder: object) -> bool:
-        """Whether others that wait should be tried."""
-        if self._fetching is not holder:
-            return False
-        self._fetching = None
-        return True
-
     # --- loading ------------------------------------------------------------------------------------------------------
 
     def _loaded(self, event: Loaded, now_ms: int) -> Actions:
@@ -179,6 +162,8 @@ class SharePartition:
         start = self.window.start
         acquired = acquiring.acquire(self.window, event, self.settings, now_ms)
         self._lock((each.first_offset, each.last_offset) for each in acquired)
+        for first, last, delivery_count in acquired:
+            self.tally.deliver(last - first + 1, delivery_count)
         # What is gone from the log has made room, though there was nothing to hand out.
         wakes = not acquired and self.window.start != start
         return Actions(replies=[Reply(event.token, acquired=acquired)], wakes=wakes)
@@ -217,6 +202,9 @@ class SharePartition:
             return Actions(replies=[Reply(event.token, reject.code, reject.message)])
         finally:
             self._lock(transition.renewed)
+        if transition.kinds[AcknowledgeType.RENEW]:
+            self.tally.acknowledged[AcknowledgeType.RENEW] += transition.kinds[AcknowledgeType.RENEW]
+            transition.kinds[AcknowledgeType.RENEW] = 0
         if not transition.ranges:
             return Actions(replies=[Reply(event.token)])
         return Actions(writes=[self._begin(transition, event.token)])
@@ -230,6 +218,7 @@ class SharePartition:
                 if run.is_held and run.member_id == event.member_id:
                     target = acknowledging.state_after_release(run, self.settings)
                     transition.begin(self.window, run, target)
+                    transition.released += run.size
         if not transition.ranges:
             return Actions(replies=[] if event.token is None else [Reply(event.token)])
         return Actions(writes=[self._begin(transition, event.token)])
@@ -254,6 +243,8 @@ class SharePartition:
                 if not run.is_held or run.lock_at_ms > now_ms:
                     continue
                 found = True
+                self.tally.expired += run.size
+                self.tally.hold(now_ms - run.acquired_at_ms, run.size)
                 window.put(run, acknowledging.state_after_release(run, self.settings))
                 if run.last >= window.start:
                     transition.add_batch(run, run.state)
@@ -264,7 +255,7 @@ class SharePartition:
 
     def _begin(self, transition: Transition, token: Token = None) -> Write:
         """Ask for the write that a transition is waiting for."""
-        self._pending[transition.write_id] = _Pending(transition.ranges, token)
+        self._pending[transition.write_id] = (transition, token)
         return self._write(transition)
 
     def _write(self, transition: Transition) -> Write:
@@ -279,28 +270,37 @@ class SharePartition:
         )
 
     def _write_done(self, event: WriteDone, now_ms: int) -> Actions:
-        pending = self._pending.pop(event.write_id, None)
-        if pending is None:
+        transition, token = self._pending.pop(event.write_id, _NOT_PENDING)
+        if transition is None:
             return Actions()
         if self.phase is Phase.STARTING:
             self.phase = Phase.ACTIVE
             return Actions(wakes=True)
-        for first, last in pending.ranges:
+        for first, last in transition.ranges:
             self.window.complete(first, last, event.write_id)
         self.window.advance()
-        replies = [] if pending.token is None else [Reply(pending.token)]
-        return Actions(replies=replies, wakes=bool(pending.ranges))
+        self._count(transition, now_ms)
+        replies = [] if token is None else [Reply(token)]
+        return Actions(replies=replies, wakes=bool(transition.ranges))
+
+    def _count(self, transition: Transition, now_ms: int) -> None:
+        tally = self.tally
+        for acquired_at_ms, size in transition.held:
+            tally.hold(now_ms - acquired_at_ms, size)
+        for kind, size in enumerate(transition.kinds):
+            tally.acknowledged[kind] += size
+        tally.released += transition.released
 
     def _write_failed(self, event: WriteFailed, now_ms: int) -> Actions:
-        pending = self._pending.pop(event.write_id, None)
-        if pending is None:
+        transition, token = self._pending.pop(event.write_id, _NOT_PENDING)
+        if transition is None:
             return Actions()
         error = _AS_ACKNOWLEDGEMENT.get(event.error, ErrorCode.UNKNOWN_SERVER_ERROR)
-        replies = [] if pending.token is None else [Reply(pending.token, error, event.message)]
+        replies = [] if token is None else [Reply(token, error, event.message)]
         if event.error in _FENCED or self.phase is Phase.STARTING:
             ended = self._end(error)
             return ended._replace(replies=[*replies, *ended.replies])
-        for first, last in pending.ranges:
+        for first, last in transition.ranges:
             for at_ms, held_first, held_last in self.window.undo(first, last, event.write_id):
                 self._locks.add(at_ms, held_first, held_last)
         expired = self._tick(Tick(), now_ms)
@@ -314,7 +314,7 @@ class SharePartition:
     def _end(self, error: ErrorCode) -> Actions:
         """Nothing more is served from here; who waits for a write is told."""
         self.phase = Phase.DROPPED
-        replies = [Reply(pending.token, error) for pending in self._pending.values() if pending.token is not None]
+        replies = [Reply(token, error) for _, token in self._pending.values() if token is not None]
         self._pending.clear()
         self._locks = Locks()
         return Actions(replies=replies, wakes=True, dropped=error)

@@ -34,7 +34,17 @@ NOBODY: Final = ""
 class Run:
     """Offsets from `first` to `last`, both included, that are alike in everything."""
 
-    __slots__ = ("delivery_count", "first", "last", "lock_at_ms", "member_id", "state", "target", "write_id")
+    __slots__ = (
+        "acquired_at_ms",
+        "delivery_count",
+        "first",
+        "last",
+        "lock_at_ms",
+        "member_id",
+        "state",
+        "target",
+        "write_id",
+    )
 
     def __init__(self, first: int, last: int, state: RecordState, delivery_count: int) -> None:
         self.first = first
@@ -42,6 +52,7 @@ class Run:
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = NOBODY
+        self.acquired_at_ms = 0
         self.lock_at_ms = 0
         self.target = state
         """What it will be when the write `write_id` is done."""
@@ -67,7 +78,7 @@ class Run:
     def cut(self, first: int) -> Run:
         """Take the part from an offset on out of this run."""
         rest = Run(first, self.last, self.state, self.delivery_count)
-        rest.member_id, rest.lock_at_ms = self.member_id, self.lock_at_ms
+        rest.member_id, rest.acquired_at_ms, rest.lock_at_ms = self.member_id, self.acquired_at_ms, self.lock_at_ms
         rest.target, rest.write_id = self.target, self.write_id
         self.last = first - 1
         return rest
@@ -78,6 +89,7 @@ class Run:
             and self.delivery_count == other.delivery_count
             and self.member_id == other.member_id
             and self.lock_at_ms == other.lock_at_ms
+            and self.acquired_at_ms == other.acquired_at_ms
             and self.target is other.target
             and self.write_id == other.write_id
         )
@@ -230,10 +242,11 @@ class Window:
             elif run.is_finished:
                 self.complete_count += self._counted(run)
 
-    def acquire(self, run: Run, member_id: str, lock_at_ms: int) -> None:
+    def acquire(self, run: Run, member_id: str, now_ms: int, lock_at_ms: int) -> None:
         run.state = run.target = RecordState.ACQUIRED
         run.delivery_count += 1
         run.member_id = member_id
+        run.acquired_at_ms = now_ms
         run.lock_at_ms = lock_at_ms
 
     def begin(self, run: Run, target: RecordState, write_id: int) -> None:
@@ -274,7 +287,7 @@ class Window:
     def _become(self, run: Run, state: RecordState) -> None:
         run.state = run.target = state
         run.member_id = NOBODY
-        run.lock_at_ms = 0
+        run.acquired_at_ms = run.lock_at_ms = 0
         if state is RecordState.AVAILABLE:
             if run.last < self.start:  # the log has lost it while somebody held it
                 run.state = run.target = RecordState.ARCHIVED

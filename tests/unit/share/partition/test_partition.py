@@ -34,7 +34,6 @@ def test_resolved_start_is_written_before_anything_is_handed_out() -> None:
     (write,) = partition.step(StartResolved(40), 0).writes
     assert (write.start_offset, write.delivery_complete_count, write.batches) == (40, 0, [])
     assert not partition.can_acquire
-    assert not partition.lock_fetch("f")
     early = Acquire("f", "a", 40, [ReadBatch(40, 49)], 10, 10)
     assert not partition.step(early, 0).replies[0].acquired
     assert partition.step(WriteDone(write.write_id), 0).wakes
@@ -209,14 +208,35 @@ def test_dropped_share_partition_answers_who_waits() -> None:
     assert not bench.partition.can_acquire
 
 
-def test_one_fetch_at_a_time() -> None:
-    partition = Bench((0, 9)).partition
-    first, second = object(), object()
-    assert partition.lock_fetch(first)
-    assert not partition.lock_fetch(second)
-    assert not partition.unlock_fetch(second)
-    assert partition.unlock_fetch(first)
-    assert partition.lock_fetch(second)
+# --- counting ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_becomes_of_records_is_counted() -> None:
+    bench = Bench((0, 9))
+    tally = bench.partition.tally
+    bench.fetch()
+    bench.now_ms = 40
+    bench.acknowledge((0, 3, [1, 1, 2, 3]))
+    assert (tally.delivered, tally.redelivered) == (10, 0)
+    assert tally.acknowledged == [0, 2, 1, 1, 0]
+    assert (tally.held_ms, sum(tally.held_counts)) == (4 * 40, 4)
+    bench.acknowledge((4, 5, [4]))
+    assert tally.acknowledged[4] == 2
+    bench.release()
+    assert tally.released == 6
+    bench.fetch()
+    assert (tally.delivered, tally.redelivered) == (17, 7)
+    bench.advance(30_000)
+    assert tally.expired == 7
+    assert sum(tally.held_counts) == 17
+
+
+def test_refused_acknowledgement_is_not_counted() -> None:
+    bench = Bench((0, 9))
+    bench.fetch()
+    bench.acknowledge((0, 3, [1]), (3, 9, [1]))
+    assert not any(bench.partition.tally.acknowledged)
+    assert not bench.partition.tally.held_ms
 
 
 # --- the worked example -----------------------------------------------------------------------------------------------
