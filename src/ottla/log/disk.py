@@ -19,7 +19,18 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-__all__ = ["Buffer", "Disk", "DiskEntry", "File", "OsDisk", "OsFile", "read_all", "replace_file", "write_file"]
+__all__ = [
+    "Buffer",
+    "Disk",
+    "DiskEntry",
+    "File",
+    "OsDisk",
+    "OsFile",
+    "ReadableFile",
+    "read_all",
+    "replace_file",
+    "write_file",
+]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -37,11 +48,15 @@ class DiskEntry(NamedTuple):
     modified_ms: int
 
 
-class File(Protocol):
-    """An open file, read and written at positions that the caller names: it has no position of its own."""
+class ReadableFile(Protocol):
+    """An open file, read at positions that the caller names: it has no position of its own."""
 
     def read(self, size: int, position: int) -> bytes:
         """At most `size` bytes; fewer only at the end of the file."""
+
+
+class File(ReadableFile, Protocol):
+    """An open file, read and written."""
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         """All of the buffers, one after the other. After a failure any part of them may have been written."""

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
-from ottla.log.disk import File
+from ottla.log.disk import ReadableFile
 from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, AnyBatch, crc32c, read_header, split_batches
 from ottla.wire.fault import WireError
 from ottla.wire.legacy import read_legacy_batch
@@ -51,7 +51,7 @@ class WalkEnd(NamedTuple):
     reason: str = ""
 
 
-def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, AnyBatch]]:
+def walk_headers(file: ReadableFile, position: int, end: int) -> Iterator[tuple[int, AnyBatch]]:
     """Position and header of each batch from `position` on that ends at or before `end`.
 
     Stops before anything that is not the header of a whole batch. The views hold headers only, except by chance.
@@ -75,7 +75,7 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Any
         position += size
 
 
-def find_batch(file: File, position: int, end: int, offset: int) -> BatchPlace | None:
+def find_batch(file: ReadableFile, position: int, end: int, offset: int) -> BatchPlace | None:
     """The first batch from `position` on that ends at or past an offset."""
     window, start = b"", position
     while end - position >= _PREFIX_BYTES:
@@ -104,12 +104,12 @@ def _header(window: memoryview, at: int, magic: int) -> AnyBatch | None:
         return None
 
 
-def read_batch(file: File, position: int, size: int) -> AnyBatch:
+def read_batch(file: ReadableFile, position: int, size: int) -> AnyBatch:
     """The batch at a position, whole."""
     return next(split_batches(file.read(size, position), allow_partial_tail=False))
 
 
-def check_batches(file: File, end: int) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
+def check_batches(file: ReadableFile, end: int) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
     """Each batch of a file with its position as long as they are sound, and None now and then, to pause at.
 
     The views are good until the next step. They are whole, but for the records of a batch larger than a chunk.
@@ -160,7 +160,7 @@ def _claimed_size(chunk: bytes, at: int, rest: int) -> int:
     return size
 
 
-def _large_batch(file: File, chunk: bytes, position: int, rest: int) -> Generator[None, None, AnyBatch]:
+def _large_batch(file: ReadableFile, chunk: bytes, position: int, rest: int) -> Generator[None, None, AnyBatch]:
     """A batch that does not fit in a chunk, checked piece by piece."""
     size = _claimed_size(chunk, 0, rest)
     if chunk[16] != 2:
