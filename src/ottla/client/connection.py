@@ -19,42 +19,24 @@ import time
 from collections import deque
 from contextlib import suppress
 from math import inf
-from struct import Struct
 from typing import Any, Final, NamedTuple, cast
 
 from ottla.client.address import Peer
-from ottla.client.errors import (
-    ClientError,
-    ClosedError,
-    ConnectionLostError,
-    ProtocolError,
-    RequestTimeoutError,
-    UnsupportedVersionError,
-)
+from ottla.client.errors import ClientError, ClosedError, ConnectionLostError, ProtocolError, RequestTimeoutError
+from ottla.client.exchange import SIZE, Asked, Requests, bad_size, loss, patience_ms, read_answer
 from ottla.client.settings import Settings
 from ottla.client.versions import ApiRanges, api_of
-from ottla.wire import WireError, frames
-from ottla.wire.errors import ErrorCode
-from ottla.wire.index import MESSAGES
 
 __all__ = ["Connection", "patience_ms"]
 
 CLOSE_TIMEOUT_S: Final = 5.0
-TLS_ALERT: Final = b"\x15\x03"
-"""How a TLS listener answers somebody who does not speak TLS."""
 SECOND_MS: Final = 1000
-_SIZE: Final = Struct(">i")
-_CORRELATION_AND_ERROR: Final = Struct(">ih")
-_CORRELATION_ID_MAX: Final = (1 << 31) - 1
 
 
 class _Waiting(NamedTuple):
     """A request that has been written, and where its answer goes."""
 
-    correlation_id: int
-    api: str
-    api_key: int
-    version: int
+    asked: Asked
     due_at_s: float
     answer: asyncio.Future[Any]
 
@@ -68,7 +50,7 @@ class Connection(asyncio.Protocol):
         self.session_ends_at_s: float | None = None
         """When the broker will want us to log in anew; the pool then opens another connection."""
         self.last_used_at_s = time.monotonic()
-        self._client_id = settings.client_id
+        self._requests = Requests(peer, settings.client_id)
         self._request_timeout_ms = settings.request_timeout_ms
         self._max_response_bytes = settings.max_response_bytes
         self._transport: asyncio.Transport | None = None
@@ -76,7 +58,6 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._waiting: deque[_Waiting] = deque()
         self._received = bytearray()
-        self._next_correlation_id = 0
         self._answered = 0
         self._quiet_until_s = 0.0
         self._failure: ClientError | None = None
@@ -109,25 +90,22 @@ class Connection(asyncio.Protocol):
 
     async def submit(self, message: object, version: int) -> asyncio.Future[Any]:
         """Send a request as soon as there is room; its answer arrives in the future."""
-        api = api_of(type(message))
         await self._room.acquire()
         try:
             await self._may_write()
-            correlation_id = self._write(message, version, api)
+            asked = self._write(message, version)
         except BaseException:
             self._room.release()
             raise
-        key = MESSAGES[f"{api}Request"].key
-        assert key is not None, f"{api} has no API key"
         due_at_s = time.monotonic() + self._limit_ms(message) / SECOND_MS
         answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(correlation_id, api, key, version, due_at_s, answer))
+        self._waiting.append(_Waiting(asked, due_at_s, answer))
         return answer
 
     async def post(self, message: object, version: int) -> None:
         """Send a request that gets no answer: Produce with acks=0. Returns when the socket has taken it."""
         await self._may_write()
-        self._write(message, version, api_of(type(message)))
+        self._write(message, version)
         await self._writable.wait()
         self._check_open()
 
@@ -159,19 +137,12 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
         self._check_open()
 
-    def _write(self, message: object, version: int, api: str) -> int:
+    def _write(self, message: object, version: int) -> Asked:
         assert self._transport is not None, "written before the connection was made"
-        correlation_id = self._next_correlation_id
-        try:
-            frame = frames.write_request(message, version, correlation_id=correlation_id, client_id=self._client_id)
-        except WireError as error:
-            raise UnsupportedVersionError(
-                self.peer, f"{api} v{version}", f"the request does not fit: {error}"
-            ) from None
-        self._next_correlation_id = 0 if correlation_id == _CORRELATION_ID_MAX else correlation_id + 1
+        asked, frame = self._requests.write(message, version)
         self.last_used_at_s = time.monotonic()
         self._transport.write(frame)
-        return correlation_id
+        return asked
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -200,7 +171,7 @@ class Connection(asyncio.Protocol):
         return None  # close our side, too; connection_lost follows
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._fail(ConnectionLostError(self.peer, self._loss(error)))
+        self._fail(ConnectionLostError(self.peer, loss(error, [each.asked for each in self._waiting], self._answered)))
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -208,11 +179,11 @@ class Connection(asyncio.Protocol):
 
     def _take_frames(self) -> None:
         position = 0
-        while self._failure is None and len(self._received) - position >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(self._received, position)
-            if not _SIZE.size <= size <= self._max_response_bytes:
-                raise self._bad_size(size)
-            start = position + _SIZE.size
+        while self._failure is None and len(self._received) - position >= SIZE.size:
+            (size,) = SIZE.unpack_from(self._received, position)
+            if not SIZE.size <= size <= self._max_response_bytes:
+                raise bad_size(self.peer, size, self._max_response_bytes)
+            start = position + SIZE.size
             if len(self._received) < start + size:
                 break
             with memoryview(self._received) as view:
@@ -226,26 +197,15 @@ class Connection(asyncio.Protocol):
             raise ProtocolError(self.peer, f"{len(frame)} bytes that answer nothing")
         waiting = self._waiting.popleft()
         self._room.release()
-        (correlation_id,) = _SIZE.unpack_from(frame)
-        if correlation_id != waiting.correlation_id:
-            error = ProtocolError(
-                self.peer, f"correlation id {correlation_id} where {waiting.api} waits for {waiting.correlation_id}"
-            )
+        try:
+            body = read_answer(self.peer, waiting.asked, frame)
+        except ProtocolError as error:
             _reject(waiting.answer, error)
-            raise error
+            if error.is_out_of_step:
+                raise
+            return
         self._answered += 1
         self.last_used_at_s = time.monotonic()
-        self._deliver(waiting, frame)
-
-    def _deliver(self, waiting: _Waiting, frame: bytes) -> None:
-        version = waiting.version
-        if waiting.api_key == frames.API_VERSIONS_KEY and _is_stepping_down(frame):
-            version = 0  # the broker does not have this version, and says so in a form that everyone can read
-        try:
-            body = frames.read_response(frame, waiting.api_key, version).body
-        except WireError as error:
-            _reject(waiting.answer, ProtocolError(self.peer, f"{waiting.api}Response v{version}: {error}"))
-            return
         throttle_ms = getattr(body, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self._quiet_until_s = time.monotonic() + throttle_ms / SECOND_MS
@@ -264,32 +224,6 @@ class Connection(asyncio.Protocol):
             _reject(self._waiting.popleft().answer, error)
             self._room.release()
 
-    def _loss(self, error: Exception | None) -> str:
-        reason = "the broker closed it" if error is None else str(error) or type(error).__name__
-        if not self._waiting:
-            return reason
-        first = self._waiting[0]
-        reason += f" before it answered {first.api} v{first.version}"
-        if self._answered == 0:
-            return f"{reason}; does it speak TLS?"
-        if all(self._answered <= 1 and each.api != "SaslAuthenticate" for each in self._waiting):
-            return f"{reason}; a listener that wants SASL does so to clients that do not log in"
-        return reason
-
-    def _bad_size(self, size: int) -> ProtocolError:
-        if bytes(self._received[:2]) == TLS_ALERT:
-            return ProtocolError(self.peer, "this is TLS, and we were told to speak without")
-        return ProtocolError(self.peer, f"an answer of {size} bytes; at most {self._max_response_bytes} are taken")
-
-
-def patience_ms(message: object) -> int:
-    """How long the request itself lets the broker wait before it answers."""
-    for field in ("max_wait_ms", "rebalance_timeout_ms"):
-        value = getattr(message, field, None)
-        if isinstance(value, int):
-            return max(0, value)
-    return 0
-
 
 def _reject(answer: asyncio.Future[Any], error: ClientError) -> None:
     if answer.done():
@@ -298,10 +232,3 @@ def _reject(answer: asyncio.Future[Any], error: ClientError) -> None:
     # Who waits for the answer is told. If nobody does any more, asyncio need not complain about it.
     with suppress(asyncio.CancelledError):
         answer.exception()
-
-
-def _is_stepping_down(frame: bytes) -> bool:
-    if len(frame) < _CORRELATION_AND_ERROR.size:
-        return False
-    (_, error_code) = _CORRELATION_AND_ERROR.unpack_from(frame)
-    return bool(error_code == ErrorCode.UNSUPPORTED_VERSION)

@@ -159,12 +159,16 @@ class UnsupportedVersionError(ClientError):
 
 
 class ProtocolError(ClientError):
-    """The broker sent what is no answer to what it was asked."""
+    """The broker sent what is no answer to what it was asked.
 
-    def __init__(self, peer: Peer, reason: str) -> None:
+    If it `is_out_of_step`, what follows on the connection makes no sense either.
+    """
+
+    def __init__(self, peer: Peer, reason: str, *, is_out_of_step: bool = False) -> None:
         super().__init__(f"{peer} sent what is no answer: {reason}")
         self.peer = peer
         self.reason = reason
+        self.is_out_of_step = is_out_of_step
 
 
 class ResponseError(ClientError):
