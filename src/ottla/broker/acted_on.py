@@ -60,6 +60,7 @@ ACTED_ON: Final = frozenset(
         "group.streams.rack.aware.assignment.tags",
         "group.streams.session.timeout.ms",
         "group.streams.task.offset.interval.ms",
+        "group.streams.topology.description.plugin.class",
         "listener.security.protocol.map",
         "listeners",
         "log.cleaner.backoff.ms",

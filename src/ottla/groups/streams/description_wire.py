@@ -1,0 +1,78 @@
+"""Descriptions of topologies on the wire: as members push them, and as StreamsGroupDescribe shows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.topology_descriptions.description import (
+    GlobalStore,
+    Node,
+    Processor,
+    Sink,
+    Source,
+    Subtopology,
+    TopologyDescription,
+)
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponse
+from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
+
+__all__ = ["described", "description_of"]
+
+_Pushed = StreamsGroupTopologyDescriptionUpdateRequest
+_Shown = StreamsGroupDescribeResponse
+_SOURCE: Final = 1
+_PROCESSOR: Final = 2
+_SINK: Final = 3
+
+
+def description_of(pushed: _Pushed.TopologyDescription) -> TopologyDescription:
+    """INVALID_REQUEST if it has nodes of unknown kinds, or a global store that is not a source and a processor."""
+    return TopologyDescription(
+        tuple(Subtopology(each.subtopology_id, tuple(map(_node, each.nodes))) for each in pushed.subtopologies),
+        tuple(map(_global_store, pushed.global_stores)),
+    )
+
+
+def _node(pushed: _Pushed.TopologyDescriptionNode) -> Node:
+    if pushed.node_type == _SOURCE:
+        return Source(pushed.name, pushed.source_topics, pushed.successors)
+    if pushed.node_type == _PROCESSOR:
+        return Processor(pushed.name, pushed.stores, pushed.successors)
+    if pushed.node_type == _SINK:
+        return Sink(pushed.name, pushed.sink_topic, pushed.successors)
+    raise Reject(ErrorCode.INVALID_REQUEST, f"node {pushed.name} is of unknown type {pushed.node_type}")
+
+
+def _global_store(pushed: _Pushed.TopologyDescriptionGlobalStore) -> GlobalStore:
+    source, processor = _node(pushed.source), _node(pushed.processor)
+    if not isinstance(source, Source) or not isinstance(processor, Processor):
+        raise Reject(
+            ErrorCode.INVALID_REQUEST,
+            f"a global store is a source and a processor, which {source.name} and {processor.name} are not",
+        )
+    return GlobalStore(source, processor)
+
+
+def described(description: TopologyDescription) -> _Shown.TopologyDescription:
+    """As it came."""
+    return _Shown.TopologyDescription(
+        tuple(
+            _Shown.TopologyDescriptionSubtopology(each.id, tuple(map(_shown, each.nodes)))
+            for each in description.subtopologies
+        ),
+        tuple(
+            _Shown.TopologyDescriptionGlobalStore(_shown(each.source), _shown(each.processor))
+            for each in description.global_stores
+        ),
+    )
+
+
+def _shown(node: Node) -> _Shown.TopologyDescriptionNode:
+    kind = _Shown.TopologyDescriptionNode
+    if isinstance(node, Source):
+        return kind(node.name, _SOURCE, source_topics=node.topics, successors=node.successors)
+    if isinstance(node, Processor):
+        return kind(node.name, _PROCESSOR, stores=node.stores, successors=node.successors)
+    return kind(node.name, _SINK, sink_topic=node.topic, successors=node.successors)
