@@ -14,9 +14,12 @@ FILES = sorted(FOLDER.rglob("*.txt"))
 NAMES = [path.relative_to(FOLDER).as_posix().removesuffix(".txt") for path in FILES]
 
 
+_KINDS = {"txn": "transactions", "share_state": "share state"}
+"""Folders that are not about groups."""
+
+
 def kind_of(path: Path) -> str:
-    """Scenarios of transactions stand in a folder of their own; all others are of groups."""
-    return "transactions" if path.parent.name == "txn" else "groups"
+    return _KINDS.get(path.parent.name, "groups")
 
 
 @pytest.mark.parametrize(

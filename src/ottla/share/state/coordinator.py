@@ -84,7 +84,7 @@ class ShareStateCoordinator:
         self._leader_epochs: dict[Key, int] = {}
         self._next_offset = 0
         self._pruned_to = 0
-        self._decide: dict[type, _Decide] = {
+        self._handlers: dict[type, _Decide] = {
             InitializeShareGroupStateRequest: self._initialize,
             ReadShareGroupStateRequest: self._read,
             WriteShareGroupStateRequest: self._write,
@@ -95,7 +95,7 @@ class ShareStateCoordinator:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401
-        decide, form = self._decide[type(request)], form_of(request)
+        decide, form = self._handlers[type(request)], form_of(request)
         records: list[KeyedRecord] = []
         results = []
         seen: set[Key] = set()
@@ -261,17 +261,20 @@ class ShareStateCoordinator:
         return Result(timers=timers, effects=[PruneLog(self._partition, offset)])
 
     def _snapshot_cold(self, context: Context) -> Result:
-        """Fresh snapshots for share partitions that nobody writes to; none if all are at rest."""
-        timers = [_in(COLD, _COLD_INTERVAL, context)]
-        if all(kept.write_timestamp != kept.create_timestamp for kept in self.kept.values()):
-            return Result(timers=timers)
-        latest = context.wall_ms - context.world.settings[_COLD_INTERVAL]
-        records = [
-            snapshot_record(key, _again(kept, context.wall_ms))
-            for key, kept in self.kept.items()
-            if kept.write_timestamp <= latest
-        ]
-        return Result(records=records, timers=timers, is_atomic=False)
+        """Fresh snapshots for share partitions that nobody writes to; none if all are at rest.
+
+        Those whose topic was deleted while nobody could tell this coordinator are forgotten instead.
+        """
+        topics, wall_ms = context.world.topics, context.wall_ms
+        records = [delete_record(key) for key in self.kept if topics.by_id(key.topic_id) is None]
+        if any(kept.write_timestamp == kept.create_timestamp for kept in self.kept.values()):
+            latest = wall_ms - context.world.settings[_COLD_INTERVAL]
+            records += [
+                snapshot_record(key, _again(kept, wall_ms))
+                for key, kept in self.kept.items()
+                if kept.write_timestamp <= latest and topics.by_id(key.topic_id) is not None
+            ]
+        return Result(records=records, timers=[_in(COLD, _COLD_INTERVAL, context)], is_atomic=False)
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         """A log that could not be pruned is tried again at the next time."""

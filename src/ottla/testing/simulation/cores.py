@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.composing import CORES, CorePlace
+from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from ottla.coordinator.contract import Core
 
 __all__ = ["KINDS", "Kind", "MakeCore"]
@@ -19,8 +20,12 @@ class Kind(NamedTuple):
 
     topic: str
     make_core: MakeCore
+    is_compacted: bool = True
+    """Or pruned from its start."""
 
 
-_TOPICS: Final = {"groups": "__consumer_offsets", "transactions": "__transaction_state"}
-
-KINDS: Final = {name: Kind(topic, CORES[topic]) for name, topic in _TOPICS.items() if topic in CORES}
+KINDS: Final = {
+    "groups": Kind(GROUPS.name, CORES[GROUPS.name]),
+    "transactions": Kind(TRANSACTIONS.name, CORES[TRANSACTIONS.name]),
+    "share state": Kind(SHARE_STATE.name, CORES[SHARE_STATE.name], is_compacted=False),
+}

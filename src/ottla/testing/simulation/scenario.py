@@ -92,6 +92,7 @@ class Scenario:
         self.builder = Builder(self._resolve, self.topic_id)
         self.renderer = Renderer(self.surroundings.ids.shorten, topics.name_of_id)
         self.topic = kind.topic
+        self._is_compacted = kind.is_compacted
         machine = Machine(self.clock)
         self.host = Host(make_core or kind.make_core, kind.topic, self.surroundings, machine, self)
 
@@ -124,7 +125,7 @@ class Scenario:
             except (ShorthandError, WireError) as error:
                 raise ScenarioError(f"in {command!r}: {error}") from error
             self.host.turn()
-        for fault in self.host.check_law(compacted=is_last):
+        for fault in self.host.check_law(compacted=is_last and self._is_compacted):
             self.faults.append(fault)
             self.write(f"BROKEN LAW {self.surroundings.ids.shorten(fault)}")
         return self.lines or ["ok"]

@@ -255,6 +255,17 @@ def test_deleted_topic_takes_its_state_along() -> None:
     assert bench.core.hard_state() == {}
 
 
+def test_topic_that_was_deleted_while_nobody_could_tell() -> None:
+    bench = Bench()
+    bench.initialize(0)
+    bench.write((0, 3, 2, 1))
+    bench.topics.all.clear()
+    bench.now_ms = COLD_MS
+    (record,) = bench.expire(COLD)
+    assert (record.key, record.value) == (ShareSnapshotKey("g", TOPIC_ID, 0), None)
+    assert bench.core.hard_state() == {}
+
+
 def test_update_without_a_snapshot_is_read_as_it_stands() -> None:
     """A log that was pruned between a snapshot and its tombstone."""
     bench = Bench()
