@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.coordinator.contract import Context
-from ottla.groups.streams import sticky
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member, Offsets
+from ottla.groups.streams.settings import assignor_name
 from ottla.groups.streams.tasks import Tasks, task_lists
 from ottla.groups.streams.topology import Subtopology, TopicInfo, Topology, topics_named
 from ottla.wire.access import Operation, ResourceType
@@ -51,7 +51,7 @@ def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context:
         topology=_topology(group, context),
         members=tuple(_member(group, member) for member in group.members.values()),
         topology_description_status=_NOT_STORED if request.include_topology_description else 0,
-        assignor_name=sticky.NAME,
+        assignor_name=assignor_name(context.world, group.group_id),
     )
 
 
@@ -105,8 +105,8 @@ def _member(group: StreamsGroup, member: Member) -> DescribedMember:
         process_id=metadata.process_id,
         user_endpoint=None if endpoint is None else _Response.Endpoint(endpoint.host, endpoint.port),
         client_tags=tuple(_Response.KeyValue(each.key, each.value) for each in metadata.client_tags),
-        task_offsets=_offsets(member.task_offsets),
-        task_end_offsets=_offsets(member.task_end_offsets),
+        task_offsets=_offsets(member.report.offsets),
+        task_end_offsets=_offsets(member.report.ends),
         assignment=_assignment(Tasks(frozenset(assigned.active), assigned.standby, assigned.warmup)),
         target_assignment=_assignment(group.target(member.member_id)),
     )

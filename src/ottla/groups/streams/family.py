@@ -23,6 +23,7 @@ from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result,
 from ottla.groups.coordinator import Handler, Replay
 from ottla.groups.streams import records
 from ottla.groups.streams.admission import check_request, check_rights
+from ottla.groups.streams.assigning import plan_targets
 from ottla.groups.streams.configuring import Status
 from ottla.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
 from ottla.groups.streams.describing import DescribeStreamsGroup, describe
@@ -32,13 +33,12 @@ from ottla.groups.streams.heartbeat import (
     Beat,
     Steady,
     assigned_at_ms,
-    compute_targets,
     expected_member,
     fence,
     rebalance_key,
     target_records,
 )
-from ottla.groups.streams.member import LEFT_FOR_A_WHILE, Member, MemberState, Offsets
+from ottla.groups.streams.member import LEFT_FOR_A_WHILE, Member, MemberState, Report
 from ottla.groups.streams.settings import Settings, read_settings
 from ottla.groups.streams.tasks import NOTHING_HELD, Held
 from ottla.groups.table import GroupKind, GroupTable
@@ -74,8 +74,7 @@ class _Joined(NamedTuple):
     step: str
     group_id: str
     member_id: str
-    task_offsets: Offsets | None
-    task_end_offsets: Offsets | None
+    report: Report
     creation: int | None
 
 
@@ -200,14 +199,13 @@ class StreamsFamily:
 
     def _after(self, beat: Beat, creation: int | None) -> _Joined | None:
         request = beat.request
-        offsets, ends = _offsets(request.task_offsets), _offsets(request.task_end_offsets)
-        if offsets is None and ends is None and creation is None:
+        if beat.member is not None and beat.report == beat.member.report and creation is None:
             return None
-        return _Joined(self.name, "joined", request.group_id, request.member_id, offsets, ends, creation)
+        return _Joined(self.name, "joined", request.group_id, request.member_id, beat.report, creation)
 
     def _remember(self, beat: Beat, member: Member, response: StreamsGroupHeartbeatResponse) -> None:
         """Keep the answer for equal heartbeats, unless it depends on the time."""
-        if not any(each.code in _WAITING for each in beat.statuses):
+        if not (beat.is_step_held_back or any(each.code in _WAITING for each in beat.statuses)):
             context = beat.context
             kept = replace(response, partitions_by_user_endpoint=None)
             member.steady = Steady(
@@ -328,10 +326,8 @@ class StreamsFamily:
             return NOTHING
         if configured.metadata_hash != group.metadata_hash or configured.is_ready != group.is_ready:
             return NOTHING
-        metadata = {each.member_id: each.metadata for each in group.members.values()}
-        restored = {each.member_id: frozenset(each.task_offsets) for each in group.members.values()}
         settings = self._settings(group, group.group_id, context)
-        targets = compute_targets(metadata, group.targets, restored, group.topology, configured, settings)
+        targets = plan_targets(group.candidates(), group.topology, configured, settings, group.holders).targets
         at_ms = assigned_at_ms(configured, context)
         return Result(target_records(group.group_id, group.targets, targets, group.epoch, at_ms))
 
@@ -346,10 +342,7 @@ class StreamsFamily:
         group = self._table.get(subject.group_id)
         member = group.members.get(subject.member_id) if isinstance(group, StreamsGroup) else None
         if member is not None:
-            if subject.task_offsets is not None:
-                member.task_offsets = subject.task_offsets
-            if subject.task_end_offsets is not None:
-                member.task_end_offsets = subject.task_end_offsets
+            member.report = subject.report
         return self._create(subject.creation, context)
 
     def _give_up(self, creation: int | None, outcome: Outcome) -> Result:
@@ -488,12 +481,6 @@ def _is_steady(group: StreamsGroup, member: Member, request: StreamsGroupHeartbe
         and context.client_id == steady.client_id
         and context.client_host == steady.client_host
     )
-
-
-def _offsets(given: Any) -> Offsets | None:  # noqa: ANN401 - TaskOffset of the request
-    if given is None:
-        return None
-    return {(each.subtopology_id, each.partition): each.offset for each in given}
 
 
 def _with_errors(

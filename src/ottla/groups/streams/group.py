@@ -19,7 +19,8 @@ NotReady comes before Assigning: members of a group that lost a source topic giv
 why.
 
 Soft: `configured` and `is_stale` (the topology against the topics), `endpoint_epoch` and `endpoints`,
-`shutdown_member_id`, `settings`, `version` (grows with every change, soft or hard), and members' soft fields.
+`shutdown_member_id`, `settings`, `progress` (see `assigning`), `version` (grows with every change, soft or hard), and
+members' soft fields.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any
 
 from ottla.coordinator.contract import Context, Topics
 from ottla.groups.streams import records
+from ottla.groups.streams.assigning import Candidate, Progress
 from ottla.groups.streams.configuring import Configured, configure
 from ottla.groups.streams.member import Member, MemberState, Metadata
 from ottla.groups.streams.reconciling import Holders
@@ -87,6 +89,7 @@ class StreamsGroup(HoldsNothingElsewhere):
         self.endpoints: Any = None
         self.shutdown_member_id: str | None = None
         self.settings: Settings | None = None
+        self.progress: Progress | None = None
         self.version = 0
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -113,6 +116,13 @@ class StreamsGroup(HoldsNothingElsewhere):
 
     def target(self, member_id: str) -> Tasks:
         return self.targets.get(member_id, NO_TASKS)
+
+    def candidates(self) -> dict[str, Candidate]:
+        """Members as an assignor sees them."""
+        return {
+            each.member_id: Candidate(each.metadata, self.targets.get(each.member_id), each.report)
+            for each in self.members.values()
+        }
 
     def configuration(self, topics: Topics) -> Configured | None:
         """The topology against the topics of now; None without a topology."""

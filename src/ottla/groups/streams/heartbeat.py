@@ -3,7 +3,8 @@
 The steps, in Kafka's order, since each may refuse and a refused heartbeat changes nothing: find the member and check
 its epoch; take over what it tells of itself; settle the topology; hold it against the topics; check the tasks that the
 member says it owns; raise the group's epoch if anything has changed that an assignment depends on; compute a target if
-one is due; reconcile the member with its target; answer.
+one is due; reconcile the member with its target; answer. The epoch also rises for a step of the highly available
+assignor (see `assigning`); that of a step is not held up by the assignment interval, it is not made before.
 
 Which epochs are accepted:
 
@@ -27,10 +28,12 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ottla.coordinator.contract import Context, Timer
-from ottla.groups.streams import records, sticky
+from ottla.groups.streams import highly_available, records
+from ottla.groups.streams.assigning import Candidate, is_step, may_go_on, next_report, plan_targets, progress_of
 from ottla.groups.streams.configuring import Configured, Status, configure
 from ottla.groups.streams.endpoints import endpoint_map
 from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.highly_available import Plan
 from ottla.groups.streams.member import (
     LEFT_FOR_A_WHILE,
     NEW_MEMBER,
@@ -39,10 +42,11 @@ from ottla.groups.streams.member import (
     Member,
     MemberState,
     Metadata,
+    Report,
 )
 from ottla.groups.streams.reconciling import reconcile
 from ottla.groups.streams.settings import Settings
-from ottla.groups.streams.tasks import NO_TASKS, Task, Tasks, task_lists, tasks_in
+from ottla.groups.streams.tasks import NO_TASKS, Tasks, task_lists, tasks_in
 from ottla.groups.streams.topology import Topology, is_same_topology, topology_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -54,7 +58,6 @@ __all__ = [
     "StatusLine",
     "Steady",
     "assigned_at_ms",
-    "compute_targets",
     "expected_member",
     "fence",
     "rebalance_key",
@@ -118,7 +121,11 @@ class Beat:
         """A static member whose place this one takes."""
         self.metadata_before: Metadata = NEW_METADATA
         self.before: Current = NEW_MEMBER
+        self.report = Report()
         self._must_bump = False
+        self._plan: Plan | None = None
+        self.is_step_held_back = False
+        """Whether there is a step to take that has to wait for the assignment interval."""
         self.group_epoch = group.epoch
         self.topology: Topology
         self.configured: Configured
@@ -170,6 +177,7 @@ class Beat:
         self.timers += [Timer(old.session_key, None), Timer(rebalance_key(group_id, old.member_id), None)]
 
     def update_metadata(self) -> None:
+        self.report = next_report(self.member, self.request, self.context.api_version)
         self.metadata = _updated(self.metadata_before, self.request, self.context)
         is_new = self.member is None and self.replaced is None
         if is_new or self.metadata != self.metadata_before:
@@ -215,6 +223,7 @@ class Beat:
             or configured.metadata_hash != group.metadata_hash
             or validated != group.validated_topology_epoch
             or configs != group.last_assignment_configs
+            or self._has_step()
         ):
             return
         self.group_epoch = group.epoch + 1
@@ -226,6 +235,33 @@ class Beat:
                 configs=configs,
             )
         )
+
+    def _has_step(self) -> bool:
+        """Whether the highly available assignor can go on from the target that there is."""
+        group, settings = self.group, self.settings
+        if (
+            settings.assignor_name != highly_available.NAME
+            or group.assignment_epoch < group.epoch
+            or not self.configured.is_ready
+        ):
+            return False
+        candidates = self._candidates()
+        if not may_go_on(group.progress, group.epoch, candidates, settings, group.holders):
+            return False
+        plan = plan_targets(candidates, self.topology, self.configured, settings, group.holders)
+        if not is_step(group.targets, plan.targets):
+            group.progress = progress_of(plan, group.epoch, candidates, settings)
+            return False
+        self.is_step_held_back = self.interval_left_ms() > 0
+        self._plan = plan
+        return not self.is_step_held_back
+
+    def _candidates(self) -> dict[str, Candidate]:
+        """All members, this one as it is by now."""
+        found = self.group.candidates()
+        member_id = self.request.member_id
+        known = found.pop(member_id if self.replaced is None else self.replaced.member_id, None)
+        return found | {member_id: Candidate(self.metadata, None if known is None else known.previous, self.report)}
 
     def find_target(self, *, is_delayed: bool) -> tuple[int, Tasks]:
         """Its epoch, and what it gives to the member."""
@@ -250,19 +286,15 @@ class Beat:
         return max(0, self.settings.assignment_interval_ms - since_ms)
 
     def _new_target(self) -> Tasks:
-        group, member_id = self.group, self.request.member_id
-        previous = dict(group.targets)
-        if self.replaced is not None:
-            previous[member_id] = previous.pop(self.replaced.member_id, NO_TASKS)
-        metadata = {each.member_id: each.metadata for each in group.members.values() if each is not self.replaced}
-        metadata[member_id] = self.metadata
-        restored = {each.member_id: frozenset(each.task_offsets) for each in group.members.values()}
-        if self.request.task_offsets is not None:
-            restored[member_id] = frozenset(_offsets(self.request.task_offsets))
-        targets = compute_targets(metadata, previous, restored, self.topology, self.configured, self.settings)
+        group, candidates = self.group, self._candidates()
+        plan = self._plan
+        if plan is None:
+            plan = plan_targets(candidates, self.topology, self.configured, self.settings, group.holders)
+        group.progress = progress_of(plan, self.group_epoch, candidates, self.settings)
+        previous = {member_id: each.previous for member_id, each in candidates.items()}
         at_ms = assigned_at_ms(self.configured, self.context)
-        self.records += target_records(group.group_id, previous, targets, self.group_epoch, at_ms)
-        return targets[member_id]
+        self.records += target_records(group.group_id, previous, plan.targets, self.group_epoch, at_ms)
+        return plan.targets[self.request.member_id]
 
     def reconcile(self, target_epoch: int, target: Tasks) -> None:
         group = self.group
@@ -361,10 +393,6 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     return Tasks(tasks_in(request.active_tasks), tasks_in(request.standby_tasks), tasks_in(request.warmup_tasks))
 
 
-def _offsets(given: Any) -> dict[Task, int]:  # noqa: ANN401 - TaskOffset of the request
-    return {(each.subtopology_id, each.partition): each.offset for each in given}
-
-
 def _updated(metadata: Metadata, request: StreamsGroupHeartbeatRequest, context: Context) -> Metadata:
     """What a request leaves out stays; on a join a missing endpoint means that there is none."""
     endpoint = metadata.user_endpoint
@@ -404,31 +432,6 @@ def _check_tasks(owned: Tasks, task_counts: Mapping[str, int]) -> None:
                 raise Reject(ErrorCode.INVALID_REQUEST, f"there is no task {subtopology_id}_{partition}")
 
 
-def compute_targets(
-    metadata: Mapping[str, Metadata],
-    previous: Mapping[str, Tasks],
-    restored: Mapping[str, frozenset[Task]],
-    topology: Topology,
-    configured: Configured,
-    settings: Settings,
-) -> dict[str, Tasks]:
-    """The target of each member; nobody gets anything while the topology is not ready."""
-    if not configured.is_ready:
-        return dict.fromkeys(metadata, NO_TASKS)
-    stateful = frozenset(each.subtopology_id for each in topology.subtopologies if each.state_changelog_topics)
-    members = [
-        sticky.MemberInput(
-            member_id,
-            each.process_id,
-            previous.get(member_id, NO_TASKS),
-            {tag.key: tag.value for tag in each.client_tags},
-            frozenset() if member_id in previous else restored.get(member_id, frozenset()),
-        )
-        for member_id, each in metadata.items()
-    ]
-    return sticky.assign(members, configured.task_counts, stateful, settings.num_standby_replicas, settings.rack_tags)
-
-
 def assigned_at_ms(configured: Configured, context: Context) -> int:
     """When a target was computed, by which the next one is held back. While topics are missing a target gives nobody
     anything, and need hold back none: that is 0."""
@@ -436,7 +439,7 @@ def assigned_at_ms(configured: Configured, context: Context) -> int:
 
 
 def target_records(
-    group_id: str, previous: Mapping[str, Tasks], targets: Mapping[str, Tasks], epoch: int, at_ms: int
+    group_id: str, previous: Mapping[str, Tasks | None], targets: Mapping[str, Tasks], epoch: int, at_ms: int
 ) -> list[KeyedRecord]:
     changed = [
         records.target_record(group_id, member_id, target)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ottla.groups.streams.tasks import NOTHING_HELD, Held, Task
 from ottla.wire.types.group_streams import StreamsGroupMemberMetadataValue as Metadata
 
-__all__ = ["LEFT_FOR_A_WHILE", "NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets"]
+__all__ = ["LEFT_FOR_A_WHILE", "NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets", "Report"]
 
 LEFT_FOR_A_WHILE: Final = -2
 """The member epoch of a static member that will be back."""
 
 Offsets = Mapping[Task, int]
+
+
+class Report(NamedTuple):
+    """What a member has said of the state that it has."""
+
+    is_made: bool | None = None
+    """Whether it reports at all; None if it has not joined since the coordinator took over, so that it may still."""
+    offsets: Offsets = MappingProxyType({})
+    ends: Offsets = MappingProxyType({})
 
 
 class MemberState(IntEnum):
@@ -48,18 +58,17 @@ NEW_METADATA: Final = Metadata(instance_id=None, rack_id=None, topology_epoch=-1
 
 
 class Member:
-    """Soft: `task_offsets`, `task_end_offsets` (as last reported), `steady` (see `heartbeat`) and `may_not_have_heard`:
-    the last request was one whose answer had been sent before, so it is open which of the answers came through."""
+    """Soft: `report`, `steady` (see `heartbeat`) and `may_not_have_heard`: the last request was one whose answer had
+    been sent before, so it is open which of the answers came through."""
 
     __slots__ = (
         "current",
         "may_not_have_heard",
         "member_id",
         "metadata",
+        "report",
         "session_key",
         "steady",
-        "task_end_offsets",
-        "task_offsets",
     )
 
     def __init__(self, group_id: str, member_id: str) -> None:
@@ -67,8 +76,7 @@ class Member:
         self.metadata = NEW_METADATA
         self.current = NEW_MEMBER
         self.session_key = ("streams", "session", group_id, member_id)
-        self.task_offsets: Offsets = {}
-        self.task_end_offsets: Offsets = {}
+        self.report = Report()
         self.steady: Any = None
         self.may_not_have_heard = False
 

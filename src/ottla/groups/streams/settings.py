@@ -7,11 +7,17 @@ nearest one inside.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import logging
+from typing import Any, Final, NamedTuple
 
 from ottla.coordinator.contract import World
+from ottla.groups.streams import highly_available, sticky
 
-__all__ = ["Settings", "is_served", "read_settings"]
+__all__ = ["Settings", "assignor_name", "is_served", "read_settings"]
+
+log = logging.getLogger(__name__)
+
+_ASSIGNORS: Final = (sticky.NAME, highly_available.NAME)
 
 
 class Settings(NamedTuple):
@@ -26,7 +32,9 @@ class Settings(NamedTuple):
     task_offset_interval_ms: int
     acceptable_recovery_lag: int
     num_standby_replicas: int
+    num_warmup_replicas: int
     rack_tags: tuple[str, ...]
+    assignor_name: str
 
     @property
     def assignment_configs(self) -> dict[str, str]:
@@ -44,6 +52,17 @@ def is_served(world: World) -> bool:
 
 def _is_enabled(world: World) -> bool:
     return "streams" in world.settings["group.coordinator.rebalance.protocols"]
+
+
+def assignor_name(world: World, group_id: str) -> str:
+    """Which assignor computes the group's next target: its own choice, or the first of the broker's."""
+    offered = [name for name in world.settings["group.streams.assignors"] if name in _ASSIGNORS] or [sticky.NAME]
+    default: str = offered[0]
+    chosen: str | None = world.group_setting(group_id, "streams.assignor.name")
+    if chosen is None or chosen in offered:
+        return default if chosen is None else chosen
+    log.warning("group %s asks for the assignor %s, which there is not; it gets %s", group_id, chosen, default)
+    return default
 
 
 def read_settings(world: World, group_id: str) -> Settings:
@@ -71,5 +90,7 @@ def read_settings(world: World, group_id: str) -> Settings:
         task_offset_interval_ms=bounded("task.offset.interval.ms", "min.task.offset.interval.ms", None),
         acceptable_recovery_lag=own("acceptable.recovery.lag"),
         num_standby_replicas=bounded("num.standby.replicas", None, "max.standby.replicas"),
+        num_warmup_replicas=bounded("num.warmup.replicas", None, "max.warmup.replicas"),
         rack_tags=tuple(own("rack.aware.assignment.tags")),
+        assignor_name=assignor_name(world, group_id),
     )

@@ -45,6 +45,10 @@ class MemberInput(NamedTuple):
     client_tags: Mapping[str, str] = {}
     restored: frozenset[Task] = frozenset()
     """Tasks of which it has said that it holds state; looked at while nobody was to have a standby of them."""
+    reports_lags: bool | None = False
+    """Whether it tells how far its state is behind; None if that is open. Only `highly_available` looks at this."""
+    lags: Mapping[Task, int] = {}
+    """Tasks of which it has state, and how many offsets that is behind."""
 
 
 def assign(
