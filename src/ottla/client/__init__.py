@@ -7,6 +7,9 @@
         await Producer(client).send("orders", b"tea", key=b"alice", partition=0)
         async for record in fetch(client, {("orders", 0): EARLIEST}, until=LATEST):
             ...
+        async with ShareConsumer(client, "workers", ["orders"]) as consumer:
+            async for record in consumer:    # asking for the next one accepts it
+                ...
         answer = await client.send(DescribeClusterRequest())    # every API, by its message
 
 What is not named here lies in the modules: `topics`, `configs`, `cluster`, `groups`, `offsets`, `errors`, `sasl`.
@@ -19,10 +22,12 @@ from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from ottla.client.producer import Delivered, Producer, ProducerRecord
 from ottla.client.sasl import Plain, Scram
+from ottla.client.share import AcknowledgeType, ShareConsumer, ShareRecord
 
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "AcknowledgeType",
     "Client",
     "ClientError",
     "ConsumerRecord",
@@ -33,6 +38,8 @@ __all__ = [
     "ProducerRecord",
     "ResponseError",
     "Scram",
+    "ShareConsumer",
+    "ShareRecord",
     "TopicPartition",
     "delete_records",
     "fetch",

@@ -1,0 +1,440 @@
+"""A consumer of a share group: records of a topic are handed out like work from a queue, and acknowledged one by one.
+
+    async with ShareConsumer(client, "workers", ["jobs"]) as consumer:
+        async for record in consumer:
+            process(record)                   # asking for the next one accepts it
+
+    async with ShareConsumer(client, "workers", ["jobs"], acknowledgement="explicit") as consumer:
+        async for record in consumer:
+            try:
+                process(record)
+            except Broken:
+                consumer.reject(record)       # or release it, to be delivered again
+            else:
+                consumer.accept(record)
+
+Theory of operation. The group's coordinator assigns partitions, which several members may have at the same time; each
+partition's leader hands out records, and keeps a lock on each until the member says what became of it (see
+`membership` and `session`). A fetch is sent when somebody waits for records and none are there, so that the locks of
+records do not run while nobody looks at them; acknowledgements go with the next fetch to the same leader, or at once
+with `commit`. Requests to several leaders run at the same time, on connections of the consumer's own: a leader that
+loses the connection gives the member's records to others.
+
+Implicit acknowledgement: what was given is accepted when more is asked for. The iterator goes record by record, `poll`
+by all that it gave last. What has not been accepted when the consumer closes is released. Explicit acknowledgement:
+each record is accepted, released or rejected by a call, in any order, while further records come; `renew` starts the
+locks of records anew that take longer. A consumer that ends by a crash says nothing, and its records are released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from itertools import count
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Self
+
+from ottla.client.client import Client
+from ottla.client.errors import ClientError, ClosedError, ConfigurationError
+from ottla.client.metadata import TopicPartition
+from ottla.client.share.exchange import Exchange, Outcomes
+from ottla.client.share.membership import Membership
+from ottla.client.share.records import AcknowledgeType, Acquired, ShareRecord
+from ottla.client.share.session import NOTHING, Limits, Place, ShareSession
+from ottla.client.share.verdicts import VerdictBatch
+from ottla.client.timing import Deadline
+from ottla.wire import WireError
+
+__all__ = ["ShareConsumer"]
+
+Acknowledgement = Literal["implicit", "explicit"]
+AcquireMode = Literal["batch_optimized", "record_limit"]
+OnAcknowledged = Callable[[TopicPartition, tuple[VerdictBatch, ...], ClientError | None], object]
+ACQUIRE_MODES: Final = {"batch_optimized": 0, "record_limit": 1}
+MAX_WAIT_MS: Final = 500
+MAX_BYTES: Final = 50 * 1024 * 1024
+MAX_RECORDS: Final = 500
+_lanes = count(1)
+_log = logging.getLogger("ottla.client.share")
+
+
+class _Reading(NamedTuple):
+    """Where the iterator is."""
+
+    acquired: Acquired
+    records: Iterator[ShareRecord]
+
+
+class ShareConsumer:
+    """A member of a share group; entering it joins, leaving it says farewell.
+
+    `max_records` is how many records a fetch asks for. With acquire_mode="batch_optimized" whole batches come, which
+    may be more; "record_limit" never gives more (Kafka 4.2). `on_acknowledged` hears what became of acknowledgements
+    that were sent: the partition, the batches, and an error if the leader refused them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group_id: str,
+        topics: Iterable[str],
+        *,
+        acknowledgement: Acknowledgement = "implicit",
+        acquire_mode: AcquireMode = "batch_optimized",
+        max_records: int = MAX_RECORDS,
+        max_wait_ms: int = MAX_WAIT_MS,
+        min_bytes: int = 1,
+        max_bytes: int = MAX_BYTES,
+        rack_id: str | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
+    ) -> None:
+        self._client = client
+        self._is_implicit = _is_implicit(acknowledgement)
+        self._mode = _acquire_mode(acquire_mode)
+        self._limits = Limits(max_wait_ms, min_bytes, max_bytes, max_records, max_records, self._mode)
+        self._news = asyncio.Event()
+        names = _subscription(topics)
+        self._membership = Membership(client, group_id, names, rack_id, self._news.set)
+        self._lane = f"share-{next(_lanes)}"
+        self._exchange = Exchange(client, self._lane, self._settle_outcomes)
+        self._group_id = group_id
+        self._on_acknowledged = on_acknowledged
+        self._sessions: dict[int, ShareSession] = {}
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._ready: deque[Acquired] = deque()
+        self._given: list[Acquired] = []
+        self._reading: _Reading | None = None
+        self._current: ShareRecord | None = None
+        self._held: dict[TopicPartition, dict[int, Acquired]] = {}
+        self._error: ClientError | None = None
+        self._turns = 0
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        self._client.attach(self)
+        self._membership.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def member_id(self) -> str:
+        return self._membership.member_id
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this member may fetch; others may have them as well."""
+        return frozenset(at for place in self._membership.assignment if (at := self._named(place)) is not None)
+
+    @property
+    def held_count(self) -> int:
+        """How many records were given and not yet acknowledged (explicit acknowledgement only)."""
+        return sum(map(len, self._held.values()))
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Read these topics instead."""
+        self._membership.subscribe(_subscription(topics))
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def poll(self, timeout_ms: int | None = None) -> list[Acquired]:
+        """What has come; an empty list if nothing came in time. With implicit acknowledgement, the last is accepted.
+
+        Without a time-out it waits for as long as one fetch may take.
+        """
+        self._accept_given()
+        deadline = Deadline(self._limits.max_wait_ms if timeout_ms is None else timeout_ms)
+        await self._await_records(deadline)
+        given = [self._give(self._ready.popleft()) for _ in range(len(self._ready))]
+        if self._is_implicit:
+            self._given = given
+        return given
+
+    async def batches(self) -> AsyncIterator[Acquired]:
+        """What comes, piece by piece; with implicit acknowledgement, asking for the next accepts the last."""
+        while not self._is_closed:
+            self._accept_given()
+            await self._await_records(Deadline(self._limits.max_wait_ms))
+            if self._ready:
+                acquired = self._give(self._ready.popleft())
+                if self._is_implicit:
+                    self._given = [acquired]
+                yield acquired
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ShareRecord:
+        while not self._is_closed:
+            if self._reading is not None and (record := self._next_record(self._reading)) is not None:
+                self._current = record
+                return record
+            self._accept_given()
+            if not self._ready:
+                await self._await_records(Deadline(self._limits.max_wait_ms))
+            if self._ready:
+                acquired = self._give(self._ready.popleft())
+                self._reading = _Reading(acquired, acquired.records())
+        raise StopAsyncIteration
+
+    def _next_record(self, reading: _Reading) -> ShareRecord | None:
+        """The next record of what the iterator reads; None, and it reads nothing any more, at the end."""
+        try:
+            record = next(reading.records, None)
+        except WireError as error:
+            self._reject_unreadable(reading.acquired, error)
+            return None
+        if record is None:
+            self._reading = self._current = None
+            if self._is_implicit:
+                self._settle(reading.acquired, AcknowledgeType.ACCEPT)
+        return record
+
+    def _reject_unreadable(self, acquired: Acquired, error: WireError) -> None:
+        """As Java does with a wrong checksum: nobody can read this batch, so nobody shall be given it again."""
+        after = acquired.ranges[0].first_offset if self._current is None else self._current.offset + 1
+        end = next(batch.next_offset for batch in acquired.batches() if batch.next_offset > after)
+        _log.warning("%s from offset %d to %d cannot be read and is rejected: %s", acquired.at, after, end - 1, error)
+        self._settle(acquired.since(after).before(end), AcknowledgeType.REJECT)
+        self._accept_given()
+        if self._ready and self._ready[0].data is acquired.data:
+            rest = self._ready.popleft().since(end)
+            self._ready.extendleft([rest] if rest.ranges else [])
+
+    def _give(self, acquired: Acquired) -> Acquired:
+        if not self._is_implicit:
+            held = self._held.setdefault(acquired.at, {})
+            for first, last, _ in acquired.ranges:
+                held.update(dict.fromkeys(range(first, last + 1), acquired))
+        return acquired
+
+    def _accept_given(self) -> None:
+        """More is asked for: with implicit acknowledgement, what was given is accepted."""
+        for acquired in self._given:
+            self._settle(acquired, AcknowledgeType.ACCEPT)
+        self._given = []
+        reading, current = self._reading, self._current
+        self._reading = self._current = None
+        if reading is None:
+            return
+        after = reading.acquired.ranges[0].first_offset if current is None else current.offset + 1
+        if self._is_implicit:
+            self._settle(reading.acquired.before(after), AcknowledgeType.ACCEPT)
+        rest = reading.acquired.since(after)
+        if rest.ranges:
+            self._ready.appendleft(rest)
+
+    # --- acknowledging ------------------------------------------------------------------------------------------------
+
+    def accept(self, *done: ShareRecord | Acquired) -> None:
+        """These were processed."""
+        self.acknowledge(AcknowledgeType.ACCEPT, *done)
+
+    def release(self, *done: ShareRecord | Acquired) -> None:
+        """These are to be delivered again, to any member."""
+        self.acknowledge(AcknowledgeType.RELEASE, *done)
+
+    def reject(self, *done: ShareRecord | Acquired) -> None:
+        """Nobody can process these."""
+        self.acknowledge(AcknowledgeType.REJECT, *done)
+
+    def acknowledge(self, verdict: AcknowledgeType, *done: ShareRecord | Acquired) -> None:
+        """Say what became of records, one by one or all of an `Acquired`; it is sent with the next fetch or commit.
+
+        ConfigurationError for a record that is not held: it was acknowledged already.
+        """
+        if self._is_implicit:
+            raise ConfigurationError(
+                'this consumer accepts by itself; acknowledgement="explicit" leaves that to the caller'
+            )
+        if verdict not in (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT):
+            raise ConfigurationError(f"{verdict.name} is not for users to send; to go on processing, call renew")
+        for each in done:
+            for place, offset, owner in self._take_held(each):
+                self._session(owner.node_id).verdicts(place).add(offset, verdict)
+
+    async def renew(self, *still: ShareRecord | Acquired, timeout_ms: int | None = None) -> None:
+        """Start the locks of these records anew, now: they take longer. Needs brokers of Kafka 4.2 or later.
+
+        ResponseError if a leader refuses it: the lock has ended already, or the group does not allow it.
+        """
+        if self._is_implicit:
+            raise ConfigurationError('only acknowledgement="explicit" can renew locks')
+        renewed: dict[int, dict[Place, list[int]]] = {}
+        for each in still:
+            for place, offset, owner in self._find_held(each):
+                renewed.setdefault(owner.node_id, {}).setdefault(place, []).append(offset)
+        deadline = self._client.deadline(timeout_ms)
+        for node_id, offsets in renewed.items():
+            await self._exchange.renew(self._session(node_id), offsets, deadline)
+
+    async def commit(self, timeout_ms: int | None = None) -> dict[TopicPartition, ClientError | None]:
+        """Send all acknowledgements now and wait for the answers: an error, or None, for each partition.
+
+        With implicit acknowledgement, all that was given is accepted, the record in hand included.
+        """
+        self._check_open()
+        self._accept_given()
+        deadline = self._client.deadline(timeout_ms)
+        sessions = [session for session in self._sessions.values() if session.has_verdicts]
+        rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
+        return {
+            at: error
+            for found in rounds
+            for place, (_, error) in found.items()
+            if (at := self._named(place)) is not None
+        }
+
+    def _settle(self, acquired: Acquired, verdict: AcknowledgeType) -> None:
+        """Acknowledge all of it in one go."""
+        if self._is_implicit:
+            verdicts = self._session(acquired.node_id).verdicts(Place(acquired.topic_id, acquired.at.partition))
+            for first, last, _ in acquired.ranges:
+                verdicts.add_range(first, last, verdict)
+        else:
+            self.acknowledge(verdict, acquired)
+
+    def _find_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[Place, int, Acquired]]:
+        at, offsets = _offsets(each)
+        held = self._held.get(at, {})
+        for offset in offsets:
+            owner = held.get(offset)
+            if owner is None:
+                raise ConfigurationError(f"offset {offset} of {at} is not held: it was acknowledged, or never given")
+            yield Place(owner.topic_id, at.partition), offset, owner
+
+    def _take_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[Place, int, Acquired]]:
+        at, _ = _offsets(each)
+        for place, offset, owner in self._find_held(each):
+            del self._held[at][offset]
+            yield place, offset, owner
+
+    def _settle_outcomes(self, outcomes: Outcomes) -> None:
+        """Tell the user what became of acknowledgements."""
+        for place, (batches, error) in outcomes.items():
+            at = self._named(place) or TopicPartition("", place.partition)
+            if self._on_acknowledged is not None:
+                self._on_acknowledged(at, batches, error)
+            elif error is not None:
+                _log.warning("acknowledgements of %s were refused: %s", at, error)
+
+    # --- fetching -----------------------------------------------------------------------------------------------------
+
+    async def _await_records(self, deadline: Deadline) -> None:
+        """Wait until something is ready, or the deadline has passed."""
+        self._check_open()
+        while not self._ready:
+            self._membership.raise_failure()
+            self._raise_error()
+            self._news.clear()
+            await self._send_fetches(deadline)
+            if deadline.passed or self._ready or self._is_closed:
+                return
+            try:
+                async with asyncio.timeout(self._patience_s(deadline)):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    def _patience_s(self, deadline: Deadline) -> float:
+        """How long to wait for news: while nothing is asked, look again soon whether a leader is known by now."""
+        if self._fetches or not self._membership.assignment:
+            return deadline.left_s
+        return min(deadline.left_s, self._client.settings.retry_backoff_ms / 1000)
+
+    async def _send_fetches(self, deadline: Deadline) -> None:
+        """Ask every leader that has no request under way."""
+        wanted = await self._exchange.leaders(self._membership.assignment, self._membership.topics, deadline)
+        for node_id in wanted:
+            self._session(node_id)
+        chosen = self._chosen(list(wanted))
+        for node_id, session in self._sessions.items():
+            places = wanted.get(node_id, [])
+            is_full = bool(places) and node_id in chosen
+            if node_id not in self._fetches and (is_full or session.differs(places) or session.has_verdicts):
+                limits = self._limits if is_full else NOTHING
+                self._fetches[node_id] = asyncio.create_task(self._fetch(session, places, limits))
+
+    def _chosen(self, leaders: list[int]) -> list[int]:
+        """Who is asked for records: all, or one at a time where the number of records is a strict limit."""
+        if not self._limits.acquire_mode or not leaders:
+            return leaders
+        if self._fetches:
+            return []
+        self._turns += 1
+        return [leaders[self._turns % len(leaders)]]
+
+    async def _fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> None:
+        try:
+            self._ready += await self._exchange.fetch(session, places, limits)
+        except ClientError as error:
+            self._error = error
+        finally:
+            self._fetches.pop(session.node_id, None)
+            self._news.set()
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _session(self, node_id: int) -> ShareSession:
+        if node_id not in self._sessions:
+            self._sessions[node_id] = ShareSession(node_id, self._group_id, self.member_id)
+        return self._sessions[node_id]
+
+    def _named(self, place: Place) -> TopicPartition | None:
+        return self._exchange.named(place)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Send what was acknowledged, release all else, and leave the group."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._client.detach(self)
+        self._news.set()
+        if self._is_implicit and self._reading is not None and self._current is not None:
+            # The iterator has asked for this record, and so accepted those before it.
+            self._settle(self._reading.acquired.before(self._current.offset), AcknowledgeType.ACCEPT)
+        await asyncio.gather(*self._fetches.values(), return_exceptions=True)
+        await asyncio.gather(*(self._exchange.close(session) for session in self._sessions.values()))
+        await self._membership.leave()
+        await self._client.close_lane(self._lane)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the share consumer was closed")
+
+
+def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, Iterable[int]]:
+    if isinstance(each, ShareRecord):
+        return TopicPartition(each.topic, each.partition), (each.offset,)
+    return each.at, (offset for first, last, _ in each.ranges for offset in range(first, last + 1))
+
+
+def _subscription(topics: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(topics, str):
+        raise ConfigurationError(f"topics are a list of names, and {topics!r} is one name")
+    names = tuple(topics)
+    if not names:
+        raise ConfigurationError("a share consumer needs at least one topic")
+    return names
+
+
+def _is_implicit(acknowledgement: str) -> bool:
+    if acknowledgement not in ("implicit", "explicit"):
+        raise ConfigurationError(f"acknowledgement is {acknowledgement!r}; it can be implicit or explicit")
+    return acknowledgement == "implicit"
+
+
+def _acquire_mode(mode: str) -> int:
+    if mode not in ACQUIRE_MODES:
+        raise ConfigurationError(f"acquire_mode is {mode!r}; there are {', '.join(ACQUIRE_MODES)}")
+    return ACQUIRE_MODES[mode]

@@ -1,0 +1,386 @@
+"""What a share consumer says to leaders, and what it makes of their answers.
+
+===============================  =======================================================================================
+an answer                        what it does
+===============================  =======================================================================================
+no answer at all                 the session is over; the acknowledgements failed, for nobody knows whether they arrived
+SHARE_SESSION_NOT_FOUND,         the session is over; the acknowledgements failed
+INVALID_SHARE_SESSION_EPOCH,
+SHARE_SESSION_LIMIT_REACHED
+another error for all of it      the acknowledgements failed; told to the user, unless another attempt can cure it
+an error for fetching            the new leader is learned, or the cluster is asked for it; what cannot be cured is told
+a coordinator that is away       the acknowledgements stay, and go with the next request: the records are still locked
+another error for                the acknowledgements failed
+acknowledging
+a partition that is left out     its acknowledgements failed, as with Java's consumer
+===============================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ottla.client.client import Answer, Client
+from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
+from ottla.client.metadata import TopicPartition
+from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange, settle
+from ottla.client.share.session import NOTHING, Limits, Place, Sent, ShareSession
+from ottla.client.share.verdicts import VerdictBatch, Verdicts
+from ottla.client.timing import Backoff, Deadline
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from ottla.wire.types.share_fetch import ShareFetchRequest, ShareFetchResponse, ShareFetchResponsePartitionData
+
+__all__ = ["Exchange", "Outcomes"]
+
+Outcomes = dict[Place, tuple[tuple[VerdictBatch, ...], ClientError | None]]
+"""What was acknowledged for each partition, and why it failed, if it did."""
+
+SESSION_ENDED: Final = frozenset(
+    {
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
+CURABLE: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+"""Errors of fetching that pass."""
+STILL_LOCKED: Final = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors of acknowledging after which the same can be said again."""
+NEWER_VERSION: Final = 2
+"""Of ShareFetch and ShareAcknowledge, with acquire modes and renewal."""
+CLOSE_TIMEOUT_MS: Final = 5_000
+
+
+class Exchange:
+    """Talks to leaders for one consumer. `on_outcomes` hears what became of acknowledgements."""
+
+    def __init__(self, client: Client, lane: str, on_outcomes: Callable[[Outcomes], None]) -> None:
+        self._client = client
+        self._lane = lane
+        self._on_outcomes = on_outcomes
+        self._names: dict[bytes, str] = {}
+        self._backoffs: dict[int, Backoff] = {}
+
+    # --- who leads ----------------------------------------------------------------------------------------------------
+
+    def named(self, place: Place) -> TopicPartition | None:
+        name = self._names.get(place.topic_id) or self._client.metadata.name_of(place.topic_id)
+        if name is None:
+            return None
+        self._names[place.topic_id] = name
+        return TopicPartition(name, place.partition)
+
+    async def leaders(
+        self, assignment: Iterable[Place], subscribed: Iterable[str], deadline: Deadline
+    ) -> dict[int, list[Place]]:
+        """The partitions by the node that leads them; those whose leader is not known now are left out."""
+        found: dict[int, list[Place]] = {}
+        if any(self.named(place) is None for place in assignment):
+            for name in subscribed:
+                self._client.metadata.expire(name)
+                await self._learn(name, deadline)
+        metadata = self._client.metadata
+        for name in {at.topic for place in assignment if (at := self.named(place)) is not None}:
+            await self._learn(name, deadline)
+        for place in assignment:
+            at = self.named(place)
+            topic = metadata.topics.get(at.topic) if at is not None else None
+            if at is None or topic is None or topic.topic_id != place.topic_id:
+                continue
+            partition = topic.partitions.get(place.partition)
+            if partition is None or partition.leader not in metadata.brokers:
+                metadata.expire(at.topic)
+            else:
+                found.setdefault(partition.leader, []).append(place)
+        return found
+
+    async def _learn(self, name: str, deadline: Deadline) -> None:
+        try:
+            await self._client.topics([name], deadline)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+
+    # --- fetching -----------------------------------------------------------------------------------------------------
+
+    async def fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> list[Acquired]:
+        """One request: what changed, what is acknowledged, and what comes back.
+
+        ClientError for what cannot be cured. After what may pass it waits for a moment, so that the next attempt comes
+        later.
+        """
+        async with session.turn:
+            acquired, is_well = await self._fetch(session, places, limits)
+        backoff = self._backoffs.setdefault(session.node_id, self._client.backoff())
+        if is_well:
+            backoff.attempts = 0
+        else:
+            await asyncio.sleep(backoff.next_ms() / 1000)
+        return acquired
+
+    async def _fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> tuple[list[Acquired], bool]:
+        sent = session.take_verdicts()
+        request = session.fetch_request(places, limits, sent)
+        try:
+            answer = await self._ask("ShareFetch", request, session, needs_newer=bool(limits.acquire_mode))
+        except ClientError as error:
+            self._lost(session, sent, error)
+            self._distrust(places)
+            if error.retriable:
+                return [], False
+            raise
+        body = answer.of(ShareFetchResponse)
+        if body.error_code:
+            self._refused(answer, session, sent, body.error_code, body.error_message)
+            self._distrust(places)
+            return [], False
+        session.answered()
+        self._take_outcomes(answer, session, sent, _acknowledged(body))
+        return self._taken(answer, session, body)
+
+    def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> tuple[list[Acquired], bool]:
+        acquired: list[Acquired] = []
+        is_well = True
+        for place, data in _partitions(body):
+            at = self.named(place)
+            if at is None:
+                continue
+            if data.error_code:
+                is_well = False
+                self._take_error(answer, at, data, body)
+            if data.acquired_records:
+                acquired += self._acquired(session, at, place, data, body.acquisition_lock_timeout_ms)
+        return acquired, is_well
+
+    def _acquired(
+        self,
+        session: ShareSession,
+        at: TopicPartition,
+        place: Place,
+        data: ShareFetchResponsePartitionData,
+        lock_timeout_ms: int,
+    ) -> Iterator[Acquired]:
+        """The records of a partition; what is acquired and no record is acknowledged at once."""
+        stored = data.records or b""
+        ranges = [AcquiredRange(*each[:3]) for each in map(_range, data.acquired_records)]
+        settled = settle(ranges, stored)
+        verdicts = session.verdicts(place)
+        for kind, found in (
+            (AcknowledgeType.GAP, settled.gaps),
+            (AcknowledgeType.REJECT, settled.damaged),
+            (AcknowledgeType.RELEASE, settled.unknown),
+        ):
+            for first, last, _ in found:
+                verdicts.add_range(first, last, kind)
+        if settled.records:
+            yield Acquired(at, place.topic_id, session.node_id, settled.records, stored, lock_timeout_ms)
+
+    def _take_error(
+        self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse
+    ) -> None:
+        if data.error_code not in CURABLE:
+            raise ResponseError(answer.peer, "ShareFetch", data.error_code, str(at), data.error_message)
+        leader = data.current_leader
+        metadata = self._client.metadata
+        if not metadata.learn_leader(at, leader.leader_id, leader.leader_epoch, body.node_endpoints):
+            metadata.expire(at.topic)
+
+    # --- acknowledging ------------------------------------------------------------------------------------------------
+
+    async def acknowledge(self, session: ShareSession, deadline: Deadline) -> Outcomes:
+        """Send all that is to be acknowledged, again and again while that may help."""
+        backoff = self._client.backoff()
+        outcomes: Outcomes = {}
+        while True:
+            async with session.turn:
+                if session.has_verdicts:
+                    await self._open(session, deadline)
+                    outcomes |= await self._acknowledge(session, session.take_verdicts(), deadline)
+            if not session.has_verdicts or not await backoff.pause(deadline):
+                return outcomes
+
+    async def renew(self, session: ShareSession, offsets: Mapping[Place, Iterable[int]], deadline: Deadline) -> None:
+        """Start locks anew; the first error is raised."""
+        async with session.turn:
+            await self._open(session, deadline)
+            if not session.is_open:
+                raise ClosedError(f"there is no share session with broker {session.node_id}")
+            sent = {place: _renewing(each) for place, each in offsets.items()}
+            outcomes = await self._acknowledge(session, sent, deadline, is_renewal=True)
+        for _, error in outcomes.values():
+            if error is not None:
+                raise error
+
+    async def close(self, session: ShareSession) -> None:
+        """End a session; what its leader does not hear, it finds out when the connection closes."""
+        async with session.turn:
+            if session.is_open:
+                sent = session.take_verdicts()
+                request = session.closing_request(sent)
+                await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
+                session.end()
+
+    async def _open(self, session: ShareSession, deadline: Deadline) -> None:
+        """Acknowledgements need a session, and only a fetch opens one."""
+        backoff = self._client.backoff()
+        while True:
+            if not session.is_open:
+                await self._fetch(session, [], NOTHING)
+            if session.is_open or not await backoff.pause(deadline):
+                return
+
+    async def _acknowledge(
+        self, session: ShareSession, sent: Sent, deadline: Deadline, *, is_renewal: bool = False
+    ) -> Outcomes:
+        request = session.acknowledge_request(sent, is_renewal=is_renewal)
+        return await self._acknowledged(session, sent, request, deadline)
+
+    async def _acknowledged(
+        self, session: ShareSession, sent: Sent, request: ShareAcknowledgeRequest, deadline: Deadline
+    ) -> Outcomes:
+        is_renewal = request.is_renew_ack
+        try:
+            answer = await self._ask("ShareAcknowledge", request, session, needs_newer=is_renewal, deadline=deadline)
+        except UnsupportedVersionError:
+            raise  # nothing was sent
+        except ClientError as error:
+            return self._lost(session, sent, error)
+        body = answer.of(ShareAcknowledgeResponse)
+        if body.error_code:
+            return self._refused(answer, session, sent, body.error_code, body.error_message)
+        session.answered()
+        said = {
+            Place(topic.topic_id, each.partition_index): (each.error_code, each.error_message)
+            for topic in body.responses
+            for each in topic.partitions
+        }
+        return self._take_outcomes(answer, session, sent, said, is_renewal=is_renewal)
+
+    def _take_outcomes(
+        self,
+        answer: Answer,
+        session: ShareSession,
+        sent: Sent,
+        said: Mapping[Place, tuple[int, str | None]],
+        *,
+        is_renewal: bool = False,
+    ) -> Outcomes:
+        outcomes: Outcomes = {}
+        for place, batches in sent.items():
+            code, message = said.get(place, (ErrorCode.INVALID_RECORD_STATE, "the leader's answer leaves it out"))
+            error = ResponseError(answer.peer, "ShareAcknowledge", code, self._text(place), message) if code else None
+            outcomes[place] = (batches, error)
+            if code in STILL_LOCKED and not is_renewal:
+                session.take_back({place: batches})
+        if outcomes and not is_renewal:
+            # What is said again is no news yet.
+            self._on_outcomes({place: each for place, each in outcomes.items() if not _is_still_locked(each[1])})
+        return outcomes
+
+    # --- failures -----------------------------------------------------------------------------------------------------
+
+    def _refused(self, answer: Answer, session: ShareSession, sent: Sent, code: int, message: str | None) -> Outcomes:
+        """An error for the whole request; raised if nothing else can be done about it."""
+        error = ResponseError(answer.peer, "ShareFetch", code, message=message)
+        if code in SESSION_ENDED:
+            session.end()
+        else:
+            session.answered()
+        outcomes = self._failed(sent, error)
+        if code not in SESSION_ENDED | CURABLE:
+            raise error
+        return outcomes
+
+    def _lost(self, session: ShareSession, sent: Sent, error: ClientError) -> Outcomes:
+        """No answer: the session is over."""
+        session.end()
+        return self._failed(sent, error)
+
+    def _failed(self, sent: Sent, error: ClientError) -> Outcomes:
+        outcomes: Outcomes = {place: (batches, error) for place, batches in sent.items()}
+        if outcomes:
+            self._on_outcomes(outcomes)
+        return outcomes
+
+    def _distrust(self, places: Iterable[Place]) -> None:
+        for place in places:
+            if (at := self.named(place)) is not None:
+                self._client.metadata.expire(at.topic)
+
+    def _text(self, place: Place) -> str:
+        return str(self.named(place) or place.partition)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        api: str,
+        request: ShareFetchRequest | ShareAcknowledgeRequest,
+        session: ShareSession,
+        *,
+        needs_newer: bool,
+        deadline: Deadline | None = None,
+    ) -> Answer:
+        def build(version: int) -> object:
+            if needs_newer and version < NEWER_VERSION:
+                what = "renewed locks" if api == "ShareAcknowledge" else 'acquire_mode="record_limit"'
+                raise UnsupportedVersionError(None, f"{api} v{NEWER_VERSION}", f"it has v{version}, without {what}")
+            return request
+
+        timeout_ms = None if deadline is None else max(1, deadline.left_ms)
+        return await self._client.ask(
+            api, build, broker=session.node_id, lane=self._lane, retry=False, timeout_ms=timeout_ms
+        )
+
+
+def _partitions(body: ShareFetchResponse) -> Iterator[tuple[Place, ShareFetchResponsePartitionData]]:
+    for topic in body.responses:
+        for data in topic.partitions:
+            yield Place(topic.topic_id, data.partition_index), data
+
+
+def _acknowledged(body: ShareFetchResponse) -> dict[Place, tuple[int, str | None]]:
+    return {place: (data.acknowledge_error_code, data.acknowledge_error_message) for place, data in _partitions(body)}
+
+
+def _range(each: Any) -> tuple[int, int, int]:  # noqa: ANN401
+    return each.first_offset, each.last_offset, each.delivery_count
+
+
+def _renewing(offsets: Iterable[int]) -> tuple[VerdictBatch, ...]:
+    verdicts = Verdicts()
+    for offset in offsets:
+        verdicts.add(offset, AcknowledgeType.RENEW)
+    return verdicts.take()
+
+
+def _is_still_locked(error: ClientError | None) -> bool:
+    return isinstance(error, ResponseError) and error.code in STILL_LOCKED
