@@ -85,6 +85,13 @@ def test_share_keys_that_are_none(desk: Desk, key: str) -> None:
     assert one.error_code == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("group", ["a:b", ":", "a\nb"])
+def test_share_keys_are_read_from_their_end(desk: Desk, group: str) -> None:
+    key = f"{group}:AAAAAAAAAAAAAAAAAAAAAA:12"
+    (one,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key,)), 6).coordinators
+    assert (one.key, one.error_code) == (key, 0)
+
+
 def test_share_partitions_are_for_brokers(desk: Desk) -> None:
     line = desk.connect("stranger")
     (one,) = line.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(SHARE_KEY,)), 6).coordinators
