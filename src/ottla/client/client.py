@@ -27,7 +27,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from ottla.client.address import Address, Peer, parse_bootstrap_servers
 from ottla.client.answers import Coordinated, SendOptions, TypedSend
-from ottla.client.connection import SECOND_MS, Connection, patience_ms
+from ottla.client.connection import SECOND_MS, patience_ms
 from ottla.client.errors import (
     AuthenticationError,
     BootstrapError,
@@ -41,7 +41,7 @@ from ottla.client.errors import (
 )
 from ottla.client.handshake import open_connection
 from ottla.client.metadata import NO_NODE, Metadata, Partition, Topic, TopicPartition
-from ottla.client.pool import USUAL_LANE, Pool
+from ottla.client.pool import USUAL_LANE, Link, Pool, Together, together
 from ottla.client.retry import Cure, Way, cure_for_all
 from ottla.client.settings import Changes, Settings
 from ottla.client.timing import Backoff, Deadline
@@ -100,6 +100,9 @@ class Client(TypedSend):
     BootstrapError says why none of them can be used.
     """
 
+    together: Together = staticmethod(together)
+    """How the modules beside this one ask several brokers."""
+
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Unpack[Changes]) -> None:
         self.bootstrap_servers = parse_bootstrap_servers(bootstrap_servers)
         self.settings = Settings.of(**settings)
@@ -112,7 +115,7 @@ class Client(TypedSend):
     async def __aenter__(self) -> Self:
         if self._pool is not None:
             raise ClosedError("a client can be entered only once")
-        self._pool = Pool(self._open, max_idle_ms=self.settings.connections_max_idle_ms)
+        self._pool = Pool(self._open, max_idle_ms=self.settings.connections_max_idle_ms, together=self.together)
         try:
             await self._bootstrap()
         except BaseException:
@@ -398,7 +401,7 @@ class Client(TypedSend):
             raise ClosedError("the client is not open; use it in `async with`")
         return self._pool
 
-    async def _open(self, peer: Peer) -> Connection:
+    async def _open(self, peer: Peer) -> Link:
         return await open_connection(peer, self.settings)
 
     async def _bootstrap(self) -> None:

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple, Self, TypedDict, Unpack
 from ottla.client.client import Answer, Client, always
 from ottla.client.committed import Aborted, visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
-from ottla.client.leaders import by_leader, by_topic
+from ottla.client.fetching import FetchLimits, fetch_request
+from ottla.client.leaders import by_leader
 from ottla.client.metadata import Metadata, TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, Isolation, Offsets, isolation_level, list_offsets
 from ottla.client.retry import Way, cure_for
@@ -28,13 +29,7 @@ from ottla.client.timing import Deadline
 from ottla.wire import WireError
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
+from ottla.wire.types.fetch import FetchResponse, FetchResponsePartitionData
 
 __all__ = ["ConsumerRecord", "FetchOptions", "Fetched", "Fetcher", "fetch", "partitions_in"]
 
@@ -114,11 +109,13 @@ class Fetcher:
         self._client = client
         self._start: dict[TopicPartition, int] = {}
         self._isolation: Isolation = options.get("isolation", "read_uncommitted")
-        self._level = isolation_level(self._isolation)
-        self._max_wait_ms = options.get("max_wait_ms", MAX_WAIT_MS)
-        self._min_bytes = options.get("min_bytes", 1)
-        self._max_bytes = options.get("max_bytes", MAX_BYTES)
-        self._partition_max_bytes = options.get("partition_max_bytes", PARTITION_MAX_BYTES)
+        self._limits = FetchLimits(
+            isolation_level(self._isolation),
+            options.get("max_wait_ms", MAX_WAIT_MS),
+            options.get("min_bytes", 1),
+            options.get("max_bytes", MAX_BYTES),
+            options.get("partition_max_bytes", PARTITION_MAX_BYTES),
+        )
         self._reset_to = options.get("on_out_of_range")
         if self._reset_to not in (None, EARLIEST, LATEST):
             raise ConfigurationError("on_out_of_range is neither EARLIEST nor LATEST")
@@ -165,7 +162,7 @@ class Fetcher:
         """
         if self._is_closed:
             raise ClosedError("the fetcher was closed")
-        deadline = Deadline(self._max_wait_ms if timeout_ms is None else timeout_ms)
+        deadline = Deadline(self._limits.max_wait_ms if timeout_ms is None else timeout_ms)
         backoff = self._client.backoff()
         while True:
             self._raise_error()
@@ -246,37 +243,12 @@ class Fetcher:
 
     def _ask(self, node_id: int, partitions: list[TopicPartition]) -> None:
         positions = {at: self._positions[at] for at in partitions}
-        request = self._request(positions)
+        request = fetch_request(self._client.metadata, positions, self._limits)
         task = asyncio.create_task(
             self._client.ask("Fetch", always(request), broker=node_id, lane=self._lane, retry=False)
         )
         self._asked[task] = positions
         self._leaders[task] = node_id
-
-    def _request(self, positions: dict[TopicPartition, int]) -> FetchRequest:
-        metadata = self._client.metadata
-        return FetchRequest(
-            max_wait_ms=self._max_wait_ms,
-            min_bytes=self._min_bytes,
-            max_bytes=self._max_bytes,
-            isolation_level=self._level,
-            topics=tuple(
-                FetchRequestFetchTopic(
-                    topic=name,
-                    topic_id=metadata.topics[name].topic_id,
-                    partitions=tuple(self._partition(metadata, at, positions[at]) for at in partitions),
-                )
-                for name, partitions in by_topic(positions).items()
-            ),
-        )
-
-    def _partition(self, metadata: Metadata, at: TopicPartition, position: int) -> FetchRequestFetchPartition:
-        return FetchRequestFetchPartition(
-            partition=at.partition,
-            current_leader_epoch=metadata.topics[at.topic].partitions[at.partition].leader_epoch,
-            fetch_offset=position,
-            partition_max_bytes=self._partition_max_bytes,
-        )
 
     # --- what comes back ----------------------------------------------------------------------------------------------
 

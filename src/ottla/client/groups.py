@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -56,7 +55,7 @@ async def list_groups(client: Client, *, types: Iterable[str] = (), states: Iter
     wanted_states = {name.lower() for name in states}
     metadata = await client.refresh()
     nodes = sorted(metadata.brokers)
-    lists = await asyncio.gather(*(_list_at(client, node_id, wanted_types, wanted_states) for node_id in nodes))
+    lists = await client.together(_list_at(client, node_id, wanted_types, wanted_states) for node_id in nodes)
     return sorted(
         group
         for groups in lists
@@ -119,7 +118,7 @@ async def try_view(client: Client, listed: Iterable[ListedGroup]) -> dict[str, G
         for (node_id, kind), group_ids in kinds.items()
         for at in range(0, len(group_ids), _AT_A_TIME)
     ]
-    return {name: outcome for outcomes in await asyncio.gather(*some) for name, outcome in outcomes.items()}
+    return {name: outcome for outcomes in await client.together(some) for name, outcome in outcomes.items()}
 
 
 async def _view_at(client: Client, node_id: int, kind: str, group_ids: _Ids) -> dict[str, GroupView | ResponseError]:

@@ -6,7 +6,6 @@ outcome is given for each partition by itself, since some may go well and others
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -46,7 +45,7 @@ class LeaderCall(NamedTuple, Generic[V]):
         backoff = client.backoff()
         while True:
             leaders, errors = await by_leader(client, pending, deadline)
-            rounds = await asyncio.gather(*(self._ask_one(client, *each, deadline) for each in leaders.items()))
+            rounds = await client.together(self._ask_one(client, *each, deadline) for each in leaders.items())
             attempted: list[Outcomes[V]] = [dict(errors), *rounds]
             for found in attempted:
                 outcomes.update({at: _telling(outcomes.get(at), outcome) for at, outcome in found.items()})

@@ -8,16 +8,48 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.client.address import Address, Peer
-from ottla.client.connection import SECOND_MS, Connection
+from ottla.client.connection import SECOND_MS
 from ottla.client.errors import ClosedError
+from ottla.client.versions import ApiRanges
 
-__all__ = ["USUAL_LANE", "Pool"]
+__all__ = ["USUAL_LANE", "Link", "Pool", "Together", "together"]
 
 USUAL_LANE = ""
+
+
+T = TypeVar("T")
+
+
+class Link(Protocol):
+    """A connection, with an event loop behind it or without."""
+
+    peer: Peer
+    versions: ApiRanges
+    session_ends_at_s: float | None
+    last_used_at_s: float
+
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
+    async def request(self, message: object, version: int, *, timeout_ms: float | None = None) -> object: ...
+    async def post(self, message: object, version: int) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Together(Protocol):
+    """How several things are done: at the same time, or, where nothing ever waits, one after the other."""
+
+    async def __call__(self, some: Iterable[Coroutine[Any, Any, T]], /) -> list[T]: ...
+
+
+async def together(some: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """At the same time."""
+    return await asyncio.gather(*some)
 
 
 class _Key(NamedTuple):
@@ -26,14 +58,17 @@ class _Key(NamedTuple):
 
 
 class Pool:
-    def __init__(self, open_connection: Callable[[Peer], Awaitable[Connection]], *, max_idle_ms: float) -> None:
+    def __init__(
+        self, open_connection: Callable[[Peer], Awaitable[Link]], *, max_idle_ms: float, together: Together = together
+    ) -> None:
         self._open_connection = open_connection
+        self._together = together
         self._max_idle_s = max_idle_ms / SECOND_MS
-        self._connections: dict[_Key, Connection] = {}
+        self._connections: dict[_Key, Link] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         self._is_closed = False
 
-    async def get(self, peer: Peer, lane: str = USUAL_LANE) -> Connection:
+    async def get(self, peer: Peer, lane: str = USUAL_LANE) -> Link:
         """The connection to a broker, opened if there is none that can be used. Those who ask together share it."""
         key = _Key(peer.address, lane)
         if (usable := self._usable(key)) is not None:
@@ -71,15 +106,15 @@ class Pool:
 
     async def _close(self, keys: Iterable[_Key]) -> None:
         closing = [connection.close() for key in keys if (connection := self._connections.pop(key, None)) is not None]
-        await asyncio.gather(*closing)
+        await self._together(closing)
 
-    def _usable(self, key: _Key) -> Connection | None:
+    def _usable(self, key: _Key) -> Link | None:
         connection = self._connections.get(key)
         if connection is None or not connection.is_open or self._has_ended(connection):
             return None
         return connection
 
-    def _has_ended(self, connection: Connection) -> bool:
+    def _has_ended(self, connection: Link) -> bool:
         """Whether it was idle for too long, or its session is about to end; while answers are due, it lives on."""
         if connection.in_flight:
             return False
