@@ -72,21 +72,30 @@ class Preparing(Generic[Waiter]):
     def waiters(self) -> Iterable[Waiter]:
         return [waiter for waiting in self._waiting.values() for waiter in waiting]
 
+    def is_under_way(self, group_id: str) -> bool:
+        return group_id in self._waiting
+
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        if not outcome.is_ok or isinstance(subject, _Noted):
-            return self._end(subject.group_id, outcome, context)
         if isinstance(subject, _Marked):
-            return self._perform(subject, context)
+            return self._perform(subject, outcome, context)
+        if isinstance(subject, _Noted):
+            return self._end(subject.group_id, outcome, context)
         group = self._table.get(subject.group_id)
+        if not outcome.is_ok:
+            if group is not None:
+                group.not_prepared(self._family, context)
+            return self._end(subject.group_id, outcome, context)
         noted = () if group is None else group.prepared(context)
         return Result(noted, after=_Noted(self._family, subject.group_id))
 
-    def _perform(self, marked: _Marked, context: Context) -> Result:
+    def _perform(self, marked: _Marked, outcome: Outcome, context: Context) -> Result:
         try:
-            self._table.deletable(marked.group_id)
+            if outcome.is_ok:
+                self._table.deletable(marked.group_id)
+                return Result(effects=(marked.effect,))
         except Reject as reject:
-            return self._end(marked.group_id, Outcome(reject.code, message=reject.message), context)
-        return Result(effects=(marked.effect,))
+            outcome = Outcome(reject.code, message=reject.message)
+        return self._end(marked.group_id, outcome, context)
 
     def _end(self, group_id: str, outcome: Outcome, context: Context) -> Result:
         return self._finish(group_id, self._waiting.pop(group_id, []), outcome, context)

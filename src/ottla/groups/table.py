@@ -113,11 +113,16 @@ class Group(Protocol):
 
     def before_removal(self, family: str, context: Context) -> Preparation | None:
         """What something outside the group still holds of it, and how it is cleared away for this family, which means
-        to remove the group; None if it may go at once. See `ottla.groups.preparing`."""
+        to remove the group; None if it may go at once. Reject if it must not be tried now. See
+        `ottla.groups.preparing`."""
         ...
 
     def prepared(self, context: Context) -> Sequence[KeyedRecord]:
         """What the group notes once the effect of `before_removal` has gone well. The group may have changed since."""
+        ...
+
+    def not_prepared(self, family: str, context: Context) -> None:
+        """The effect has failed."""
         ...
 
     def tombstones(self) -> Sequence[KeyedRecord]:
@@ -137,6 +142,9 @@ class HoldsNothingElsewhere:
 
     def prepared(self, context: Context) -> Sequence[KeyedRecord]:
         return ()
+
+    def not_prepared(self, family: str, context: Context) -> None:
+        """Nothing can fail."""
 
 
 class GroupTable:

@@ -26,7 +26,7 @@ _ERRORS_AT_MOST: Final = 3
 
 
 class Waiting(NamedTuple):
-    """A heartbeat whose answer waits for its topics."""
+    """A heartbeat whose answer waits for its topics, or only for its records."""
 
     token: Any
     response: StreamsGroupHeartbeatResponse

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ottla.coordinator.contract import Context
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member, Offsets
 from ottla.groups.streams.settings import assignor_name
 from ottla.groups.streams.tasks import Tasks, task_lists
-from ottla.groups.streams.topology import Subtopology, TopicInfo, Topology, topics_named
+from ottla.groups.streams.topology import Subtopology, TopicInfo, topics_named
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponse
@@ -22,11 +22,9 @@ from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponse
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseTopicInfo as DescribedTopicInfo
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseTopology as DescribedTopology
 
-__all__ = ["DescribeStreamsGroup", "describe"]
+__all__ = ["DescribeStreamsGroup", "describe", "not_describable"]
 
 _Response = StreamsGroupDescribeResponse
-_NOT_STORED = 1
-"""A topology description was asked for, and there is none."""
 
 
 class DescribeStreamsGroup(NamedTuple):
@@ -40,9 +38,10 @@ def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context:
     if group is None:
         text = f"Group {request.group_id} not found."
         return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), text, request.group_id)
-    if group.topology is not None and not _may_describe(group.topology, context):
-        text = "not allowed to describe all topics of the topology"
-        return DescribedGroup(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), text, request.group_id)
+    if group.topology is not None:
+        refused = not_describable(group.group_id, topics_named(group.topology), context.authorize)
+        if refused is not None:
+            return refused
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name(),
@@ -50,13 +49,18 @@ def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context:
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group, context),
         members=tuple(_member(group, member) for member in group.members.values()),
-        topology_description_status=_NOT_STORED if request.include_topology_description else 0,
         assignor_name=assignor_name(context.world, group.group_id),
     )
 
 
-def _may_describe(topology: Topology, context: Context) -> bool:
-    return all(context.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in topics_named(topology))
+def not_describable(
+    group_id: str, topics: Iterable[str], authorize: Callable[[Any, Any, str], bool]
+) -> DescribedGroup | None:
+    """The row of a group of whose topics not all may be described by who asks; None if they may."""
+    if all(authorize(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in topics):
+        return None
+    text = "not allowed to describe all topics of the topology"
+    return DescribedGroup(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), text, group_id)
 
 
 def _topology(group: StreamsGroup, context: Context) -> DescribedTopology | None:

@@ -15,19 +15,32 @@ from ottla.topology_descriptions.description import (
 )
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponse
-from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseTopologyDescription as Shown
+from ottla.wire.types.streams_group_describe import (
+    StreamsGroupDescribeResponseTopologyDescriptionGlobalStore as ShownGlobalStore,
+)
+from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseTopologyDescriptionNode as ShownNode
+from ottla.wire.types.streams_group_describe import (
+    StreamsGroupDescribeResponseTopologyDescriptionSubtopology as ShownSubtopology,
+)
+from ottla.wire.types.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription as Pushed,
+)
+from ottla.wire.types.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore as PushedGlobalStore,
+)
+from ottla.wire.types.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode as PushedNode,
+)
 
 __all__ = ["described", "description_of"]
 
-_Pushed = StreamsGroupTopologyDescriptionUpdateRequest
-_Shown = StreamsGroupDescribeResponse
 _SOURCE: Final = 1
 _PROCESSOR: Final = 2
 _SINK: Final = 3
 
 
-def description_of(pushed: _Pushed.TopologyDescription) -> TopologyDescription:
+def description_of(pushed: Pushed) -> TopologyDescription:
     """INVALID_REQUEST if it has nodes of unknown kinds, or a global store that is not a source and a processor."""
     return TopologyDescription(
         tuple(Subtopology(each.subtopology_id, tuple(map(_node, each.nodes))) for each in pushed.subtopologies),
@@ -35,7 +48,7 @@ def description_of(pushed: _Pushed.TopologyDescription) -> TopologyDescription:
     )
 
 
-def _node(pushed: _Pushed.TopologyDescriptionNode) -> Node:
+def _node(pushed: PushedNode) -> Node:
     if pushed.node_type == _SOURCE:
         return Source(pushed.name, pushed.source_topics, pushed.successors)
     if pushed.node_type == _PROCESSOR:
@@ -45,7 +58,7 @@ def _node(pushed: _Pushed.TopologyDescriptionNode) -> Node:
     raise Reject(ErrorCode.INVALID_REQUEST, f"node {pushed.name} is of unknown type {pushed.node_type}")
 
 
-def _global_store(pushed: _Pushed.TopologyDescriptionGlobalStore) -> GlobalStore:
+def _global_store(pushed: PushedGlobalStore) -> GlobalStore:
     source, processor = _node(pushed.source), _node(pushed.processor)
     if not isinstance(source, Source) or not isinstance(processor, Processor):
         raise Reject(
@@ -55,24 +68,17 @@ def _global_store(pushed: _Pushed.TopologyDescriptionGlobalStore) -> GlobalStore
     return GlobalStore(source, processor)
 
 
-def described(description: TopologyDescription) -> _Shown.TopologyDescription:
+def described(description: TopologyDescription) -> Shown:
     """As it came."""
-    return _Shown.TopologyDescription(
-        tuple(
-            _Shown.TopologyDescriptionSubtopology(each.id, tuple(map(_shown, each.nodes)))
-            for each in description.subtopologies
-        ),
-        tuple(
-            _Shown.TopologyDescriptionGlobalStore(_shown(each.source), _shown(each.processor))
-            for each in description.global_stores
-        ),
+    return Shown(
+        tuple(ShownSubtopology(each.id, tuple(map(_shown, each.nodes))) for each in description.subtopologies),
+        tuple(ShownGlobalStore(_shown(each.source), _shown(each.processor)) for each in description.global_stores),
     )
 
 
-def _shown(node: Node) -> _Shown.TopologyDescriptionNode:
-    kind = _Shown.TopologyDescriptionNode
+def _shown(node: Node) -> ShownNode:
     if isinstance(node, Source):
-        return kind(node.name, _SOURCE, source_topics=node.topics, successors=node.successors)
+        return ShownNode(node.name, _SOURCE, source_topics=node.topics, successors=node.successors)
     if isinstance(node, Processor):
-        return kind(node.name, _PROCESSOR, stores=node.stores, successors=node.successors)
-    return kind(node.name, _SINK, sink_topic=node.topic, successors=node.successors)
+        return ShownNode(node.name, _PROCESSOR, stores=node.stores, successors=node.successors)
+    return ShownNode(node.name, _SINK, sink_topic=node.topic, successors=node.successors)

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-__all__ = ["CreateInternalTopics", "InternalTopic"]
+if TYPE_CHECKING:
+    from ottla.topology_descriptions.description import TopologyDescription
+
+__all__ = [
+    "PERMANENT",
+    "CreateInternalTopics",
+    "DeleteDescription",
+    "GetDescription",
+    "InternalTopic",
+    "SetDescription",
+]
+
+PERMANENT: Final = "permanent"
+"""What an effect brings if it failed and would fail again."""
 
 
 class InternalTopic(NamedTuple):
@@ -24,3 +37,31 @@ class CreateInternalTopics(NamedTuple):
     number: int
     token: Any
     topics: tuple[InternalTopic, ...]
+
+
+class SetDescription(NamedTuple):
+    """Give a description to the plugin. `PERMANENT` is what it brings if it will never be taken; any other failure is
+    one for now. A message is for the client."""
+
+    family: str
+    number: int
+    group_id: str
+    topology_epoch: int
+    description: TopologyDescription
+
+
+class GetDescription(NamedTuple):
+    """Ask the plugin for a description: a TopologyDescription, or None if it does not hold it."""
+
+    family: str
+    number: int
+    group_id: str
+    topology_epoch: int
+
+
+class DeleteDescription(NamedTuple):
+    """Let the plugin forget what it holds of a group. A failure is GROUP_DELETION_FAILED, with a message for the
+    client."""
+
+    family: str
+    group_id: str

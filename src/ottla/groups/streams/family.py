@@ -4,6 +4,8 @@ A heartbeat that changes nothing costs next to nothing: once a member has been a
 is kept with the group's version, and as long as neither has changed an equal heartbeat gets it again and only moves the
 session's deadline.
 
+Descriptions of topologies (KIP-1331) are seen to by `gate` (who is asked), `pushing` and `showing`.
+
 Timers: `session` and `rebalance` of a member, which fence it; `delay` of a group that was empty, which computes its
 first target; `create` of an answer that waits for topics.
 
@@ -14,7 +16,7 @@ forgets them, as Kafka's does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -28,6 +30,7 @@ from ottla.groups.streams.configuring import Status
 from ottla.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
 from ottla.groups.streams.describing import DescribeStreamsGroup, describe
 from ottla.groups.streams.effects import CreateInternalTopics, InternalTopic
+from ottla.groups.streams.gate import is_asked, may_be_asked
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import (
     Beat,
@@ -39,7 +42,9 @@ from ottla.groups.streams.heartbeat import (
     target_records,
 )
 from ottla.groups.streams.member import LEFT_FOR_A_WHILE, Member, MemberState, Report
+from ottla.groups.streams.pushing import Pushing
 from ottla.groups.streams.settings import Settings, read_settings
+from ottla.groups.streams.showing import Showing
 from ottla.groups.streams.tasks import NOTHING_HELD, Held
 from ottla.groups.table import GroupKind, GroupTable
 from ottla.wire.access import Operation, ResourceType
@@ -55,6 +60,7 @@ from ottla.wire.types.group_streams import (
     StreamsGroupTopologyKey,
 )
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
 
 __all__ = ["CreateInternalTopics", "StreamsFamily"]
 
@@ -71,11 +77,13 @@ class _Joined(NamedTuple):
     """What is seen to once a heartbeat's records are committed."""
 
     family: str
-    step: str
     group_id: str
     member_id: str
-    report: Report
-    creation: int | None
+    member_epoch: int
+    api_version: int
+    report: Report | None
+    waiting: int | None
+    """The number of its answer, if that waits."""
 
 
 class StreamsFamily:
@@ -85,9 +93,18 @@ class StreamsFamily:
         self._table = table
         self._delays: dict[str, int] = {}
         self._creations = Creations()
+        self._pushing = Pushing(self.name, table)
+        self._showing = Showing(self.name)
         self.handlers: Mapping[type, Handler] = {
             StreamsGroupHeartbeatRequest: self.heartbeat,
+            StreamsGroupTopologyDescriptionUpdateRequest: self._pushing.push,
             DescribeStreamsGroup: self.describe,
+        }
+        self._subjects: Mapping[type, Callable[[Any, Outcome, Context], Result]] = {
+            CreateInternalTopics: self._created,
+            _Joined: self._joined,
+            **self._pushing.subjects,
+            **self._showing.subjects,
         }
         self.replays: Mapping[type, Replay] = {
             StreamsGroupMetadataKey: self._replay_group,
@@ -112,6 +129,9 @@ class StreamsFamily:
             member = streams_group.members.get(request.member_id)
             if member is not None and _is_steady(streams_group, member, request, context):
                 timer = Timer(member.session_key, context.now_ms + settings.session_timeout_ms)
+                if self._may_be_asked(streams_group, settings, context):
+                    waiting = Waiting(context.token, member.steady.response, (), settings.heartbeat_interval_ms)
+                    return Result(timers=(timer,), after=self._after(request, context, None, waiting))
                 return Result((), (Reply(context.token, member.steady.response),), (timer,))
         check_rights(request, context)
         check_request(request)
@@ -187,21 +207,33 @@ class StreamsFamily:
             beat.member.may_not_have_heard = beat.is_repeated
         session_key = beat.member.session_key if beat.member else Member(group.group_id, request.member_id).session_key
         beat.timers.append(Timer(session_key, context.now_ms + beat.settings.session_timeout_ms))
-        creation = None
+        waiting = None
         replies: tuple[Reply, ...] = (Reply(context.token, response),)
-        if wanted:
+        if wanted or self._may_be_asked(group, beat.settings, context):
             waiting = Waiting(context.token, response, wanted, beat.settings.heartbeat_interval_ms)
-            creation, replies = self._creations.wait(waiting), ()
-        after = self._after(beat, creation)
+            replies = ()
+        is_reported = beat.member is not None and beat.report == beat.member.report
+        after = self._after(request, context, None if is_reported else beat.report, waiting)
         if not (beat.records or wanted) and beat.member is not None and response.active_tasks is None:
             self._remember(beat, beat.member, response)
         return Result(beat.records, replies, beat.timers, (), after)
 
-    def _after(self, beat: Beat, creation: int | None) -> _Joined | None:
-        request = beat.request
-        if beat.member is not None and beat.report == beat.member.report and creation is None:
+    def _may_be_asked(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
+        return may_be_asked(group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin)
+
+    def _after(
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        context: Context,
+        report: Report | None,
+        waiting: Waiting | None,
+    ) -> _Joined | None:
+        """What is to be seen to after the write: a report that is new, an answer that waits."""
+        if report is None and waiting is None:
             return None
-        return _Joined(self.name, "joined", request.group_id, request.member_id, beat.report, creation)
+        number = None if waiting is None else self._creations.wait(waiting)
+        version, epoch = context.api_version, request.member_epoch
+        return _Joined(self.name, request.group_id, request.member_id, epoch, version, report, number)
 
     def _remember(self, beat: Beat, member: Member, response: StreamsGroupHeartbeatResponse) -> None:
         """Keep the answer for equal heartbeats, unless it depends on the time."""
@@ -295,7 +327,10 @@ class StreamsFamily:
 
     def describe(self, request: DescribeStreamsGroup, context: Context) -> Result:
         group = self._table.get(request.group_id)
-        described = describe(group if isinstance(group, StreamsGroup) else None, request, context)
+        streams_group = group if isinstance(group, StreamsGroup) else None
+        described = describe(streams_group, request, context)
+        if request.include_topology_description:
+            return self._showing.show(described, streams_group, context)
         return Result(replies=(Reply(context.token, described),))
 
     # --- deadlines and outcomes ---------------------------------------------------------------------------------------
@@ -332,32 +367,54 @@ class StreamsFamily:
         return Result(target_records(group.group_id, group.targets, targets, group.epoch, at_ms))
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        if isinstance(subject, CreateInternalTopics):
-            return self._created(subject, outcome, context)
-        return self._joined(subject, outcome, context)
+        return self._subjects[type(subject)](subject, outcome, context)
 
     def _joined(self, subject: _Joined, outcome: Outcome, context: Context) -> Result:
         if not outcome.is_ok:
-            return self._give_up(subject.creation, outcome)
+            return self._give_up(subject.waiting, outcome)
         group = self._table.get(subject.group_id)
-        member = group.members.get(subject.member_id) if isinstance(group, StreamsGroup) else None
-        if member is not None:
+        streams_group = group if isinstance(group, StreamsGroup) else None
+        member = streams_group.members.get(subject.member_id) if streams_group is not None else None
+        if member is not None and subject.report is not None:
             member.report = subject.report
-        return self._create(subject.creation, context)
+        return self._let_go(subject, streams_group, context)
 
-    def _give_up(self, creation: int | None, outcome: Outcome) -> Result:
+    def _give_up(self, number: int | None, outcome: Outcome) -> Result:
         """The heartbeat was not written: its topics are not asked for."""
-        waiting = self._creations.waiting.pop(creation, None) if creation is not None else None
+        waiting = self._creations.waiting.pop(number, None) if number is not None else None
         if waiting is None:
             return NOTHING
         self._creations.ended(waiting.topics, {}, 0)
         refused = StreamsGroupHeartbeatResponse(error_code=outcome.error, error_message=outcome.message)
         return Result(replies=(Reply(waiting.token, refused),))
 
-    def _create(self, number: int | None, context: Context) -> Result:
+    def _let_go(self, subject: _Joined, group: StreamsGroup | None, context: Context) -> Result:
+        """Let an answer go on its way, now that its records are committed: to the member, or to wait for its topics."""
+        number = subject.waiting
         waiting = self._creations.waiting.get(number) if number is not None else None
         if waiting is None or number is None:
             return NOTHING
+        if group is not None and self._is_asked(subject, group, waiting.response, context):
+            waiting = waiting._replace(response=replace(waiting.response, topology_description_required=True))
+        if waiting.topics:
+            self._creations.waiting[number] = waiting
+            return self._create(number, waiting, context)
+        del self._creations.waiting[number]
+        return Result(replies=(Reply(waiting.token, waiting.response),))
+
+    def _is_asked(
+        self, subject: _Joined, group: StreamsGroup, response: StreamsGroupHeartbeatResponse, context: Context
+    ) -> bool:
+        """Whatever goes wrong with that question, the heartbeat is answered."""
+        try:
+            return is_asked(
+                group, response, context, api_version=subject.api_version, member_epoch=subject.member_epoch
+            )
+        except Exception:
+            log.exception("whether %s should describe its topology cannot be said", group.group_id)
+            return False
+
+    def _create(self, number: int, waiting: Waiting, context: Context) -> Result:
         effect = CreateInternalTopics(self.name, number, waiting.token, waiting.topics)
         return Result(effects=(effect,), timers=(Timer(("streams", "create", number), context.now_ms + WAIT_MS),))
 
@@ -376,7 +433,8 @@ class StreamsFamily:
         return Result(timers=timers)
 
     def unloaded(self) -> Iterable[Any]:
-        return [waiting.token for waiting in self._creations.waiting.values()]
+        waiting = [each.token for each in self._creations.waiting.values()]
+        return [*waiting, *self._pushing.tokens(), *self._showing.tokens()]
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         names = {*change.created, *change.grown, *(name for name, _ in change.deleted)}

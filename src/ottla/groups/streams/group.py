@@ -32,13 +32,16 @@ from typing import Any
 from ottla.coordinator.contract import Context, Topics
 from ottla.groups.streams import records
 from ottla.groups.streams.assigning import Candidate, Progress
+from ottla.groups.streams.back_off import BackOff
 from ottla.groups.streams.configuring import Configured, configure
+from ottla.groups.streams.description_epochs import UNCERTAIN, DescriptionEpochs
+from ottla.groups.streams.effects import DeleteDescription
 from ottla.groups.streams.member import Member, MemberState, Metadata
 from ottla.groups.streams.reconciling import Holders
-from ottla.groups.streams.settings import Settings
+from ottla.groups.streams.settings import Settings, has_description_plugin
 from ottla.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
 from ottla.groups.streams.topology import Topology, required_topics, subtopology_by_source
-from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, Preparation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -54,9 +57,11 @@ __all__ = ["StreamsGroup"]
 log = logging.getLogger(__name__)
 
 _FENCED_COMMITS_FROM_VERSION = 9
+_JOINS_AGAIN_AT_ONCE = "classic"
+"""The family whose clients come back at once when they are refused."""
 
 
-class StreamsGroup(HoldsNothingElsewhere):
+class StreamsGroup:
     kind = GroupKind.STREAMS
     protocol_type = "streams"
 
@@ -66,8 +71,7 @@ class StreamsGroup(HoldsNothingElsewhere):
         self.metadata_hash = 0
         self.validated_topology_epoch = 0
         self.last_assignment_configs: Mapping[str, str] = {}
-        self.description_epochs = (-1, -1)
-        """Of the topology description: stored, failed."""
+        self.description_epochs = DescriptionEpochs()
         self.assignment_epoch = 1
         self.assigned_at_ms = 0
         self.targets: dict[str, Tasks] = {}
@@ -90,6 +94,8 @@ class StreamsGroup(HoldsNothingElsewhere):
         self.shutdown_member_id: str | None = None
         self.settings: Settings | None = None
         self.progress: Progress | None = None
+        self.back_off = BackOff()
+        """Of asking for the topology's description."""
         self.version = 0
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -101,6 +107,11 @@ class StreamsGroup(HoldsNothingElsewhere):
     @property
     def is_ready(self) -> bool:
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the plugin holds the description of the topology, as far as the group knows."""
+        return self.topology is not None and self.description_epochs.stored == self.topology.epoch >= 0
 
     def state_name(self) -> str:
         if not self.members:
@@ -204,6 +215,28 @@ class StreamsGroup(HoldsNothingElsewhere):
             }
         )
 
+    def description_records(self, epochs: DescriptionEpochs) -> Sequence[KeyedRecord]:
+        """What notes these epochs of the description, if they are not noted already."""
+        return () if epochs == self.description_epochs else (self.group_record(descriptions=epochs),)
+
+    def before_removal(self, family: str, context: Context) -> Preparation | None:
+        """A description that the plugin may hold goes first. While that fails, those who try it all the time are told
+        to wait without the plugin being asked."""
+        if not self.description_epochs.may_be_held or not has_description_plugin(context.world):
+            return None
+        if family == _JOINS_AGAIN_AT_ONCE and self.back_off.is_active(UNCERTAIN, context.now_ms):
+            raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
+        marked = self.description_records(self.description_epochs.marked())
+        return Preparation(marked, DeleteDescription(family, self.group_id))
+
+    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+        self.back_off.clear_all()
+        return self.description_records(self.description_epochs.cleared())
+
+    def not_prepared(self, family: str, context: Context) -> None:
+        if family == _JOINS_AGAIN_AT_ONCE:
+            self.back_off.arm_if_not_active(UNCERTAIN, context.now_ms, context.world.draw)
+
     def tombstones(self) -> Sequence[KeyedRecord]:
         group_id, members = self.group_id, list(self.members)
         targets = dict.fromkeys([*members, *self.targets])
@@ -224,7 +257,9 @@ class StreamsGroup(HoldsNothingElsewhere):
         self.metadata_hash = value.metadata_hash
         self.validated_topology_epoch = value.validated_topology_epoch
         self.last_assignment_configs = records.configs_of(value)
-        self.description_epochs = (value.stored_description_topology_epoch, value.failed_description_topology_epoch)
+        self.description_epochs = DescriptionEpochs(
+            value.stored_description_topology_epoch, value.failed_description_topology_epoch
+        )
 
     def replay_topology(self, topology: Topology | None) -> None:
         self.version += 1

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ottla.coordinator.contract import World
 from ottla.groups.streams import highly_available, sticky
 
-__all__ = ["Settings", "assignor_name", "is_served", "read_settings"]
+__all__ = ["Settings", "assignor_name", "has_description_plugin", "is_served", "read_settings"]
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ class Settings(NamedTuple):
     num_warmup_replicas: int
     rack_tags: tuple[str, ...]
     assignor_name: str
+    has_description_plugin: bool
 
     @property
     def assignment_configs(self) -> dict[str, str]:
@@ -65,6 +66,11 @@ def assignor_name(world: World, group_id: str) -> str:
     return default
 
 
+def has_description_plugin(world: World) -> bool:
+    """Whether descriptions of topologies are kept (KIP-1331)."""
+    return bool(world.settings["group.streams.topology.description.plugin.class"])
+
+
 def read_settings(world: World, group_id: str) -> Settings:
     def own(name: str) -> Any:  # noqa: ANN401
         return world.group_setting(group_id, f"streams.{name}")
@@ -93,4 +99,5 @@ def read_settings(world: World, group_id: str) -> Settings:
         num_warmup_replicas=bounded("num.warmup.replicas", None, "max.warmup.replicas"),
         rack_tags=tuple(own("rack.aware.assignment.tags")),
         assignor_name=assignor_name(world, group_id),
+        has_description_plugin=has_description_plugin(world),
     )
