@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from ottla.coordinator.append_errors import as_coordinator_error
 from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
 from ottla.groups.classic import expiry, joining, leaving, static_members, syncing
@@ -16,6 +18,7 @@ from ottla.groups.classic.static_members import CameBack
 from ottla.groups.classic.syncing import Assigned
 from ottla.groups.classic.turn import FAMILY, TimerKind, Turn, join_error
 from ottla.groups.coordinator import Handler, Replay, join_results
+from ottla.groups.preparing import Preparing
 from ottla.groups.table import Group, GroupKind, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -41,6 +44,13 @@ class ClassicHost(Protocol):
     def leave(self, group: Any, request: LeaveGroupRequest, context: Context) -> Result: ...  # noqa: ANN401
 
 
+class _Joining(NamedTuple):
+    """A join that waits until the group whose place it takes may go."""
+
+    request: JoinGroupRequest
+    context: Context
+
+
 class Created(NamedTuple):
     """The first record of a group is being written."""
 
@@ -51,7 +61,8 @@ class Created(NamedTuple):
 class ClassicFamily:
     """The classic groups of one shard.
 
-    Soft field: `_arriving`, groups whose first record is about to be replayed, which puts them into the table.
+    Soft fields: `_arriving`, groups whose first record is about to be replayed, which puts them into the table;
+    `_preparing`, joins that wait for a group of another kind to go.
     """
 
     name = FAMILY
@@ -60,6 +71,7 @@ class ClassicFamily:
         self.table = table
         self.hosts: dict[GroupKind, ClassicHost] = dict(hosts or {})
         self._arriving: dict[str, ClassicGroup] = {}
+        self._preparing: Preparing[_Joining] = Preparing(FAMILY, table, self._replace_prepared)
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -86,12 +98,35 @@ class ClassicFamily:
             turn = Turn(group, context)
             joining.join(turn, request)
             return turn.result()
-        if group is None or (group.is_empty and group.kind in _REPLACEABLE):
-            return self._create(group, request, context)
+        if group is None:
+            return self._create(None, request, context)
+        if group.is_empty and group.kind in _REPLACEABLE:
+            return self._replace(group, request, context)
         host = self.hosts.get(group.kind)
         if host is None:
             return _refuse_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", context)
         return host.join(group, request, context)
+
+    def _replace(self, group: Group, request: JoinGroupRequest, context: Context) -> Result:
+        """Take the place of an empty group of another kind. What others hold of it goes first; whoever else joins
+        meanwhile comes again, as clients do after a rebalance."""
+        if request.member_id:
+            return _refuse_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id, context)
+        if self._preparing.is_under_way(group.group_id):
+            return _refuse_join(ErrorCode.REBALANCE_IN_PROGRESS, "", context)
+        try:
+            preparing = self._preparing.begin(group, _Joining(request, context), context)
+        except Reject as reject:
+            return _refuse_join(reject.code, "", context)
+        return preparing if preparing is not None else self._create(group, request, context)
+
+    def _replace_prepared(self, group_id: str, waiting: list[_Joining], outcome: Outcome, context: Context) -> Result:
+        if not waiting:
+            return NOTHING
+        waiter = waiting[0]  # there is but one
+        if not outcome.is_ok:
+            return _refuse_join(ErrorCode.REBALANCE_IN_PROGRESS, "", waiter.context)
+        return self._join(waiter.request, replace(waiter.context, now_ms=context.now_ms, wall_ms=context.wall_ms))
 
     def _create(self, replaced: Group | None, request: JoinGroupRequest, context: Context) -> Result:
         """A new group begins with a record of its own, whatever becomes of this join."""
@@ -182,7 +217,8 @@ class ClassicFamily:
         return turn.result()
 
     def unloaded(self) -> Iterable[Token]:
-        return [token for group in self._groups() for token in parked_tokens(group)]
+        replacing = [each.context.token for each in self._preparing.waiters()]
+        return [*replacing, *(token for group in self._groups() for token in parked_tokens(group))]
 
     def _groups(self) -> Iterable[ClassicGroup]:
         return [group for group in self.table.all().values() if isinstance(group, ClassicGroup)]
@@ -202,7 +238,9 @@ class ClassicFamily:
             return self._on_group(
                 subject.group_id, context, lambda turn: static_members.end_coming_back(turn, subject, outcome)
             )
-        return NOTHING if outcome.is_ok else self._drop(subject.group_id, outcome)
+        if isinstance(subject, Created):
+            return NOTHING if outcome.is_ok else self._drop(subject.group_id, outcome)
+        return self._preparing.settled(subject, outcome, context)
 
     def _on_group(self, group_id: str, context: Context, act: Callable[[Turn], None]) -> Result:
         """Nothing, if the group is gone or has become one of another kind."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from ottla.coordinator.contract import NOTHING, Context, Outcome, Result, TopicsChange
+from ottla.coordinator.contract import Context, Outcome, Result, TopicsChange
 from ottla.groups.coordinator import Handler, Replay, join_results
 from ottla.groups.offsets.committing import Committing
 from ottla.groups.offsets.deleting import Deleting
-from ottla.groups.offsets.expiring import Expiring
+from ottla.groups.offsets.expiring import EXPIRE, Expiring
 from ottla.groups.offsets.fetching import Fetching
 from ottla.groups.offsets.requests import FetchOffsets, TransactionalCommit
 from ottla.groups.offsets.store import OffsetStore, StoredOffset
@@ -56,6 +56,11 @@ class OffsetsFamily:
             OffsetCommitKey: self._replay,
             LegacyOffsetCommitKey: self._replay_legacy,
         }
+
+    @property
+    def check_count(self) -> int:
+        """Checks for expired offsets that were made."""
+        return self._expiring.check_count
 
     def tombstones_of(self, group_id: str) -> list[KeyedRecord]:
         """What removes all offsets of a group, for those who remove the group."""
@@ -98,10 +103,10 @@ class OffsetsFamily:
         return ()
 
     def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
-        return self._expiring.check(context)
+        return self._expiring.check(context) if key == EXPIRE else self._expiring.prepare(key[2], context)
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        return NOTHING
+        return self._expiring.settled(subject, outcome, context)
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         return self._deleting.of_topics(change)

@@ -19,8 +19,8 @@ NotReady comes before Assigning: members of a group that lost a source topic giv
 why.
 
 Soft: `configured` and `is_stale` (the topology against the topics), `endpoint_epoch` and `endpoints`,
-`shutdown_member_id`, `settings`, `progress` (see `assigning`), `version` (grows with every change, soft or hard), and
-members' soft fields.
+`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `version` (grows with every change, soft or
+hard), and members' soft fields.
 """
 
 from __future__ import annotations
