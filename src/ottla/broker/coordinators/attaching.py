@@ -15,8 +15,10 @@ __all__ = ["PERFORMERS"]
 
 def _attach_groups(node: Node) -> None:
     from ottla.broker.coordinators import streams_topics
+    from ottla.broker.share import effects as share_effects
 
     streams_topics.attach(node)
+    share_effects.attach(node)
 
 
 def _attach_transactions(node: Node) -> None:

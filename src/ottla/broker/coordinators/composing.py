@@ -42,6 +42,7 @@ def _families(table: GroupTable) -> list[Family]:
     from ottla.groups.migration.attaching import attach
     from ottla.groups.offsets import OffsetsFamily
     from ottla.groups.streams.family import StreamsFamily
+    from ottla.share.group.family import ShareFamily
 
     offsets = OffsetsFamily(table, simple_group)
     classic, consumer = ClassicFamily(table), ConsumerFamily(table)
@@ -50,6 +51,7 @@ def _families(table: GroupTable) -> list[Family]:
         classic,
         consumer,
         StreamsFamily(table),
+        ShareFamily(table),
         offsets,
         AdminFamily(table, offsets.tombstones_of),
     ]

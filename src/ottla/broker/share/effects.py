@@ -1,0 +1,78 @@
+"""Has the share coordinators make and delete state, as share groups ask; and drops what leaders held of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ottla.coordinator.contract import COMMITTED, Outcome
+from ottla.share.group.effects import DeleteState, InitializeState, Refusal
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
+from ottla.wire.types.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["attach"]
+
+Done = Callable[[Outcome], None]
+
+
+def attach(node: Node) -> None:
+    """Let this node perform what its share groups ask for."""
+    node.groups.performers[InitializeState] = lambda effect, done: _initialize(node, effect, done)
+    node.groups.performers[DeleteState] = lambda effect, done: _delete(node, effect, done)
+
+
+def _initialize(node: Node, effect: InitializeState, done: Done) -> None:
+    def answered(answer: InitializeShareGroupStateResponse) -> None:
+        if effect.is_replacing:
+            _drop(node, effect.group_id, (each.topic_id for each in effect.partitions))
+        done(_outcome(answer))
+
+    kind = InitializeShareGroupStateRequest
+    topics = tuple(
+        kind.InitializeStateData(
+            topic_id,
+            tuple(kind.PartitionData(each.partition, effect.state_epoch, each.start_offset) for each in partitions),
+        )
+        for topic_id, partitions in groupby(effect.partitions, key=lambda each: each.topic_id)
+    )
+    node.share.persister.ask(kind(effect.group_id, topics), answered)
+
+
+def _delete(node: Node, effect: DeleteState, done: Done) -> None:
+    def answered(answer: DeleteShareGroupStateResponse) -> None:
+        _drop(node, effect.group_id, (topic_id for topic_id, _ in effect.partitions))
+        done(_outcome(answer))
+
+    kind = DeleteShareGroupStateRequest
+    topics = tuple(
+        kind.DeleteStateData(topic_id, tuple(kind.PartitionData(partition) for _, partition in partitions))
+        for topic_id, partitions in groupby(effect.partitions, key=lambda each: each[0])
+    )
+    node.share.persister.ask(kind(effect.group_id, topics), answered)
+
+
+def _drop(node: Node, group_id: str, topic_ids: Iterable[bytes]) -> None:
+    """What leaders hold of share partitions whose state was changed is out of date. Some may have failed; they are
+    loaded again as they are."""
+    node.share.drop(group_id, frozenset(topic_ids))
+
+
+def _outcome(answer: Any) -> Outcome:  # noqa: ANN401 - either of the two
+    refusals = {
+        (topic.topic_id, each.partition): Refusal(ErrorCode(each.error_code), each.error_message)
+        for topic in answer.results
+        for each in topic.partitions
+        if each.error_code
+    }
+    if not refusals:
+        return COMMITTED
+    first = next(iter(refusals.values()))
+    return Outcome(first.code, refusals, first.message)

@@ -1,0 +1,265 @@
+"""A share group as its records tell it. Only replay changes it, but for the soft fields, which are marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ottla.coordinator.contract import Context, Topics, World
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation
+from ottla.share.group.effects import DeleteState
+from ottla.share.group.members import NO_PARTITIONS, Member, Partitions
+from ottla.share.group.records import group_tombstones, state_record
+from ottla.share.group.settings import Settings, read_settings
+from ottla.share.group.state_topics import NO_STATE, StateTopics
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+__all__ = ["ShareGroup", "Steady", "share_group"]
+
+PROTOCOL_TYPE: Final = "share"
+FIRST_EPOCH: Final = 1
+"""Of a group that has no records of its epochs yet."""
+
+
+class Steady(NamedTuple):
+    """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
+
+    request: ShareGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+    settings: Settings
+    response: ShareGroupHeartbeatResponse
+
+
+class ShareGroup:
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, and all that is derived from others."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = FIRST_EPOCH
+        self.assigned_at_ms = 0
+        """Wall clock of the last computation of the target; 0 if it is not known."""
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.state_topics: StateTopics = NO_STATE
+
+        self.subscriptions: Counter[frozenset[str]] = Counter()
+        self._subscribed_topics: frozenset[str] | None = None
+        self._assigned: Mapping[bytes, frozenset[int]] | None = None
+
+        self.refresh_due = True
+        """Topics may have changed since the metadata hash was last compared."""
+        self.refreshed_epoch = 0
+        """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
+        self.steady: dict[str, Steady] = {}
+        self.session_at_ms: dict[str, int] = {}
+        """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
+        set again when it comes."""
+        self._settings: Settings | None = None
+
+    # --- what every kind of group can be asked ------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> GroupKind:
+        return GroupKind.SHARE
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def state_name(self) -> str:
+        return "Stable" if self.members else "Empty"
+
+    def check_commit(self, claim: Claim, context: Context) -> CommitCheck | None:
+        raise self._no_offsets()
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Tools, which name no member, are told that there are no offsets."""
+        if member_id is not None or member_epoch >= 0:
+            raise self._no_offsets()
+
+    def check_offset_delete(self) -> None:
+        raise self._no_offsets()
+
+    def _no_offsets(self) -> Reject:
+        return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is a share group: it commits no offsets.")
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise Reject(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topics()
+
+    def expiry(self, context: Context) -> ExpiryRule | None:
+        """A share group stays until somebody deletes it."""
+        return None
+
+    def before_removal(self, family: str, context: Context) -> Preparation | None:
+        """The state of its share partitions goes first. Topics that do not exist any more have none."""
+        topics = context.world.topics
+        partitions = [
+            (topic_id, partition)
+            for topic_id, numbers in self._state_partitions(topics).items()
+            for partition in sorted(numbers)
+        ]
+        if not partitions:
+            return None
+        topic_ids = {topic_id for topic_id, _ in partitions}
+        deleting = self.state_topics.delete(topic_ids, with_initializing=True)
+        record = state_record(self.group_id, deleting)
+        return Preparation((record,), DeleteState(family, 0, self.group_id, tuple(partitions)))
+
+    def _state_partitions(self, topics: Topics) -> dict[bytes, set[int]]:
+        """All that share coordinators may hold. Of a topic whose deletion was not ended, that is any partition."""
+        found: dict[bytes, set[int]] = {}
+        for known in (self.state_topics.initialized, self.state_topics.initializing):
+            for topic_id, topic in known.items():
+                found.setdefault(topic_id, set()).update(topic.partitions)
+        existing = {topic_id: topics.by_id(topic_id) for topic_id in (*found, *self.state_topics.deleting)}
+        for topic_id in self.state_topics.deleting:
+            if (topic_or_none := existing[topic_id]) is not None:
+                found.setdefault(topic_id, set()).update(range(topic_or_none.partition_count))
+        return {topic_id: numbers for topic_id, numbers in sorted(found.items()) if existing[topic_id] is not None}
+
+    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+        return (state_record(self.group_id, self.state_topics.deleted(self.state_topics.deleting)),)
+
+    def not_prepared(self, family: str, context: Context) -> None:
+        """Its topics stay under `deleting`: whoever deletes the group again tries again."""
+
+    def tombstones(self) -> Sequence[KeyedRecord]:
+        return group_tombstones(self.group_id, sorted(self.members))
+
+    def hard_state(self) -> Any:  # noqa: ANN401
+        return {
+            "group_epoch": self.group_epoch,
+            "metadata_hash": self.metadata_hash,
+            "assignment_epoch": self.assignment_epoch,
+            "assigned_at_ms": self.assigned_at_ms,
+            "members": {member_id: msgspec.structs.asdict(member) for member_id, member in self.members.items()},
+            "targets": {member_id: dict(target) for member_id, target in self.targets.items()},
+            "state_topics": self.state_topics._asdict(),
+        }
+
+    # --- questions of this family -------------------------------------------------------------------------------------
+
+    def member(self, member_id: str) -> Member:
+        member = self.members.get(member_id)
+        if member is None:
+            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}.")
+        return member
+
+    def settings(self, world: World) -> Settings:
+        if self._settings is None or self._settings.version != world.settings_version:
+            self._settings = read_settings(world, self.group_id)
+        return self._settings
+
+    def target(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_PARTITIONS)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        if self._subscribed_topics is None:
+            self._subscribed_topics = _union(self.subscriptions)
+        return self._subscribed_topics
+
+    def subscribed_topics_with(self, gone: Member | None, come: Member | None = None) -> frozenset[str]:
+        """The topics subscribed to once one member is gone and one has come."""
+        subscriptions = self.subscriptions.copy()
+        if gone is not None:
+            subscriptions[gone.names] -= 1
+        if come is not None:
+            subscriptions[come.names] += 1
+        remaining = +subscriptions
+        return self.subscribed_topics() if remaining == self.subscriptions else _union(remaining)
+
+    def assigned(self) -> Mapping[bytes, frozenset[int]]:
+        """What the targets of all members come to."""
+        if self._assigned is None:
+            assigned: dict[bytes, set[int]] = {}
+            for target in self.targets.values():
+                for topic_id, partitions in target.items():
+                    assigned.setdefault(topic_id, set()).update(partitions)
+            self._assigned = {topic_id: frozenset(partitions) for topic_id, partitions in assigned.items()}
+        return self._assigned
+
+    def assignable(self, topics: Topics) -> dict[bytes, frozenset[int]]:
+        """The share partitions that have state and whose topics exist."""
+        found = {}
+        for topic_id, known in self.state_topics.initialized.items():
+            topic = topics.by_id(topic_id)
+            if topic is not None:
+                found[topic_id] = frozenset(each for each in known.partitions if each < topic.partition_count)
+        return found
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def set_epoch(self, group_epoch: int, metadata_hash: int) -> None:
+        self.group_epoch = group_epoch
+        self.metadata_hash = metadata_hash
+        self.steady.clear()
+
+    def set_target_epoch(self, assignment_epoch: int, assigned_at_ms: int) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assigned_at_ms = assigned_at_ms
+        self.steady.clear()
+
+    def set_target(self, member_id: str, target: Partitions | None) -> None:
+        if target is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = target
+        self._assigned = None
+        self.steady.clear()
+
+    def set_state_topics(self, state_topics: StateTopics) -> None:
+        self.state_topics = state_topics
+        self.steady.clear()
+
+    def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
+        """Put a member in, or another in its place."""
+        old = self.members.get(member_id)
+        new = self.members[member_id] = change(old or Member(member_id=member_id))
+        if old is None or old.names != new.names:
+            self._count_subscriptions(old, new)
+        self.steady.clear()
+
+    def remove_member(self, member_id: str) -> None:
+        old = self.members.pop(member_id, None)
+        if old is not None:
+            self._count_subscriptions(old, None)
+            self.session_at_ms.pop(member_id, None)
+            self.steady.clear()
+
+    def _count_subscriptions(self, old: Member | None, new: Member | None) -> None:
+        if new is not None:
+            self.subscriptions[new.names] += 1
+        if old is not None:
+            self.subscriptions[old.names] -= 1
+            if not self.subscriptions[old.names]:
+                del self.subscriptions[old.names]
+        self._subscribed_topics = None
+
+
+def _union(subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*subscriptions)
+
+
+def share_group(group_id: str, group: Group | None) -> ShareGroup:
+    """The group of a name, if it is a share group."""
+    if not isinstance(group, ShareGroup):
+        what = "is not there" if group is None else f"is not a share group but a {group.kind} group"
+        raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+    return group

@@ -1,0 +1,33 @@
+"""A member of a share group, as records 10 and 14 tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+__all__ = ["LEFT_EPOCH", "NO_PARTITIONS", "STABLE", "Member", "Partitions"]
+
+LEFT_EPOCH: Final = -1
+"""The member epoch of a request to leave."""
+STABLE: Final = 0
+"""The only state a member can be in: what it is to have, it has."""
+
+Partitions = Mapping[bytes, tuple[int, ...]]
+"""Topic id -> partitions, ascending. Topics without partitions are left out."""
+NO_PARTITIONS: Final[Partitions] = {}
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    member_id: str
+    """Made by the client; not to be parsed."""
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: int = STABLE
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    names: frozenset[str] = frozenset()
+    """Of the topics that it subscribes to. They need not exist."""
+    assigned: Partitions = NO_PARTITIONS
