@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.budget import Budget
@@ -106,7 +106,7 @@ class Node:
         self._on_fatal = on_fatal
         self._authorizer = authorizer
         self._deadline: asyncio.TimerHandle | None = None
-        self._woken: dict[TopicPartition, None] = {}
+        self._woken: dict[Hashable, None] = {}
         self._drained: asyncio.Future[None] | None = None
         limit_bytes = config["queued.max.request.bytes"]
         self._budget = Budget(limit_bytes) if limit_bytes > 0 else None
@@ -342,6 +342,8 @@ class Node:
         self.coordinators.turns.end_connection()
 
     def connection_closed(self, connection: Connection) -> None:
+        if self._share is not None:
+            self._share.disconnected(connection)
         self.listeners[connection.peer.listener].forget(connection)
         if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
             self._drained.cancel()
@@ -378,6 +380,10 @@ class Node:
     def wake(self, key: TopicPartition) -> None:
         """A partition has moved: those who wait for it are asked once the present turn is over."""
         self.coordinators.turns.moved(*key)
+        self.rouse(key)
+
+    def rouse(self, key: Hashable) -> None:
+        """Ask those who wait for something once the present turn is over."""
         if self.waiting.is_awaited(key):
             if not self._woken:
                 self.loop.call_soon(self._wake_now)
@@ -407,6 +413,8 @@ class Node:
     def run_timers(self) -> None:
         """Do what is due by the node's clock. The loop's timers do it; a clock that was moved by hand needs a push."""
         self._expire()
+        if self._share is not None:
+            self._share.expire()
         self.coordinators.turns.expire()
         self.coordinators.turns.end()
 
@@ -433,6 +441,8 @@ class Node:
                 listener.change_limits(self._limits(self.settings))
         self.replicas.apply(self.image, changes)
         self.coordinators.follow(changes)
+        if self._share is not None:
+            self._share.follow(changes)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 
@@ -466,6 +476,8 @@ class Node:
     def _end_background(self) -> None:
         self.housekeeping.stop()
         self.coordinators.turns.close()
+        if self._share is not None:
+            self._share.close()
         self.slices.close()
         if self._metrics_page is not None:
             self._metrics_page.close()

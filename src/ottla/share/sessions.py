@@ -117,6 +117,9 @@ class ShareSessions:
     def get(self, group_id: str, member_id: str) -> ShareSession | None:
         return self._sessions.get((group_id, member_id))
 
+    def has_group(self, group_id: str) -> bool:
+        return group_id in self._group_counts
+
     def fetch(
         self,
         group_id: str,

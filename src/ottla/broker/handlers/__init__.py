@@ -74,6 +74,8 @@ SERVED: Final[dict[int, Served]] = {
     69: Served("consumer_group_describe", 0, 1),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
+    78: Served("share_fetch", 1, 2),
+    79: Served("share_acknowledge", 1, 2),
     83: Served("initialize_share_group_state", 0, 0),
     84: Served("read_share_group_state", 0, 0),
     85: Served("write_share_group_state", 0, 1),

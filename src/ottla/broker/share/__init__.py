@@ -1,7 +1,17 @@
 """Share groups on a node: the leaders' side of share partitions, and what keeps their state.
 
-`share_node`  what a node has of it, in one place: `Node.share`
-`persister`   requests to the share coordinators, wherever they are
+`share_node`     what a node has of it, in one place: `Node.share`
+`leader`         the share partitions that are led here, and the sessions of those who fetch from them
+`led`            one share partition: its core, its writes, its deadlines
+`fetching`       one ShareFetch on its way
+`acknowledging`  the acknowledgements of one request
+`answering`      what both have in their answers
+`checking`       what both are judged by
+`reading`        where the records lie
+`starting`       where a group begins
+`counts`         what has become of records, by group
+`edge`           what all of these need of a node
+`persister`      requests to the share coordinators, wherever they are
 """
 
 from ottla.broker.share.share_node import ShareNode

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ottla.broker.connection import Connection
+from ottla.metadata.image import Changes
+
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+    from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.persister import Persister
 
 __all__ = ["ShareNode"]
@@ -16,6 +21,9 @@ __all__ = ["ShareNode"]
 class ShareNode:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._leader: ShareLeader | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
 
     @cached_property
     def persister(self) -> Persister:
@@ -24,5 +32,56 @@ class ShareNode:
 
         return Persister(self._node)
 
+    @property
+    def leader(self) -> ShareLeader:
+        """The share partitions that are led here."""
+        if self._leader is None:
+            from ottla.broker.share.edge import NodeEdge
+            from ottla.broker.share.leader import ShareLeader
+
+            self._leader = ShareLeader(NodeEdge(self._node, self.persister.ask, self._due_at))
+        return self._leader
+
     def drop(self, group_id: str, topic_ids: Collection[bytes] | None = None) -> None:
         """Forget the share partitions of a group, of some topics or of all: their state was changed elsewhere."""
+        if self._leader is not None:
+            self._leader.drop(group_id, topic_ids)
+
+    # --- what the node tells ------------------------------------------------------------------------------------------
+
+    def disconnected(self, connection: Connection) -> None:
+        if self._leader is not None:
+            self._leader.disconnected(connection)
+
+    def follow(self, changes: Changes) -> None:
+        """The cluster has changed."""
+        if self._leader is not None and (changes.features or changes.partitions or changes.topics_deleted):
+            self._leader.follow()
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """End the locks that are due."""
+        if self._leader is not None:
+            self._leader.expire()
+
+    def _due_at(self, at_ms: int) -> None:
+        if self._timer is not None:
+            if self._timer_at_ms <= at_ms:
+                return
+            self._timer.cancel()
+        self._timer_at_ms = at_ms
+        wait_ms = max(at_ms - self._node.monotonic_ms(), 0)
+        self._timer = self._node.loop.call_later(wait_ms / 1000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self.expire()
+        next_at_ms = None if self._leader is None else self._leader.next_at_ms()
+        if next_at_ms is not None:
+            self._due_at(max(next_at_ms, self._node.monotonic_ms() + 1))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -131,6 +131,12 @@ class SharePartition:
             return True
         return window.next_fetch_offset != window.end + 1
 
+    def reach(self, max_records: int) -> int:
+        """The last offset that a fetch of so many records can have use for: what is read beyond changes nothing."""
+        window = self.window
+        room = min(max_records, self.settings.max_record_locks - window.in_flight_count)
+        return window.reach(max_records, max(0, room))
+
     # --- loading ------------------------------------------------------------------------------------------------------
 
     def _loaded(self, event: Loaded, now_ms: int) -> Actions:

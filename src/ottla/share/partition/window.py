@@ -178,6 +178,16 @@ class Window:
             offset = self._first_available_or_gap(max(self.gap_start, self.start))
         return self.end + 1 if offset is None else offset
 
+    def reach(self, max_records: int, room: int) -> int:
+        """Where a fetch ends that may get so many records, and of new ones as many as there is room for."""
+        end = self.end - 1 if self.is_idle else self.end
+        if self.gap_start is None and self._first_available() is not None:
+            for entry in self.entries:
+                max_records -= sum(run.size for run in entry.runs if run.is_acquirable)
+                if max_records <= 0:
+                    return entry.last
+        return end + min(max_records, room)
+
     def _first_available(self) -> int | None:
         if self._available_from is None:
             return None

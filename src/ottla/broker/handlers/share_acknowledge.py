@@ -1,0 +1,26 @@
+"""ShareAcknowledge (79): say what has become of records of a share group.
+
+Versions 1 and 2. From 2 on with renewals, and the answer says how long locks are held.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Request
+from ottla.broker.share.acknowledging import acknowledge
+from ottla.wire.types.share_acknowledge import ShareAcknowledgeResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 79
+VERSIONS: Final = (1, 2)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    return acknowledge(node.share.leader, request)
+
+
+def refuse(request: Request, code: int, message: str | None) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(error_code=code)

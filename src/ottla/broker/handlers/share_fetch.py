@@ -1,0 +1,27 @@
+"""ShareFetch (78): acknowledge records of a share group, and acquire others.
+
+Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in `ottla.broker.share.fetching`;
+quotas and tiered storage are not there yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Request
+from ottla.broker.share.fetching import fetch
+from ottla.wire.types.share_fetch import ShareFetchResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 78
+VERSIONS: Final = (1, 2)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    return fetch(node.share.leader, request)
+
+
+def refuse(request: Request, code: int, message: str | None) -> ShareFetchResponse:
+    return ShareFetchResponse(error_code=code)

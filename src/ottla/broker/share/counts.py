@@ -1,0 +1,27 @@
+"""What has become of records, by group, for as many groups as a page of numbers should have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.share.partition import Tally
+
+__all__ = ["GROUPS_MAX", "OTHERS", "GroupCounts"]
+
+GROUPS_MAX: Final = 200
+"""Groups that are counted by name; those that come later are counted together."""
+OTHERS: Final = ""
+
+
+class GroupCounts:
+    def __init__(self, groups_max: int = GROUPS_MAX) -> None:
+        self.by_group: dict[str, Tally] = {}
+        """`OTHERS` stands for all that have no entry of their own."""
+        self._groups_max = groups_max
+
+    def of(self, group_id: str) -> Tally:
+        tally = self.by_group.get(group_id)
+        if tally is None:
+            name = group_id if len(self.by_group) < self._groups_max else OTHERS
+            tally = self.by_group.setdefault(name, Tally())
+        return tally

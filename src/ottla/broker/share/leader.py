@@ -1,0 +1,167 @@
+"""The share partitions that are led here, and the sessions of the members who fetch from them.
+
+A share partition is made by the first fetch that names it and lives until it is dropped: leadership moves, the topic is
+deleted, its state was changed elsewhere, a write was fenced, or the group has no session left here. Then everything but
+what the share coordinator has kept is forgotten, and the next fetch makes a new one.
+
+Whatever belongs to one request is in `fetching` and `acknowledging`; what belongs to one share partition is in `led`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from functools import partial
+from typing import Final
+
+from ottla.broker.share.counts import GroupCounts
+from ottla.broker.share.edge import Edge, Source
+from ottla.broker.share.led import Led
+from ottla.coordinator.deadlines import Deadlines
+from ottla.share.partition import Settings
+from ottla.share.sessions import Ended, ShareSession, ShareSessions
+from ottla.share.state.kept import Key
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+
+__all__ = ["ShareLeader"]
+
+_SESSIONS_MAX: Final = "group.share.max.share.sessions"
+
+
+class ShareLeader:
+    def __init__(self, edge: Edge) -> None:
+        self.edge = edge
+        self.sessions = ShareSessions(edge.setting(_SESSIONS_MAX))
+        self.counts = GroupCounts()
+        self._led: dict[Key, Led] = {}
+        self._deadlines = Deadlines()
+        self._settings: dict[str, Settings] = {}
+        self._settings_version = -1
+
+    def __iter__(self) -> Iterator[Led]:
+        return iter(list(self._led.values()))
+
+    # --- share partitions ---------------------------------------------------------------------------------------------
+
+    def get(self, key: Key) -> Led | None:
+        return self._led.get(key)
+
+    def lead(self, key: Key, source: Source) -> Led:
+        """The share partition; one that was not there is made, and begins to load its state."""
+        led = self._led.get(key)
+        if led is not None and (led.source is not source or led.core.leader_epoch != source.leader_epoch):
+            led.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it is led again, and somebody else may have led it meanwhile
+            led = None
+        if led is None:
+            led = self._led[key] = Led(key, source, self)
+            led.load()
+        return led
+
+    def forget(self, led: Led) -> None:
+        """A share partition is dropped."""
+        self._deadlines.cancel(led)
+        if self._led.get(led.key) is led:
+            del self._led[led.key]
+
+    def drop(self, group_id: str, topic_ids: Collection[bytes] | None = None) -> None:
+        """Forget what is known of a group's share partitions: their state was changed elsewhere."""
+        for key, led in list(self._led.items()):
+            if key.group_id == group_id and (topic_ids is None or key.topic_id in topic_ids):
+                led.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def follow(self) -> None:
+        """The cluster has changed: drop what is not led here any more, and all if share groups were switched off."""
+        if not self.edge.share_version():
+            self.stop()
+            return
+        for led in self:
+            error = self._fault(led)
+            if error is not None:
+                led.drop(error)
+
+    def _fault(self, led: Led) -> ErrorCode | None:
+        """Why a share partition cannot be served from here any more."""
+        name = self.edge.topic_name(led.key.topic_id)
+        if name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        try:
+            source = self.edge.source(name, led.key.partition)
+        except Reject as reject:
+            return reject.code
+        is_same = source is led.source and source.leader_epoch == led.core.leader_epoch
+        return None if is_same else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def stop(self) -> None:
+        """Share groups are switched off, or the node stops: nothing is kept."""
+        self.sessions.close_all()
+        for led in self:
+            led.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def settings(self, group_id: str) -> Settings:
+        """Of a group, as they are now."""
+        if self._settings_version != self.edge.settings_version:
+            self._settings_version = self.edge.settings_version
+            self._settings.clear()
+        settings = self._settings.get(group_id)
+        if settings is None:
+            settings = self._settings[group_id] = self._read_settings(group_id)
+        return settings
+
+    def _read_settings(self, group_id: str) -> Settings:
+        setting = partial(self.edge.group_setting, group_id)
+        return Settings(
+            lock_duration_ms=setting("share.record.lock.duration.ms"),
+            delivery_count_limit=setting("share.delivery.count.limit"),
+            max_record_locks=setting("share.partition.max.record.locks"),
+            is_renew_enabled=setting("share.renew.acknowledge.enable"),
+        )
+
+    # --- the ends of sessions -----------------------------------------------------------------------------------------
+
+    def close(self, session: ShareSession) -> None:
+        """End a session, after its last answer."""
+        ended = self.sessions.close(session)
+        if ended is not None:
+            self._release(ended)
+
+    def disconnected(self, connection: Hashable) -> None:
+        """A connection is gone, and with it the sessions that it has opened."""
+        for ended in self.sessions.disconnected(connection):
+            self._release(ended)
+
+    def _release(self, ended: Ended) -> None:
+        """Set free what a member holds; then let go what nobody uses any more."""
+        held = [led for each in ended.partitions if (led := self._led.get(Key(ended.group_id, *each))) is not None]
+        unwritten = len(held) + 1
+
+        def released(_error: ErrorCode, _message: str | None) -> None:
+            nonlocal unwritten
+            unwritten -= 1
+            if not unwritten and not self.sessions.has_group(ended.group_id):
+                self.drop(ended.group_id)
+
+        for led in held:
+            led.release(ended.member_id, released)
+        released(ErrorCode.NONE, None)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def due_at(self, led: Led, at_ms: int) -> None:
+        """Locks of a share partition end then."""
+        if self._deadlines.set(led, at_ms):
+            self.edge.due_at(at_ms)
+
+    def next_at_ms(self) -> int | None:
+        """When `expire` has something to do."""
+        return self._deadlines.next_at_ms()
+
+    def expire(self) -> None:
+        """End all locks that are due: one write for each share partition, and one chance for those who wait."""
+        now_ms = self.edge.monotonic_ms()
+        while (led := self._deadlines.take_due(now_ms)) is not None:
+            assert isinstance(led, Led)
+            next_at_ms = led.expire()
+            if next_at_ms is not None:
+                self._deadlines.set(led, max(next_at_ms, now_ms + 1))

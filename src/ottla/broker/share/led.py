@@ -1,0 +1,212 @@
+"""A share partition that is led here: its core, and what the core asks for.
+
+The state is read from the share coordinator when the share partition is made, by the first fetch of a group. Writes go
+one at a time; what the core wants written meanwhile goes together as the next. Writes that fail come back to the core,
+which knows what to make of it.
+
+Everything that waits for the share partition is woken through the edge, under the share partition's key, and so runs
+only when the core's step is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.share.edge import Source
+from ottla.broker.share.starting import start_offset
+from ottla.log.errors import LogError
+from ottla.share.partition import Actions, SharePartition
+from ottla.share.partition.events import (
+    Acknowledge,
+    Acknowledgement,
+    Acquire,
+    AcquiredRange,
+    Drop,
+    Event,
+    Loaded,
+    LoadFailed,
+    LogStartMoved,
+    Release,
+    StartResolved,
+    StateBatch,
+    Tick,
+    Write,
+    WriteDone,
+    WriteFailed,
+)
+from ottla.share.state.batches import Batch, combine
+from ottla.share.state.kept import Key
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.read_share_group_state import ReadShareGroupStateRequest
+from ottla.wire.types.write_share_group_state import (
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateRequestPartitionData,
+    WriteShareGroupStateRequestStateBatch,
+    WriteShareGroupStateRequestWriteStateData,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.share.leader import ShareLeader
+
+__all__ = ["Led", "Told"]
+
+Told = Callable[[ErrorCode, str | None], None]
+"""Hears how an acknowledgement went."""
+
+_PASSING: Final = frozenset(
+    [
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    ]
+)
+
+
+class Led:
+    def __init__(self, key: Key, source: Source, leader: ShareLeader) -> None:
+        self.key = key
+        self.source = source
+        self.dropped: ErrorCode | None = None
+        """Why this is of no more use."""
+        self._leader = leader
+        self._edge = leader.edge
+        self.core = SharePartition(source.leader_epoch, leader.settings(key.group_id), leader.counts.of(key.group_id))
+        self._queued: list[Write] = []
+        self._writing: Sequence[Write] = ()
+        self._due_at_ms: int | None = None
+
+    @property
+    def can_acquire(self) -> bool:
+        self.core.settings = self._leader.settings(self.key.group_id)
+        return self.core.can_acquire
+
+    @property
+    def is_troubled(self) -> bool:
+        """Dropped since its state could not be had for now: nothing that a member needs to hear of."""
+        return self.dropped in _PASSING
+
+    # --- what is done with it -----------------------------------------------------------------------------------------
+
+    def acquire(self, event: Acquire) -> Sequence[AcquiredRange]:
+        actions = self._core_step(event)
+        self._perform(actions)
+        return actions.replies[0].acquired
+
+    def acknowledge(self, member_id: str, batches: Sequence[Acknowledgement], told: Told) -> None:
+        self.step(Acknowledge(told, member_id, batches))
+
+    def release(self, member_id: str, told: Told | None = None) -> None:
+        self.step(Release(member_id, told))
+
+    def log_start_moved(self, offset: int) -> None:
+        self.step(LogStartMoved(offset))
+
+    def expire(self) -> int | None:
+        """End the locks that are due; gives when to come again."""
+        self._due_at_ms = None
+        self._perform(self._core_step(Tick()), files_deadline=False)
+        return self._due_at_ms
+
+    def drop(self, error: ErrorCode) -> None:
+        if self.dropped is None:
+            self.step(Drop(error))
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def step(self, event: Event) -> None:
+        self._perform(self._core_step(event))
+
+    def _core_step(self, event: Event) -> Actions:
+        self.core.settings = self._leader.settings(self.key.group_id)
+        return self.core.step(event, self._edge.monotonic_ms())
+
+    def _perform(self, actions: Actions, *, files_deadline: bool = True) -> None:
+        """Do what the core asks for. Answers come last: whoever gets one may be back with the next request."""
+        due_at_ms = actions.due_at_ms
+        if due_at_ms is not None and (self._due_at_ms is None or due_at_ms < self._due_at_ms):
+            self._due_at_ms = due_at_ms
+            if files_deadline:
+                self._leader.due_at(self, due_at_ms)
+        if actions.writes:
+            self._queued += actions.writes
+            self._write()
+        if actions.dropped is not None:
+            self._end(actions.dropped)
+        if actions.wakes and not self.is_troubled:
+            self._edge.wake(self.key)
+        if actions.needs_start:
+            self._resolve()
+        for reply in actions.replies:
+            if callable(reply.token):
+                reply.token(reply.error, reply.message)
+
+    def _end(self, error: ErrorCode) -> None:
+        self.dropped = error
+        self._queued.clear()
+        self._writing = ()
+        self._leader.forget(self)
+
+    # --- loading ------------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        request = ReadShareGroupStateRequest
+        partition = request.PartitionData(self.key.partition, self.core.leader_epoch)
+        topic = request.ReadStateData(self.key.topic_id, (partition,))
+        self._edge.persist(request(self.key.group_id, (topic,)), self._loaded)
+
+    def _loaded(self, answer: Any) -> None:  # noqa: ANN401
+        found = answer.results[0].partitions[0]
+        if found.error_code:
+            self.step(LoadFailed(ErrorCode(found.error_code)))
+            return
+        batches = [
+            StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+            for each in found.state_batches
+        ]
+        self.step(Loaded(found.state_epoch, found.start_offset, batches))
+
+    def _resolve(self) -> None:
+        """The group begins here: find out where."""
+        reset = self._edge.group_setting(self.key.group_id, "share.auto.offset.reset")
+        try:
+            offset = start_offset(self.source, reset, self._edge.wall_ms())
+        except LogError as error:
+            self.step(Drop(ErrorCode(error.code)))
+        else:
+            self.step(StartResolved(offset))
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Have written what waits for it, unless a write is under way."""
+        if self._writing or not self._queued:
+            return
+        self._writing, self._queued = self._queued, []
+        window = self.core.window
+        data = WriteShareGroupStateRequestPartitionData(
+            self.key.partition,
+            self.core.state_epoch,
+            self.core.leader_epoch,
+            window.start,
+            window.complete_count,
+            tuple(WriteShareGroupStateRequestStateBatch(*each) for each in self._batches(window.start)),
+        )
+        topic = WriteShareGroupStateRequestWriteStateData(self.key.topic_id, (data,))
+        self._edge.persist(WriteShareGroupStateRequest(self.key.group_id, (topic,)), self._written)
+
+    def _batches(self, start: int) -> Sequence[tuple[int, int, int, int]]:
+        if len(self._writing) == 1:
+            return [batch for batch in self._writing[0].batches if batch.last_offset >= start]
+        return combine((Batch(*batch) for write in self._writing for batch in write.batches), start)
+
+    def _written(self, answer: Any) -> None:  # noqa: ANN401
+        result = answer.results[0].partitions[0]
+        written, self._writing = self._writing, ()
+        error = ErrorCode(result.error_code)
+        for write in written:
+            if error is ErrorCode.NONE:
+                self.step(WriteDone(write.write_id))
+            else:
+                self.step(WriteFailed(write.write_id, error, result.error_message))
+        self._write()
