@@ -1,0 +1,61 @@
+"""Nodes of both brokers, and what they have written to the topic of share state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ottla import wire
+from ottla.wire.batch import split_batches
+from ottla.wire.keyed import decode_keyed
+from tests.interop.apache import ONE_NODE, ApacheKafka
+from tests.interop.node.brokers import APACHE
+from tests.interop.serving import OttlaServe
+from tests.unit.broker.desk import Desk
+
+Node = ApacheKafka | OttlaServe
+
+STATE_TOPIC = "__share_group_state"
+SETTINGS = {key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "share."))}
+FIRST_SEGMENT = "00000000000000000000.log"
+
+
+def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
+    """A node that has not been started yet."""
+    make = ApacheKafka if kind == APACHE else OttlaServe
+    return make(directory, data_dir=data_dir, **{**SETTINGS, **settings})
+
+
+def desk_of(node: Node) -> Desk:
+    host, _, port = node.bootstrap_servers.rpartition(":")
+    return Desk(host, int(port))
+
+
+def state_file(node: Node) -> Path:
+    return node.data_dir / f"{STATE_TOPIC}-0" / FIRST_SEGMENT
+
+
+def state_records(node: Node, topic_id: bytes) -> list[tuple[int, str, int, Any]]:
+    """Offset, kind, partition and value of each record about a topic, without times, which differ from run to run."""
+    found = []
+    for batch in split_batches(state_file(node).read_bytes()):
+        for record in batch.records():
+            value = None if record.value is None else bytes(record.value)
+            keyed = decode_keyed(STATE_TOPIC, bytes(record.key or b""), value)
+            if keyed.key.topic_id == topic_id:
+                kind = type(keyed.key).__name__.removesuffix("Key")
+                found.append((record.offset, kind, keyed.key.partition, _timeless(keyed.value)))
+    return found
+
+
+def _timeless(value: Any) -> Any:
+    if not hasattr(value, "write_timestamp"):
+        return value
+    is_cold = value.write_timestamp != value.create_timestamp
+    return msgspec.structs.replace(value, create_timestamp=0, write_timestamp=int(is_cold))
+
+
+def text_of(topic_id: bytes) -> str:
+    return wire.uuid_text(topic_id)

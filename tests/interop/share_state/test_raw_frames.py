@@ -1,0 +1,48 @@
+"""The state of share partitions frame by frame against the original: what our unit tests expect is what it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.wire.types import FindCoordinatorRequest
+from tests.interop.share_state.nodes import text_of
+from tests.unit.broker import test_share_state_apis as unit
+from tests.unit.broker.desk import Desk
+
+test_nothing_to_do = unit.test_nothing_to_do
+test_versions = unit.test_versions
+test_epochs_fence_over_the_network = unit.test_epochs_fence_over_the_network
+
+
+@pytest.fixture(autouse=True)
+def coordinator(desk: Desk) -> None:
+    """Apache Kafka makes the topic when somebody looks for a coordinator."""
+    for _ in range(1000):
+        (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("g", bytes(16)),)), 6).coordinators
+        if found.error_code == 0:
+            return
+    raise AssertionError("no coordinator")
+
+
+def key(group: str, topic_id: bytes) -> str:
+    return f"{group}:{text_of(topic_id)}:0"
+
+
+@pytest.mark.parametrize(
+    ("bad", "version", "code"),
+    [
+        ("g", 6, 42),
+        ("g:0", 6, 42),
+        ("g:short:0", 6, 42),
+        (":AAAAAAAAAAAAAAAAAAAAAA:0", 6, 42),
+        (key("g", bytes(16)), 5, 42),
+    ],
+)
+def test_keys_that_are_none(desk: Desk, bad: str, version: int, code: int) -> None:
+    (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(bad,)), version).coordinators
+    assert found.error_code == code
+
+
+def test_groups_with_colons(desk: Desk) -> None:
+    (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("a:b", bytes(16)),)), 6).coordinators
+    assert found.error_code == 0
