@@ -1,0 +1,144 @@
+"""Ranges of offsets to tasks.
+
+A segment is the unit. One that is larger than a task shall be is cut where record batches begin. A damaged place ends a
+segment or a partition for those who asked for that instead of an error: then one task reads the whole of it, since
+nobody else could know that it has to stop.
+
+Sizes are those of the planning: what a broker appends afterwards is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from ottla.log.names import LOG_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from ottla.spark.log.segments import Segment
+    from ottla.spark.log.view import PartitionView
+
+__all__ = ["DEFAULT_TASK_BYTES", "LogTask", "OnCorrupt", "Piece", "PlanRules", "plan_partition"]
+
+OnCorrupt = Literal["fail", "skipsegment", "stoppartition"]
+DEFAULT_TASK_BYTES: Final = 128 << 20
+
+
+class Piece(NamedTuple):
+    """A run of record batches in one file, and the offsets of it that count."""
+
+    name: str
+    start: int
+    end: int
+    from_offset: int
+    until_offset: int
+    is_log_end: bool
+    """Behind it comes nothing: damage is a torn end, not a loss."""
+
+
+class Aborted(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True)
+class LogTask:
+    """What one task reads; it travels to the executor."""
+
+    uri: str
+    """The partition's directory."""
+    topic: str
+    topic_id: str | None
+    partition: int
+    pieces: tuple[Piece, ...]
+    aborted: tuple[Aborted, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(piece.end - piece.start for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class PlanRules:
+    """How ranges are cut, whatever the range."""
+
+    task_bytes: int = DEFAULT_TASK_BYTES
+    on_corrupt: OnCorrupt = "fail"
+    is_committed: bool = False
+    may_walk: bool = True
+    """Whether all headers of a segment without index may be read in order to cut it."""
+    is_growing: bool = False
+    """The end was tested when it was promised; what is damaged below it is no torn end."""
+
+
+def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rules: PlanRules) -> list[LogTask]:
+    """The tasks that read [from, until) of a partition, in the order of offsets."""
+    parts: list[list[Piece]] = []
+    for index in view.segments(from_offset, until_offset):
+        with view.segment(index) as segment:
+            parts += [[piece] for piece in _pieces(view, index, segment, (from_offset, until_offset), rules)]
+    if rules.on_corrupt == "stoppartition" and parts:
+        parts = [[piece for part in parts for piece in part]]
+    known = view.aborted(from_offset, until_offset) if rules.is_committed and parts else []
+    aborted = [Aborted(txn.producer_id, txn.first_offset, txn.last_offset) for txn in known]
+    files = view.files
+    topic, partition = files.topic_partition
+    return [
+        LogTask(files.uri, topic, files.topic_id, partition, tuple(pieces), tuple(_of(aborted, pieces)))
+        for pieces in parts
+    ]
+
+
+def _pieces(
+    view: PartitionView, index: int, segment: Segment, asked: tuple[int, int], rules: PlanRules
+) -> Iterable[Piece]:
+    """What of a segment has to be read, cut if it is much."""
+    segments = view.files.segments
+    is_last = index + 1 == len(segments)
+    from_offset = max(asked[0], segment.base_offset)
+    until_offset = asked[1] if is_last else min(asked[1], segments[index + 1].base_offset)
+    start = _start(segment, from_offset)
+    if is_last and until_offset >= view.valid_end.offset:
+        # Up to the end of the file, so that the task sees whether it is torn.
+        end = view.valid_end.position if rules.is_growing else segment.size_bytes
+    else:
+        end = _end(segment, until_offset, is_whole=not is_last and until_offset == segments[index + 1].base_offset)
+    if start is None or start >= end:
+        return []
+    name = file_name(segment.base_offset, LOG_SUFFIX)
+    whole = Piece(name, start, end, from_offset, until_offset, is_log_end=is_last and not rules.is_growing)
+    must_cut = rules.on_corrupt == "fail" and end - start > rules.task_bytes
+    return _cut(segment, whole, rules) if must_cut else [whole]
+
+
+def _start(segment: Segment, from_offset: int) -> int | None:
+    if from_offset == segment.base_offset:
+        return 0
+    place = segment.place_of(from_offset)
+    return None if place is None else place.position
+
+
+def _end(segment: Segment, until_offset: int, *, is_whole: bool) -> int:
+    """Before the first batch that has nothing of the range."""
+    place = None if is_whole else segment.place_of(until_offset)
+    if place is None:
+        return segment.size_bytes
+    header = next(segment.headers(place.position))[1]
+    return place.position if header.base_offset >= until_offset else place.position + header.size_bytes
+
+
+def _cut(segment: Segment, whole: Piece, rules: PlanRules) -> Iterator[Piece]:
+    count = -(-(whole.end - whole.start) // rules.task_bytes)
+    rest = whole
+    for position, base_offset in segment.places(count - 1, whole.start, whole.end, may_walk=rules.may_walk):
+        if base_offset > rest.from_offset:
+            yield rest._replace(end=position, until_offset=base_offset, is_log_end=False)
+            rest = rest._replace(start=position, from_offset=base_offset)
+    yield rest
+
+
+def _of(aborted: list[Aborted], pieces: list[Piece]) -> Iterator[Aborted]:
+    first, until = pieces[0].from_offset, pieces[-1].until_offset
+    return (txn for txn in aborted if txn.first_offset < until and txn.last_offset >= first)

@@ -1,0 +1,273 @@
+"""A task to Arrow batches.
+
+The file is read in chunks into one buffer that is used again and again, and the batches in it are decoded in bulk;
+keys and values are copied once, into Arrow. Nothing is kept from chunk to chunk but the rest of a batch, which is read
+again with the next one.
+
+Damage is looked at twice. The bulk decoder only says that something is wrong in a chunk; the batches before the damaged
+one are then decoded and shown, and what happens next is for `onCorrupt`, or, at the end of the log, a torn end.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.log.directory import list_partition
+from ottla.spark.log.plan import Aborted, LogTask, OnCorrupt, Piece, PlanRules, plan_partition
+from ottla.spark.log.storage import storage_of
+from ottla.spark.log.view import PartitionView
+from ottla.wire.batch import split_batches
+from ottla.wire.columns import Columns, decode_columns
+from ottla.wire.fault import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.spark.log.storage import SourceFile
+    from ottla.wire.columns import BatchColumns
+    from ottla.wire.columns_table import Bools
+
+__all__ = ["CHUNK_BYTES", "ReadRules", "TaskReport", "read_columns"]
+
+CHUNK_BYTES: Final = 4 << 20
+_CHUNK_DECOMPRESSED_MAX: Final = 64 << 20
+_BATCH_DECOMPRESSED_MAX: Final = 256 << 20
+_LENGTH_END: Final = 12
+_LOG: Final = logging.getLogger("ottla.spark")
+
+
+@dataclass(frozen=True)
+class ReadRules:
+    """How tasks read, whatever the task."""
+
+    on_corrupt: OnCorrupt = "fail"
+    fail_on_data_loss: bool = True
+    is_committed: bool = False
+    include_control: bool = False
+    chunk_bytes: int = CHUNK_BYTES
+    moves_max: int = 3
+    """How often files may be looked for anew, when a broker has put others in their place."""
+
+
+@dataclass
+class TaskReport:
+    """What a task did, for the log."""
+
+    records: int = 0
+    bytes_read: int = 0
+    torn_ends: int = 0
+    skipped: int = 0
+    """Pieces that were left before their end because of damage."""
+    decode_ms: float = 0.0
+
+    def text(self, task: LogTask) -> str:
+        where = {"source": "ottla-log", "topic": task.topic, "partition": task.partition}
+        return json.dumps(
+            where | {"from": task.pieces[0].from_offset, "until": task.pieces[-1].until_offset} | asdict(self)
+        )
+
+
+class _DamageError(Exception):
+    """A place where no sound batch begins."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+
+
+def read_columns(task: LogTask, rules: ReadRules, report: TaskReport) -> Iterator[tuple[Columns, int, int]]:
+    """Decoded chunks, each with the range of offsets that counts. The next step reuses the memory of the last."""
+    keep = _without(task.aborted) if rules.is_committed and task.aborted else None
+    for piece in task.pieces:
+        try:
+            for columns in _piece_columns(task, piece, rules, keep, report):
+                yield columns, piece.from_offset, piece.until_offset
+        except _DamageError as damage:
+            if not _may_go_on(task, piece, damage, rules, report):
+                return
+
+
+def _may_go_on(task: LogTask, piece: Piece, damage: _DamageError, rules: ReadRules, report: TaskReport) -> bool:
+    """Whether the task continues with its next piece after damage."""
+    where = f"corrupt record batch in {task.uri}/{piece.name} at byte {damage.position}: {damage.reason}"
+    if piece.is_log_end:
+        report.torn_ends += 1
+        _LOG.warning("%s; it is the end of the log, what follows is left out", where)
+        return False
+    if rules.on_corrupt == "fail":
+        raise OttlaSparkError(where) from None
+    report.skipped += 1
+    _LOG.warning("%s; left out, as onCorrupt says", where)
+    return rules.on_corrupt == "skipsegment"
+
+
+def _piece_columns(
+    task: LogTask, piece: Piece, rules: ReadRules, keep: Callable[[BatchColumns], Bools] | None, report: TaskReport
+) -> Iterator[Columns]:
+    storage, path = storage_of(task.uri)
+    try:
+        file = storage.open(f"{path}/{piece.name}")
+    except FileNotFoundError:
+        yield from _moved_columns(task, piece, rules, report)
+        return
+    try:
+        if file.size() < piece.end:
+            # The cleaner has put a smaller file in its place: positions are others now, offsets are not.
+            yield from _moved_columns(task, piece, rules, report)
+        else:
+            yield from _Reader(file, piece, rules, keep, report).columns()
+    finally:
+        file.close()
+
+
+def _moved_columns(task: LogTask, piece: Piece, rules: ReadRules, report: TaskReport) -> Iterator[Columns]:
+    """The offsets of a piece whose file is gone or another one: compaction moves records to other files."""
+    try:
+        view = PartitionView(list_partition(task.uri), "end")
+    except FileNotFoundError:
+        _lost(task, piece, "the directory is gone", rules)
+        return
+    if rules.moves_max == 0:
+        _lost(task, piece, "its files change faster than they can be read", rules)
+        return
+    if not view.files.segments or view.start_offset > piece.from_offset:
+        last = min(view.start_offset, piece.until_offset) - 1
+        _lost(task, piece, f"offsets {piece.from_offset}..{last} were deleted", rules)
+    plan = PlanRules(task_bytes=1 << 62, is_committed=rules.is_committed, is_growing=not piece.is_log_end)
+    for moved in plan_partition(view, piece.from_offset, piece.until_offset, plan):
+        for columns, _, _ in read_columns(moved, replace(rules, moves_max=rules.moves_max - 1), report):
+            yield columns
+
+
+def _lost(task: LogTask, piece: Piece, why: str, rules: ReadRules) -> None:
+    text = f"data lost: topic {task.topic} partition {task.partition}: {why} ({task.uri}/{piece.name})"
+    if rules.fail_on_data_loss:
+        raise OttlaSparkError(text) from None
+    _LOG.warning("%s", text)
+
+
+class _Reader:
+    """The batches of one piece, chunk by chunk."""
+
+    def __init__(
+        self,
+        file: SourceFile,
+        piece: Piece,
+        rules: ReadRules,
+        keep: Callable[[BatchColumns], Bools] | None,
+        report: TaskReport,
+    ) -> None:
+        self._file = file
+        self._piece = piece
+        self._rules = rules
+        self._keep = keep
+        self._report = report
+        self._buffer = memoryview(bytearray(min(rules.chunk_bytes, piece.end - piece.start)))
+
+    def columns(self) -> Iterator[Columns]:
+        position = self._piece.start
+        while position < self._piece.end:
+            chunk = self._chunk(position, len(self._buffer))
+            if not _has_whole_batch(chunk):
+                chunk = self._chunk(position, self._size_of_batch(chunk, position))
+            end = 0
+            for at, columns in self._decoded(chunk, position):
+                end = at + columns.end_position
+                self._report.records += len(columns)
+                yield columns
+                if int(columns.batches.last_offset[-1]) + 1 >= self._piece.until_offset:
+                    self._report.torn_ends += self._piece.is_log_end and position + end < self._piece.end
+                    return
+            if end == 0:
+                raise _DamageError(position, "no batch begins here")
+            position += end
+
+    def _chunk(self, position: int, size: int) -> memoryview:
+        size = min(size, self._piece.end - position)
+        if size > len(self._buffer):
+            self._buffer = memoryview(bytearray(size))  # one batch larger than a chunk; the next chunks may be, too
+        count = self._file.fill(self._buffer[:size], position)
+        self._report.bytes_read += count
+        return self._buffer[:count]
+
+    def _size_of_batch(self, chunk: memoryview, position: int) -> int:
+        """The size of the one batch that the chunk has the beginning of."""
+        rest = self._piece.end - position
+        if len(chunk) < _LENGTH_END:
+            raise _DamageError(position, f"{len(chunk)} bytes are no batch")
+        size = _claimed_size(chunk)
+        if size > rest:
+            raise _DamageError(position, f"{rest} of the {size} bytes of the batch are there")
+        return size
+
+    def _decoded(self, chunk: memoryview, position: int) -> Iterator[tuple[int, Columns]]:
+        """The chunk's whole batches, all at once or, where that does not go, one by one up to the damaged one."""
+        try:
+            columns = self._columns(chunk, _CHUNK_DECOMPRESSED_MAX)
+        except WireError:
+            yield from self._one_by_one(chunk, position)
+        else:
+            yield 0, columns
+
+    def _one_by_one(self, chunk: memoryview, position: int) -> Iterator[tuple[int, Columns]]:
+        at = 0
+        try:
+            for batch in split_batches(chunk):
+                columns = self._columns(chunk[at : at + batch.size_bytes], _BATCH_DECOMPRESSED_MAX)
+                yield at, columns
+                at += batch.size_bytes
+        except WireError as error:
+            raise _DamageError(position + at, error.reason) from None
+
+    def _columns(self, chunk: memoryview, decompressed_max: int) -> Columns:
+        start = time.perf_counter()
+        try:
+            return decode_columns(
+                chunk,
+                include_control=self._rules.include_control,
+                keep_batches=self._keep,
+                max_decompressed_bytes=decompressed_max,
+            )
+        finally:
+            self._report.decode_ms += (time.perf_counter() - start) * 1000
+
+
+def _has_whole_batch(chunk: memoryview) -> bool:
+    return len(chunk) >= _LENGTH_END and _claimed_size(chunk) <= len(chunk)
+
+
+def _claimed_size(chunk: memoryview) -> int:
+    return int.from_bytes(chunk[_LENGTH_END - 4 : _LENGTH_END], "big", signed=True) + _LENGTH_END
+
+
+def _without(aborted: tuple[Aborted, ...]) -> Callable[[BatchColumns], Bools]:
+    """Says which batches are not of aborted transactions."""
+    by_producer: dict[int, tuple[list[int], list[int]]] = {}
+    for producer_id, first_offset, last_offset in sorted(aborted):
+        firsts, lasts = by_producer.setdefault(producer_id, ([], []))
+        firsts.append(first_offset)
+        lasts.append(last_offset)
+
+    def is_aborted(producer_id: int, base_offset: int) -> bool:
+        firsts, lasts = by_producer.get(producer_id, ([], []))
+        index = bisect_right(firsts, base_offset) - 1
+        return index >= 0 and base_offset <= lasts[index]
+
+    def keep(batches: BatchColumns) -> Bools:
+        mask = np.ones(len(batches), np.bool_)
+        producers, bases = batches.field("producer_id"), batches.field("base_offset")
+        for index in np.flatnonzero(batches.is_transactional & ~batches.is_control).tolist():
+            mask[index] = not is_aborted(int(producers[index]), int(bases[index]))
+        return mask
+
+    return keep

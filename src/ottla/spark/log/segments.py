@@ -1,0 +1,239 @@
+"""A segment and its indexes.
+
+Indexes are hints. A crash may have left them behind the log or torn, Apache Kafka makes those of the active segment
+larger than they are filled, a copy may lack them. So an entry counts only if the log has, at that place, the batch that
+the entry speaks of; else the batches' headers are walked through from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import numpy as np
+
+from ottla.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_name
+from ottla.log.scan import find_batch, read_batch, walk_headers
+from ottla.log.txn_index import AbortedTxn, TxnIndex
+from ottla.spark.log.directory import PartitionFiles, SegmentFiles, read_file
+from ottla.wire.batch import AnyBatch
+from ottla.wire.fault import WireError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ottla.spark.log.storage import SourceFile
+    from ottla.wire.columns_table import Int64s
+
+__all__ = ["Place", "Segment"]
+
+TAIL_BYTES: Final = 1 << 20
+"""So much of a log's end has its checksums tested before the end is believed."""
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_TXN_ENTRY: Final = TxnIndex.ENTRY
+
+
+class Place(NamedTuple):
+    """Where a batch begins, and its first offset."""
+
+    position: int
+    base_offset: int
+
+
+class Segment:
+    """One segment of a partition, for looking around in. Open while in use as a context."""
+
+    def __init__(self, partition: PartitionFiles, files: SegmentFiles) -> None:
+        self.partition = partition
+        self.base_offset = files.base_offset
+        self.size_bytes = files.size_bytes
+        self.indexes = files.indexes
+        self._file: SourceFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def file(self) -> SourceFile:
+        if self._file is None:
+            self._file = self.partition.storage.open(self.partition.file(file_name(self.base_offset, LOG_SUFFIX)))
+        return self._file
+
+    def _index(self, suffix: str) -> bytes:
+        if suffix not in self.indexes:
+            return b""
+        return read_file(self.partition.storage, self.partition.file(file_name(self.base_offset, suffix))) or b""
+
+    # --- offsets ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def offset_entries(self) -> tuple[Int64s, Int64s]:
+        """Last offsets of batches, and where these begin, as far as the index makes sense."""
+        data = self._index(INDEX_SUFFIX)
+        entries = np.frombuffer(data, _OFFSET_ENTRY, len(data) // _OFFSET_ENTRY.itemsize)
+        offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
+        # No entry is of the first batch, so positions rise from above 0; what was never filled is 0.
+        rises = (np.diff(positions, prepend=0) > 0) & (np.diff(offsets, prepend=-1) > 0)
+        rises &= positions < self.size_bytes
+        count = len(rises) if rises.all() else int(np.argmin(rises))
+        return offsets[:count] + self.base_offset, positions[:count]
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, AnyBatch]]:
+        """Place and header of each batch from a position on, as far as they are sound."""
+        return walk_headers(self.file, position, self.size_bytes)
+
+    def header_at(self, index: int) -> AnyBatch | None:
+        """The header of the batch that an entry of the offset index speaks of; None if something else lies there."""
+        offsets, positions = self.offset_entries
+        found = next(self.headers(int(positions[index])), None)
+        return found[1] if found is not None and found[1].last_offset == offsets[index] else None
+
+    def position_before(self, offset: int) -> int:
+        """Where a walk must begin that shall find the batch with an offset; 0 if the index does not help."""
+        offsets, positions = self.offset_entries
+        index = int(np.searchsorted(offsets, offset, side="right")) - 1
+        if index < 0 or self.header_at(index) is None:
+            return 0
+        return int(positions[index])
+
+    def place_of(self, offset: int) -> Place | None:
+        """The batch that holds an offset, or else the first one past it; None if the segment ends before."""
+        found = find_batch(self.file, self.position_before(offset), self.size_bytes, offset)
+        return None if found is None else Place(found.position, found.base_offset)
+
+    def places(self, count: int, start: int, end: int, *, may_walk: bool) -> list[Place]:
+        """At most so many batches that cut what lies from `start` to `end` into parts of about one size.
+
+        Without a usable index all headers are read for it, if that is allowed.
+        """
+        step = (end - start) / (count + 1)
+        wanted = [int(start + step * (number + 1)) for number in range(count)]
+        found = self._indexed_places(wanted)
+        if may_walk:
+            # What the index does not reach: all of it, or the end that a crash has cut off.
+            reached = found[-1].position if found else start
+            found += self._walked_places([position for position in wanted if position > reached], reached)
+        return [place for place in found if start < place.position < end]
+
+    def _indexed_places(self, wanted: list[int]) -> list[Place]:
+        """The first indexed batches at or past each position, as far as the index goes; none if it is wrong."""
+        _, positions = self.offset_entries
+        found: dict[int, Place] = {}
+        for position in wanted:
+            index = int(np.searchsorted(positions, position))
+            if index == len(positions):
+                break
+            header = self.header_at(index)
+            if header is None:
+                return []
+            found[index] = Place(int(positions[index]), header.base_offset)
+        return list(found.values())
+
+    def _walked_places(self, wanted: list[int], start: int) -> list[Place]:
+        found: list[Place] = []
+        rest = iter(wanted)
+        next_wanted = next(rest, None)
+        for position, header in self.headers(start) if wanted else ():
+            if next_wanted is None:
+                break
+            if position >= next_wanted:
+                found.append(Place(position, header.base_offset))
+                while next_wanted is not None and next_wanted <= position:
+                    next_wanted = next(rest, None)
+        return found
+
+    def end(self) -> tuple[int, int]:
+        """Where the sound batches end, and the offset after them; for the last segment, whose end may be torn."""
+        offsets, positions = self.offset_entries
+        index = int(np.searchsorted(positions, self.size_bytes - TAIL_BYTES, side="right")) - 1
+        start = self.position_before(int(offsets[index])) if index >= 0 else 0
+        position, end_offset = start, self.base_offset
+        tail: list[tuple[int, int, int]] = []
+        for position, header in self.headers(start):
+            tail.append((position, header.size_bytes, end_offset))
+            end_offset = header.next_offset
+            position += header.size_bytes
+        for first, size, offset_before in tail:
+            if first + size > position - TAIL_BYTES and not self._is_sound(first, size):
+                return first, self._end_before(first, offset_before)
+        return position, end_offset
+
+    def _is_sound(self, position: int, size: int) -> bool:
+        try:
+            read_batch(self.file, position, size).check_crc()
+        except WireError:
+            return False
+        return True
+
+    def _end_before(self, position: int, known: int) -> int:
+        """The offset after the batch that ends at a position; `known` is right unless that one was not walked."""
+        if known > self.base_offset:
+            return known
+        end_offset = self.base_offset
+        for first, header in self.headers(0):
+            if first >= position:
+                break
+            end_offset = header.next_offset
+        return end_offset
+
+    # --- times --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def time_entries(self) -> tuple[Int64s, Int64s]:
+        """Largest timestamps so far, and the last offsets of the batches that have them."""
+        data = self._index(TIME_INDEX_SUFFIX)
+        entries = np.frombuffer(data, _TIME_ENTRY, len(data) // _TIME_ENTRY.itemsize)
+        timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
+        rises = (np.diff(timestamps, prepend=-1) > 0) & (timestamps > 0)
+        rises[1:] &= np.diff(offsets) > 0
+        count = len(rises) if rises.all() else int(np.argmin(rises))
+        return timestamps[:count], offsets[:count] + self.base_offset
+
+    def is_older_than(self, timestamp: int) -> bool:
+        """Whether the indexes of a closed segment prove that all its records are older than a time."""
+        timestamps, offsets = self.time_entries
+        if INDEX_SUFFIX not in self.indexes or not len(timestamps) or timestamps[-1] >= timestamp:
+            return False
+        indexed, _ = self.offset_entries
+        # A closed segment's time index ends with its newest batch, most often the last one. If that lies before the
+        # last entry of the other index, either older records follow or the file is cut.
+        return len(indexed) == 0 or bool(offsets[-1] >= indexed[-1])
+
+    def first_at(self, timestamp: int, from_offset: int) -> int | None:
+        """The first offset at or past another whose record is not older than a time."""
+        timestamps, offsets = self.time_entries
+        index = int(np.searchsorted(timestamps, timestamp)) - 1
+        after = max(int(offsets[index]) if index >= 0 else self.base_offset, from_offset)
+        for position, header in self.headers(self.position_before(after)):
+            if header.max_timestamp >= timestamp and header.last_offset >= from_offset:
+                for record in read_batch(self.file, position, header.size_bytes).records(copy=False):
+                    if record.timestamp >= timestamp and record.offset >= from_offset:
+                        return record.offset
+        return None
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def aborted(self) -> list[AbortedTxn] | None:
+        """The aborted transactions whose markers lie here; None if the index is missing or damaged.
+
+        Brokers make the file with the first abort, so having none means that there was none, unless the other indexes
+        are missing, too.
+        """
+        if TXN_INDEX_SUFFIX not in self.indexes:
+            return [] if INDEX_SUFFIX in self.indexes else None
+        data = self._index(TXN_INDEX_SUFFIX)
+        if len(data) % _TXN_ENTRY.size:
+            return None
+        entries = list(_TXN_ENTRY.iter_unpack(data))
+        if any(version != 0 or last < self.base_offset or first > last for version, _, first, last, _ in entries):
+            return None
+        return [AbortedTxn(*entry[1:]) for entry in entries]

@@ -1,0 +1,180 @@
+"""One partition's files as a log: where it begins and ends, offsets by time, and what transactions left behind.
+
+The end is the offset after the last whole record batch, or the high watermark that the broker noted last. After a clean
+stop that note is exact; of a running or killed broker it is old, so the end of the log is taken unless told otherwise.
+
+What committed readers may see: transactions that are open at the end are not shown, so the last stable offset is the
+first offset of the oldest of them. Which ones are open says the newest producer snapshot, and what follows it in the
+log. Aborted ones are listed in the `.txnindex` of the segment that holds their marker, which may be a later one than
+that of their records. Where indexes are missing, markers are looked for in the log itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from ottla.log.names import SNAPSHOT_SUFFIX, file_name
+from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
+from ottla.log.scan import read_batch
+from ottla.log.txn_index import AbortedTxn
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.log.directory import PartitionFiles, read_file
+from ottla.spark.log.segments import Segment
+from ottla.wire.batch import BatchView, ControlRecordType, read_control_type
+from ottla.wire.fault import WireError
+
+__all__ = ["PartitionView", "UpTo"]
+
+UpTo = Literal["end", "hw"]
+
+
+class ValidEnd(NamedTuple):
+    position: int
+    """In the last segment."""
+    offset: int
+
+
+class _Transactions(NamedTuple):
+    open: dict[int, int]
+    """Producer -> first offset, of those that have not ended."""
+    aborted: list[AbortedTxn]
+
+
+class PartitionView:
+    def __init__(self, files: PartitionFiles, up_to: UpTo | None = None) -> None:
+        self.files = files
+        self._asked_up_to = up_to
+
+    @property
+    def start_offset(self) -> int:
+        return self.files.log_start_offset
+
+    def segment(self, index: int) -> Segment:
+        return Segment(self.files, self.files.segments[index])
+
+    def segments(self, from_offset: int, until_offset: int) -> Iterator[int]:
+        """Which segments may hold offsets of a range."""
+        bases = [each.base_offset for each in self.files.segments]
+        for index, base in enumerate(bases):
+            next_base = bases[index + 1] if index + 1 < len(bases) else until_offset
+            if base < until_offset and next_base > from_offset:
+                yield index
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def valid_end(self) -> ValidEnd:
+        """Where whole record batches end."""
+        if not self.files.segments:
+            return ValidEnd(0, self.start_offset)
+        with self.segment(-1) as last:
+            position, offset = last.end()
+        return ValidEnd(position, max(offset, self.start_offset))
+
+    @cached_property
+    def up_to(self) -> UpTo:
+        if self._asked_up_to is not None:
+            return self._asked_up_to
+        return "hw" if self.files.directory.is_clean and self.files.high_watermark is not None else "end"
+
+    @cached_property
+    def end_offset(self) -> int:
+        """The offset after the last one to read, whatever transactions say."""
+        if self.up_to == "end":
+            return self.valid_end.offset
+        high_watermark = self.files.high_watermark
+        if high_watermark is None:
+            where = f"{self.files.directory.path} notes none for {self.files.topic_partition}"
+            raise OttlaSparkError(f"option upTo: hw needs a high watermark, and {where}")
+        return min(max(high_watermark, self.start_offset), self.valid_end.offset)
+
+    # --- times --------------------------------------------------------------------------------------------------------
+
+    def offset_at(self, timestamp: int) -> int | None:
+        """The first offset whose record is not older than a time; None if all are older."""
+        for index in self.segments(self.start_offset, self.end_offset):
+            with self.segment(index) as segment:
+                if self._is_indexed(index) and segment.is_older_than(timestamp):
+                    continue
+                found = self._first_at(segment, timestamp)
+            if found is not None:
+                return found if found < self.end_offset else None
+        return None
+
+    def _first_at(self, segment: Segment, timestamp: int) -> int | None:
+        try:
+            return segment.first_at(timestamp, self.start_offset)
+        except WireError:
+            # Damage: reading from the segment's beginning will find and name it.
+            return max(segment.base_offset, self.start_offset)
+
+    def _is_indexed(self, index: int) -> bool:
+        """Whether the indexes of a segment were complete when the broker last wrote them out."""
+        if index + 1 == len(self.files.segments):
+            return False
+        return self.files.directory.is_clean or self.files.segments[index + 1].base_offset <= self.files.recovery_point
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        return min([*self._at_end.open.values(), self.end_offset])
+
+    def aborted(self, from_offset: int, until_offset: int) -> list[AbortedTxn]:
+        """The aborted transactions that overlap a range, each once."""
+        found = dict.fromkeys(self._at_end.aborted)
+        for index in self.segments(from_offset, self.end_offset):
+            with self.segment(index) as segment:
+                listed = segment.aborted()
+            if listed is None:
+                found |= dict.fromkeys(self._scan(from_offset).aborted)
+                break
+            found |= dict.fromkeys(listed)
+        ranges = {(txn.producer_id, txn.first_offset, txn.last_offset): txn for txn in found}
+        return [txn for txn in ranges.values() if txn.first_offset < until_offset and txn.last_offset >= from_offset]
+
+    @cached_property
+    def _at_end(self) -> _Transactions:
+        return self._scan(self.end_offset)
+
+    def _scan(self, from_offset: int) -> _Transactions:
+        """Transactions by the log itself, from the newest producer snapshot at or below an offset on."""
+        start, known = self._snapshot(from_offset)
+        state = _Transactions(known, [])
+        for index in self.segments(start, self.end_offset):
+            with self.segment(index) as segment:
+                for position, header in segment.headers(segment.position_before(start)):
+                    if header.base_offset >= self.end_offset:
+                        break
+                    if header.base_offset >= start and isinstance(header, BatchView) and header.is_transactional:
+                        _note(state, segment, position, header, start)
+        return state
+
+    def _snapshot(self, from_offset: int) -> tuple[int, dict[int, int]]:
+        for offset in reversed(self.files.producer_snapshots):
+            if offset > from_offset:
+                continue
+            data = read_file(self.files.storage, self.files.file(file_name(offset, SNAPSHOT_SUFFIX)))
+            try:
+                entries = parse_snapshot(data or b"")
+            except SnapshotError:
+                continue
+            return offset, {each.producer_id: each.txn_first_offset for each in entries if each.txn_first_offset >= 0}
+        return self.start_offset, {}
+
+
+def _note(state: _Transactions, segment: Segment, position: int, header: BatchView, start: int) -> None:
+    """Take account of one batch of a transaction, or of the marker that ends one."""
+    if not header.is_control:
+        state.open.setdefault(header.producer_id, header.base_offset)
+        return
+    first = state.open.pop(header.producer_id, start)
+    try:
+        (record,) = read_batch(segment.file, position, header.size_bytes).records()
+        kind = read_control_type(record.key)
+    except (WireError, ValueError):
+        return  # the reader of the batch will say what is wrong with it
+    if kind == ControlRecordType.ABORT:
+        state.aborted.append(AbortedTxn(header.producer_id, first, header.last_offset, first))
