@@ -6,18 +6,12 @@ first. A group with a topic that he must not describe is refused as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
-from ottla.broker.handlers.access import group_operations
-from ottla.broker.handlers.gathering import gather
+from ottla.broker.handlers.group_describing import Describing, describe, refusal
 from ottla.broker.request import Later, Request
 from ottla.groups.consumer.describing import DescribeConsumerGroup
 from ottla.groups.consumer.settings import check_served
-from ottla.wire.access import Operation, ResourceType
-from ottla.wire.errors import ErrorCode
 from ottla.wire.types.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseDescribedGroup,
@@ -29,58 +23,24 @@ if TYPE_CHECKING:
 API_KEY: Final = 69
 VERSIONS: Final = (0, 1)
 
-_Group = ConsumerGroupDescribeResponseDescribedGroup
-
 
 def handle(node: Node, request: Request) -> Later:
     check_served(node.groups.world)
-    may = {
-        group_id: node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        for group_id in request.body.group_ids
-    }
-
-    def finish(groups: list[_Group]) -> ConsumerGroupDescribeResponse:
-        return ConsumerGroupDescribeResponse(groups=tuple(_shown(node, request, each) for each in groups))
-
-    def ask(group_id: str, done: Callable[[_Group], None]) -> None:
-        if not may[group_id]:
-            done(_error(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        elif not group_id:
-            done(_error(group_id, ErrorCode.INVALID_GROUP_ID))
-        else:
-            body = DescribeConsumerGroup(group_id)
-            node.groups.ask(request, group_id, body, done, refuse=lambda code, message: _error(group_id, code, message))
-
-    return gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
+    return describe(node, request, _KIND)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(
-        groups=tuple(_error(group_id, code, message) for group_id in request.body.group_ids)
-    )
+    response: ConsumerGroupDescribeResponse = refusal(request, _KIND, code, message)
+    return response
 
 
-def _error(group_id: str, code: int, message: str | None = None) -> _Group:
-    return _Group(error_code=code, error_message=message, group_id=group_id)
-
-
-def _shown(node: Node, request: Request, group: _Group) -> _Group:
-    """The group as this asker may see it."""
-    if group.error_code:
-        return group
-    for name in sorted(_topics(group)):
-        if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
-            message = "Members of the group have topics that you are not allowed to describe."
-            return _error(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
-    if not request.body.include_authorized_operations:
-        return group
-    return replace(group, authorized_operations=group_operations(node, request, group.group_id))
-
-
-def _topics(group: _Group) -> set[str]:
+def _topics(group: ConsumerGroupDescribeResponseDescribedGroup) -> set[str]:
     return {
         topic.topic_name
         for member in group.members
         for assignment in (member.assignment, member.target_assignment)
         for topic in assignment.topic_partitions
     }
+
+
+_KIND: Final = Describing(DescribeConsumerGroup, ConsumerGroupDescribeResponse, _topics)
