@@ -74,6 +74,8 @@ SERVED: Final[dict[int, Served]] = {
     69: Served("consumer_group_describe", 0, 1),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
+    76: Served("share_group_heartbeat", 1, 1),
+    77: Served("share_group_describe", 1, 1),
     78: Served("share_fetch", 1, 2),
     79: Served("share_acknowledge", 1, 2),
     83: Served("initialize_share_group_state", 0, 0),
@@ -83,5 +85,8 @@ SERVED: Final[dict[int, Served]] = {
     87: Served("read_share_group_state_summary", 0, 1),
     88: Served("streams_group_heartbeat", 0, 1),
     89: Served("streams_group_describe", 0, 1),
+    90: Served("describe_share_group_offsets", 0, 1),
+    91: Served("alter_share_group_offsets", 0, 0),
+    92: Served("delete_share_group_offsets", 0, 0),
 }
 """API key -> its handler."""
