@@ -173,7 +173,7 @@ class Step:
         return new
 
     def _without_state(self, fresh_ids: frozenset[bytes]) -> dict[bytes, StateTopic]:
-        initialized, initializing, _ = self.group.state_topics
+        initializing, initialized, _ = self.group.state_topics
         wanted = {}
         for topic_id, count in self._topic_sets.existing(self._names, self._topics).partition_counts.items():
             known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
@@ -186,7 +186,7 @@ class Step:
 
     def unfinished(self) -> tuple[NewState, ...]:
         """The share partitions that were to get state and may have none yet."""
-        initialized, initializing, _ = self.group.state_topics
+        initializing, initialized, _ = self.group.state_topics
         return tuple(
             NewState(topic_id, partition, self._start_offset(topic_id, partition))
             for topic_id in sorted(initializing)
