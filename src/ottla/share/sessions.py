@@ -71,25 +71,29 @@ class Turn(NamedTuple):
     def is_final(self) -> bool:
         return self.epoch == FINAL_EPOCH
 
-    def order(self) -> Sequence[Partition]:
+    def order(self) -> list[Partition]:
         """The partitions in the order in which this request serves them, so that each is first at some time."""
-        partitions = list(self.session.partitions)
-        if self.is_final or not partitions:
-            return []
-        first = self.epoch % len(partitions)
-        return partitions[first:] + partitions[:first]
+        return [] if self.is_final else _rotated(list(self.session.partitions), self.epoch)
 
     def is_news(self, partition: Partition, *, has_records: bool, has_error: bool) -> bool:
-        """Whether the answer must have a partition that was read. One with records goes to the end of the order."""
+        """Whether the answer must have a partition that was read."""
         session = self.session
         is_news = self.epoch == INITIAL_EPOCH or has_records or has_error or partition in session.owed
         session.owed.discard(partition)
-        if partition in session.partitions:
-            if has_error:
-                session.owed.add(partition)
-            if has_records:
-                session.partitions[partition] = session.partitions.pop(partition)
+        if has_error and partition in session.partitions:
+            session.owed.add(partition)
         return is_news
+
+    def served(self, partitions: Sequence[Partition]) -> None:
+        """These had records, and so are the last ones in the order of the next request."""
+        session, following = self.session, _after(self.epoch)
+        if len(session.partitions) < 2 or not partitions:
+            return
+        order = dict.fromkeys(_rotated(list(session.partitions), following))
+        for partition in partitions:
+            if partition in order:
+                order[partition] = order.pop(partition)
+        session.partitions = dict.fromkeys(_rotated(list(order), -following))
 
 
 class Ended(NamedTuple):
@@ -202,6 +206,11 @@ class ShareSessions:
         self._group_counts[session.group_id] -= 1
         if not self._group_counts[session.group_id]:
             del self._group_counts[session.group_id]
+
+
+def _rotated(partitions: list[Partition], by: int) -> list[Partition]:
+    first = by % (len(partitions) or 1)
+    return partitions[first:] + partitions[:first]
 
 
 def _after(epoch: int) -> int:

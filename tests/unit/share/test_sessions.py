@@ -151,6 +151,18 @@ def test_each_partition_is_first_at_some_time() -> None:
     assert orders == [[P1, P2, P0], [P2, P0, P1], [P0, P1, P2]]
 
 
+def test_who_had_something_is_served_last() -> None:
+    sessions = ShareSessions(1)
+    turn, firsts = sessions.fetch("g", "a", 0, "c1", added=[P0, P1, P2]), []
+    for epoch in range(1, 7):
+        firsts.append(turn.order()[0])
+        turn.served(firsts[-1:])
+        turn = sessions.fetch("g", "a", epoch, "c1")
+    assert firsts == [P0, P1, P2] * 2
+    turn.served([P2, P0, (b"gone", 0)])
+    assert sessions.fetch("g", "a", 7, "c1").order() == [P1, P2, P0]
+
+
 def news(turn: Turn, partition: tuple[bytes, int], *, has_records: bool = False, has_error: bool = False) -> bool:
     return turn.is_news(partition, has_records=has_records, has_error=has_error)
 
@@ -167,7 +179,6 @@ def test_which_partitions_an_answer_has() -> None:
     turn = sessions.fetch("g", "a", 2, "c1")
     assert not news(turn, P1)
     assert news(turn, P0, has_records=True)
-    assert list(turn.session.partitions) == [P1, P2, P0]  # who had something goes to the end
     assert news(turn, P2, has_error=True)
     turn = sessions.fetch("g", "a", 3, "c1", forgotten=[P2])
     assert not news(turn, P2)

@@ -337,6 +337,7 @@ class _ShareFetch:
                 where, has_records=bool(one.acquired), has_error=one.error is not ErrorCode.NONE
             ):
                 told[where] = one
+        self.turn.served([where for where, one in told.items() if one.acquired])
         for where in verdicts:
             told.setdefault(where, _NOTHING)
         answered = (

@@ -1,0 +1,266 @@
+"""Share sessions over the wire: epochs, connections, forgetting, the limit, and what an answer contains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.clock import ManualClock
+from ottla.wire.types import ShareFetchRequest
+from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
+from tests.unit.broker.share.share_desk import Member, acquired, initialize, new_group, produce
+
+EPOCH_MAX = 2**31 - 1
+
+
+@pytest.fixture
+def topic(desk: Desk) -> Topic:
+    topic = desk.topic()
+    produce(desk, topic, 5)
+    return topic
+
+
+@pytest.fixture
+def group(desk: Desk, topic: Topic) -> str:
+    group = new_group()
+    initialize(desk, group, topic)
+    return group
+
+
+def opened(desk: Desk, group: str, name: str, topic: Topic, **fields: Any) -> Member:
+    """A member with a session that has acquired nothing."""
+    member = Member(desk, group, name, topic)
+    assert member.fetch(max_records=0, **fields).error_code == 0
+    return member
+
+
+def at(partition: int, *, topic: Topic) -> tuple[ShareFetchRequest.ForgottenTopic, ...]:
+    return (ShareFetchRequest.ForgottenTopic(topic.topic_id, (partition,)),)
+
+
+def test_scenario_16_without_a_session(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    assert member.fetch(epoch=4).error_code == 122
+    assert member.fetch(epoch=-1).error_code == 122
+    assert member.acknowledge_all({}, epoch=4).error_code == 122
+    assert member.acknowledge_all({}, epoch=-1).error_code == 122
+    assert member.acknowledge_all({}, epoch=0).error_code == 123
+
+
+def test_scenario_17_another_epoch_leaves_the_session_alone(desk: Desk, group: str, topic: Topic):
+    member = opened(desk, group, "a", topic)
+    member.fetch()
+    member.fetch()
+    assert member.epoch == 3
+    for epoch in (2, 4):
+        assert member.fetch(epoch=epoch).error_code == 123
+        assert member.acknowledge_all({}, epoch=epoch).error_code == 123
+    assert member.fetch(epoch=3).error_code == 0
+
+
+def test_scenario_18_a_first_fetch_has_nothing_to_acknowledge(desk: Desk, group: str, topic: Topic):
+    member = opened(desk, group, "a", topic)
+    answer = member.fetch({0: [(0, 4, [1])]}, epoch=0)
+    assert (answer.error_code, answer.error_message, answer.responses) == (42, None, ())
+    assert answer.acquisition_lock_timeout_ms == 0
+    assert member.take() == [(0, 4, 1)], "the old session goes on"
+
+
+def test_scenario_19_after_the_last_epoch_comes_1(running: RunningNode, desk: Desk, group: str, topic: Topic):
+    member = opened(desk, group, "a", topic)
+    session = running.node.share.leader.sessions.get(group, "a")
+    assert session is not None
+    session.next_epoch = EPOCH_MAX
+    assert member.fetch(epoch=EPOCH_MAX).error_code == 0
+    assert member.fetch(epoch=1).error_code == 0
+
+
+def test_scenario_20_a_new_session_releases_nothing(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 4, 1)]
+    member.epoch = 0
+    assert member.take() == []
+    assert member.acknowledge((0, 4, [1])) == 0
+
+
+def test_scenario_21_a_lost_connection_releases(desk: Desk, group: str, topic: Topic):
+    first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+    assert first.take() == [(0, 4, 1)]
+    number = second.send(max_wait_ms=60_000)
+    first.close()
+    assert acquired(second.receive(number)) == [(0, 4, 2)]
+
+
+def test_scenario_22_another_connection_of_the_member_plays_no_part(desk: Desk, group: str, topic: Topic):
+    first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+    heartbeats = desk.connect("a")
+    heartbeats.ask(first.request(4), 2)
+    assert first.take() == [(0, 4, 1)]
+    heartbeats.close()
+    desk.ask(second.request(7), 2)  # by now the node has seen to it
+    assert second.take() == []
+    assert first.acknowledge((0, 4, [1])) == 0
+
+
+def test_scenario_23_forgotten_partitions(desk: Desk):
+    topic, group = desk.topic(2), new_group()
+    initialize(desk, group, topic, 0, 1)
+    produce(desk, topic, 2, partition=0)
+    produce(desk, topic, 3, partition=1)
+    member = Member(desk, group, "a", topic, 0, 1)
+    assert sorted(member.take()) == [(0, 1, 1), (0, 2, 1)]
+    produce(desk, topic, 1, partition=0)
+    produce(desk, topic, 1, partition=1)
+    answer = member.fetch(forgotten_topics_data=at(0, topic=topic))
+    assert [each.partition_index for each in answer.responses[0].partitions] == [1]
+    assert acquired(answer) == [(3, 3, 1)]
+    assert member.acknowledge((0, 1, [1]), partition=0) == 0
+
+
+def test_records_of_forgotten_partitions_are_not_released_at_the_end(desk: Desk, group: str, topic: Topic):
+    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+    assert member.take() == [(0, 4, 1)]
+    member.fetch(forgotten_topics_data=at(0, topic=topic))
+    member.fetch(epoch=-1)
+    assert other.take() == []
+
+
+def test_added_and_forgotten_at_once_is_not_in_the_session(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    assert member.take(forgotten_topics_data=at(0, topic=topic)) == []
+    assert member.take() == []
+
+
+def test_scenario_25_a_session_that_went_on_without_the_waiting_fetch(desk: Desk, group: str, topic: Topic):
+    member = opened(desk, group, "a", topic)
+    member.take()
+    waiting = member.send(max_wait_ms=60_000)
+    second = desk.connect("a")
+    answer = second.ask(member.request(member.epoch, max_records=0), 2)
+    assert answer.error_code == 0
+    produce(desk, topic, 3)
+    late = member.receive(waiting)
+    assert (late.error_code, late.responses) == (123, ())
+    assert acquired(second.ask(member.request(member.epoch + 1), 2)) == [(5, 7, 1)], "none was acquired in vain"
+
+
+def test_scenario_26_an_old_connection_does_not_end_a_new_session(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 4, 1)]
+    old = member.line
+    member.line, member.epoch = desk.connect("a"), 0
+    assert member.take() == []
+    old.close()
+    other = opened(desk, group, "b", topic)
+    assert other.take() == []
+    assert member.acknowledge((0, 4, [1])) == 0
+
+
+def test_last_epoch_of_a_fetch_acknowledges_and_then_releases(desk: Desk, group: str, topic: Topic):
+    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+    assert member.take() == [(0, 4, 1)]
+    answer = member.fetch({0: [(0, 1, [1])]}, epoch=-1)
+    assert acquired(answer) == []
+    assert [(each.acknowledge_error_code, each.records) for each in answer.responses[0].partitions] == [(0, b"")]
+    assert other.take(max_wait_ms=60_000) == [(2, 4, 2)]
+    assert member.fetch(epoch=-1).error_code == 122
+
+
+def test_last_epoch_of_an_acknowledgement_releases(desk: Desk, group: str, topic: Topic):
+    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+    assert member.take() == [(0, 4, 1)]
+    assert member.acknowledge((0, 1, [1]), epoch=-1) == 0
+    assert other.take(max_wait_ms=60_000) == [(2, 4, 2)]
+
+
+def test_a_group_without_sessions_is_forgotten(running: RunningNode, desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 4, 1)]
+    assert any(led.key.group_id == group for led in running.node.share.leader)
+    member.fetch(epoch=-1)
+    desk.topic()  # a while later
+    assert not any(led.key.group_id == group for led in running.node.share.leader)
+    member.epoch = 0
+    assert member.take(max_wait_ms=60_000) == [(0, 4, 2)]
+
+
+def test_unknown_acquire_mode_fails_after_the_epoch_moved(desk: Desk, group: str, topic: Topic):
+    member = opened(desk, group, "a", topic)
+    assert member.fetch(share_acquire_mode=7).error_code == -1
+    assert member.take() == [(0, 4, 1)]
+
+
+def test_everything_listed_joins_the_session(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    member.partitions = ()
+    assert member.fetch().responses == ()
+    answer = member.fetch({0: [(0, 0, [1])]})
+    assert answer.responses[0].partitions[0].acknowledge_error_code == 3, "nothing was loaded before"
+    assert acquired(answer) == [(0, 4, 1)]
+
+
+# --- what an answer contains ------------------------------------------------------------------------------------------
+
+
+def test_later_answers_have_only_news(desk: Desk, group: str, topic: Topic):
+    member = Member(desk, group, "a", topic)
+    first = member.fetch(max_wait_ms=60_000)
+    assert len(first.responses) == 1
+    assert member.fetch().responses == ()
+    produce(desk, topic, 1)
+    assert acquired(member.fetch()) == [(5, 5, 1)]
+
+
+def test_first_answer_has_partitions_without_records(desk: Desk, group: str, topic: Topic):
+    other = Member(desk, group, "b", topic)
+    other.take()
+    answer = Member(desk, group, "a", topic).fetch()
+    assert [(each.error_code, each.records, each.acquired_records) for each in answer.responses[0].partitions] == [
+        (0, b"", ())
+    ]
+
+
+def test_one_with_records_goes_to_the_end(desk: Desk):
+    topic, group = desk.topic(3), new_group()
+    initialize(desk, group, topic, 0, 1, 2)
+    for partition in range(3):
+        produce(desk, topic, 4, partition=partition)
+    member = Member(desk, group, "a", topic, 0, 1, 2)
+    took = []
+    for _ in range(6):
+        answer = member.fetch(max_records=1, share_acquire_mode=1)
+        took += [each.partition_index for topic in answer.responses for each in topic.partitions if each.records]
+    assert took == [0, 1, 2, 0, 1, 2]
+
+
+# --- the limit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[RunningNode]:
+    settings = {"group_share_max_share_sessions": 3, "group_share_max_size": 3}
+    with running_node(tmp_path, ManualClock(), share_coordinator_state_topic_num_partitions=1, **settings) as running:
+        yield running
+
+
+def test_scenario_24_no_room_for_another_session(small: RunningNode):
+    desk = small.desk
+    topic, group = desk.topic(), new_group()
+    initialize(desk, group, topic)
+    members = [opened(desk, group, name, topic) for name in "abc"]
+    late = Member(desk, group, "d", topic)
+    number = late.send(max_wait_ms=500)
+    assert late.line.is_silent(0.05)
+    small.advance(499)
+    assert late.line.is_silent(0.05)
+    small.advance(1)
+    answer = late.receive(number)
+    assert (answer.error_code, answer.responses) == (133, ())
+    members[0].epoch = 0
+    assert members[0].fetch().error_code == 0, "who has a session may open it anew"
+    members[0].fetch(epoch=-1)
+    late.epoch = 0
+    assert late.fetch().error_code == 0
