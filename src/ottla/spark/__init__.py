@@ -3,11 +3,11 @@
     from ottla.spark import session
 
     spark = session("local[2]")
-    orders = spark.read.format("ottla").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders")
-    orders.load().groupBy("partition").count().show()
+    options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
+    spark.read.format("ottla").options(**options).load().groupBy("partition").count().show()
 
-The formats are `ottla` (topics, both ways), `ottla-log` (segment files), `ottla-records` (internal topics as tables) and
-`ottla-share` (share groups). `register(spark)` makes them known to a session that somebody else has made. Importing
+The formats are `ottla` (topics, both ways), `ottla-log` (segment files), `ottla-records` (internal topics as tables)
+and `ottla-share` (share groups). `register(spark)` makes them known to a session that somebody else has made. Importing
 this package imports neither pyspark nor pyarrow.
 """
 

@@ -4,15 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
 from ottla.client.address import parse_bootstrap_servers
 from ottla.client.errors import ConfigurationError
+from ottla.client.properties import NUMBERS, settings_of
+from ottla.client.settings import Changes
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.notes import warn_once
 from ottla.spark.options import CommonOptions, bad_option, boolean, option, positive, text
 
 __all__ = ["ClusterOptions", "RecordOptions"]
 
 MIB: Final = 1024 * 1024
+CONNECT_TIMEOUT_MS: Final = 5_000
+"""Shorter than the client's own: whoever misspells a host waits for the planner."""
+REFUSED: Final = {
+    "auto.offset.reset": "use startingOffsets",
+    "key.deserializer": "keys are binary; cast them in the query",
+    "value.deserializer": "values are binary; cast them in the query",
+    "key.serializer": "cast the key to binary or string in the query",
+    "value.serializer": "cast the value to binary or string in the query",
+    "enable.auto.commit": "offsets are kept in the checkpoint; see commitOffsetsToGroup",
+    "interceptor.classes": "interceptors are Java classes",
+}
+"""Settings that Spark's own source refuses, too, and what to do instead."""
+JAVA: Final = (".class", ".classes", ".factory.class")
+KNOWN: Final = frozenset(
+    {
+        *NUMBERS,
+        "check.crcs",
+        "client.id",
+        "client.rack",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "group.id",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "ottla.oauth.callback",
+        "security.protocol",
+    }
+)
+FAMILIES: Final = ("ssl.", "sasl.")
 
 
 @dataclass(frozen=True)
@@ -40,6 +75,40 @@ class ClusterOptions(CommonOptions):
             parse_bootstrap_servers(self.bootstrap_servers)
         except ConfigurationError as error:
             raise bad_option(name, str(error)) from None
+        self._check_settings()
+        self.client_settings()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.bootstrap_servers})"  # the settings may hold passwords
+
+    def _known_settings(self) -> frozenset[str]:
+        """Settings that this format knows; others are warned of."""
+        return KNOWN
+
+    def _check_settings(self) -> None:
+        known = self._known_settings()
+        for name in self.kafka:
+            if name in REFUSED:
+                raise bad_option(f"kafka.{name}", REFUSED[name])
+            if name.endswith(JAVA):
+                raise bad_option(f"kafka.{name}", "it names Java classes, which Python cannot load")
+            if name not in known and not name.startswith(FAMILIES):
+                nearest = get_close_matches(name, known, n=1, cutoff=0.8)
+                advice = f"; did you mean kafka.{nearest[0]}?" if nearest else ""
+                warn_once(f"option kafka.{name} is not known here and passed over{advice}")
+
+    def client_settings(self) -> Changes:
+        """The settings of a client for this cluster; OttlaSparkError names the option of what cannot be."""
+        defaults = {"socket.connection.setup.timeout.ms": str(CONNECT_TIMEOUT_MS)}
+        try:
+            return settings_of({**defaults, **self.kafka})
+        except ConfigurationError as error:
+            raise OttlaSparkError(f"option kafka.{error}") from None
+
+    def number(self, name: str) -> int | None:
+        """A setting of Kafka's that is a positive number, if it is given."""
+        value = self.kafka.get(name)
+        try:
+            return None if value is None else positive(value)
+        except ValueError as error:
+            raise bad_option(f"kafka.{name}", str(error)) from None

@@ -73,7 +73,7 @@ class Option(NamedTuple):
 def option(name: str, check: Check[T], default: T) -> T:
     """A field of a table of options."""
     line = Option(name, check, default)
-    return field(default=default, metadata={"option": line})  # type: ignore[no-any-return, call-overload]
+    return field(default=default, metadata={"option": line})
 
 
 def options_of(table: type) -> dict[str, Option]:

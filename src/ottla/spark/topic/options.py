@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, cast
 
-from ottla.client.settings import Settings
-from ottla.spark.cluster_options import MIB, ClusterOptions, RecordOptions
+from ottla.client.blocking.reading import ReadOptions
+from ottla.client.offsets import EARLIEST, LATEST, Isolation
+from ottla.spark.cluster_options import ClusterOptions, RecordOptions
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.notes import warn_once
+from ottla.spark.offsets import RESERVED, TopicPartition
 from ottla.spark.options import (
     at_least,
     bad_option,
@@ -24,19 +26,28 @@ from ottla.spark.options import (
     text,
 )
 from ottla.spark.schemas import RecordColumns
-from ottla.spark.topic.offsets import RESERVED, TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "ByPartition", "TopicOptions"]
+__all__ = ["ByPartition", "Place", "TopicOptions", "Where"]
 
-LATEST: Final = -1
-EARLIEST: Final = -2
 ByPartition = Mapping[TopicPartition, int]
 """Offsets or timestamps by partition."""
 Where = Literal["earliest", "latest"] | ByPartition
 """A place in the log, or one for each partition."""
 POLL_TIMEOUT_MS: Final = 120_000
 TRIGGER_DELAY_MS: Final = 15 * 60_000
-_LOG: Final = logging.getLogger("ottla.spark")
+ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+
+
+class Place(NamedTuple):
+    """Where reading begins or ends, and which option says so."""
+
+    option: str
+    where: Where
+    """Offsets may be -1 for the end and -2 for the start."""
+    is_time: bool = False
+    """The numbers are timestamps in milliseconds."""
+    timestamp: int | None = None
+    """One for all partitions."""
 
 
 def _numbers_by_partition(value: str, *, lowest: int) -> ByPartition:
@@ -53,8 +64,8 @@ def _numbers_by_partition(value: str, *, lowest: int) -> ByPartition:
 
 def _where(value: str) -> Where:
     word = value.strip().lower()
-    if word == "earliest" or word == "latest":
-        return word
+    if word in ("earliest", "latest"):
+        return cast(Literal["earliest", "latest"], word)
     if not word.startswith("{"):
         raise ValueError(f'{value!r} is none of earliest, latest and JSON such as {{"orders":{{"0":23,"1":-2}}}}')
     return _numbers_by_partition(value, lowest=EARLIEST)
@@ -110,7 +121,7 @@ class TopicOptions(RecordOptions, ClusterOptions):
     offset_retries: int = option("fetchOffset.numRetries", at_least(0), 3)
     offset_retry_interval_ms: int = option("fetchOffset.retryIntervalMs", at_least(0), 1000)
     pattern_ttl_ms: int = option("partition.metadata.cache.ttl.ms", at_least(-1), -1)
-    isolation_level: str = option("isolationLevel", one_of("read_uncommitted", "read_committed"), "")
+    isolation_level: str = option("isolationLevel", one_of(*ISOLATIONS), "")
     commit_offsets_to_group: str = option("commitOffsetsToGroup", text, "")
     pushdown: bool = option("pushdown", boolean, True)
 
@@ -124,8 +135,68 @@ class TopicOptions(RecordOptions, ClusterOptions):
         if low is not None and high is not None and low > high:
             raise bad_option("minOffsetsPerTrigger", f"{low} is more than maxOffsetsPerTrigger, {high}")
 
+    def for_batch(self) -> TopicOptions:
+        """These options, checked for a batch query."""
+        start, end = self.starting(is_stream=False), self.ending()
+        if not start.is_time and (start.where == "latest" or _has(start.where, LATEST)):
+            raise bad_option(start.option, "a batch query cannot start at the latest offset")
+        if not end.is_time and (end.where == "earliest" or _has(end.where, EARLIEST)):
+            raise bad_option(end.option, "a batch query cannot end at the earliest offset")
+        for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"):
+            if getattr(self, _FIELDS[name]) is not None:
+                warn_once(f"option {name} has no meaning in a batch query")
+        return self
+
+    def for_stream(self) -> TopicOptions:
+        """These options, checked for a stream."""
+        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+            if getattr(self, _FIELDS[name]) is not None:
+                raise bad_option(name, "a stream has no end")
+        return self
+
     # --- what the values mean -----------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> RecordColumns:
         return RecordColumns(self.include_headers, self.include_leader_epoch, self.include_topic_id)
+
+    @property
+    def isolation(self) -> Isolation:
+        named = self.isolation_level or self.kafka.get("isolation.level", ISOLATIONS[0]).lower()
+        if named not in ISOLATIONS:
+            raise bad_option("kafka.isolation.level", f"{named!r} is none of {', '.join(ISOLATIONS)}")
+        return cast(Isolation, named)
+
+    def starting(self, *, is_stream: bool) -> Place:
+        """Where to begin; a time for all partitions goes before times for each, and those before offsets."""
+        if self.starting_timestamp is not None:
+            return Place("startingTimestamp", {}, is_time=True, timestamp=self.starting_timestamp)
+        if self.starting_offsets_by_timestamp is not None:
+            return Place("startingOffsetsByTimestamp", self.starting_offsets_by_timestamp, is_time=True)
+        return Place("startingOffsets", self.starting_offsets or ("latest" if is_stream else "earliest"))
+
+    def ending(self) -> Place:
+        """Where a batch query ends."""
+        if self.ending_timestamp is not None:
+            return Place("endingTimestamp", {}, is_time=True, timestamp=self.ending_timestamp)
+        if self.ending_offsets_by_timestamp is not None:
+            return Place("endingOffsetsByTimestamp", self.ending_offsets_by_timestamp, is_time=True)
+        return Place("endingOffsets", self.ending_offsets or "latest")
+
+    def read_options(self, topic_id: bytes | None) -> ReadOptions:
+        """How a task reads."""
+        usual = ReadOptions(self.isolation, topic_id, stall_timeout_ms=self.poll_timeout_ms)
+        return usual._replace(
+            max_wait_ms=self.number("fetch.max.wait.ms") or usual.max_wait_ms,
+            min_bytes=self.number("fetch.min.bytes") or usual.min_bytes,
+            max_bytes=self.number("fetch.max.bytes") or usual.max_bytes,
+            partition_max_bytes=self.number("max.partition.fetch.bytes") or usual.partition_max_bytes,
+            rack_id=self.kafka.get("client.rack", ""),
+        )
+
+
+_FIELDS: Final = {line.name: field for field, line in options_of(TopicOptions).items()}
+
+
+def _has(where: Where, number: int) -> bool:
+    return not isinstance(where, str) and number in where.values()

@@ -32,13 +32,13 @@ class TopicDataSource(DataSource):
         options = self._options().for_batch()
         return PushdownReader(options) if options.pushdown else PlainReader(options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from ottla.spark.topic.stream_reader import TopicStreamReader
 
         return TopicStreamReader(self._options().for_stream())
 
     def _options(self) -> TopicOptions:
-        from ottla.spark.topic.options import TopicOptions
         from ottla.spark.options import read_options
+        from ottla.spark.topic.options import TopicOptions
 
         return read_options(TopicOptions, self.options)

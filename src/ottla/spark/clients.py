@@ -1,0 +1,40 @@
+"""Clients for planners, runners and tasks, and their errors in the words of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ottla.client.blocking import BlockingClient, cached_client
+from ottla.client.blocking.cache import forget
+from ottla.client.errors import ClientError
+from ottla.spark.cluster_options import ClusterOptions
+from ottla.spark.errors import OttlaSparkError
+from ottla.wire.fault import WireError
+
+__all__ = ["client_for", "forget_client", "one_sentence"]
+
+
+def client_for(options: ClusterOptions) -> BlockingClient:
+    """The client of this process for a cluster; kept for the next task."""
+    return cached_client(_key(options), lambda: BlockingClient(options.bootstrap_servers, **options.client_settings()))
+
+
+def forget_client(options: ClusterOptions) -> None:
+    """Begin anew the next time."""
+    forget(_key(options))
+
+
+def _key(options: ClusterOptions) -> tuple[object, ...]:
+    return (options.bootstrap_servers, *sorted(options.kafka.items()))
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Whatever a client has to complain about reaches Spark as one sentence, without the frames below."""
+    try:
+        yield
+    except (ClientError, WireError) as error:
+        raise OttlaSparkError(str(error)) from None
+    except OttlaSparkError as error:
+        raise error.with_traceback(None) from None

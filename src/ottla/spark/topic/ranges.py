@@ -1,0 +1,60 @@
+"""Ranges of offsets, and how they are cut into tasks: as Spark's own Kafka source does it, cut for cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import ceil, floor
+from typing import NamedTuple
+
+from ottla.client.metadata import TopicPartition
+
+__all__ = ["Range", "split_ranges"]
+
+
+class Range(NamedTuple):
+    """Offsets from `start` to before `until`."""
+
+    at: TopicPartition
+    start: int
+    until: int
+
+    @property
+    def size(self) -> int:
+        return self.until - self.start
+
+
+def split_ranges(
+    ranges: Iterable[Range], min_partitions: int | None = None, max_records: int | None = None
+) -> list[Range]:
+    """What each task reads, in order. Empty ranges are left out; sizes are counted in offsets."""
+    wanted = sorted(each for each in ranges if each.size > 0)
+    if max_records is not None:
+        wanted = [part for each in wanted for part in _equal_parts(each, ceil(each.size / max_records))]
+    if min_partitions is None or len(wanted) >= min_partitions:
+        return wanted
+    return _split_large(wanted, min_partitions)
+
+
+def _split_large(ranges: list[Range], min_partitions: int) -> list[Range]:
+    """Cut in proportion to size. Ranges too small for a second part do not count in the proportions of the others."""
+    total = sum(each.size for each in ranges)
+    small = [each for each in ranges if _part_count(each.size, total, min_partitions) == 1]
+    left = total - sum(each.size for each in small)
+    parts_left = max(min_partitions - len(small), 1)
+    # By partition: one small piece of a partition keeps its other pieces whole, too.
+    kept = {each.at for each in small}
+    parts = {each: 1 if each.at in kept else _part_count(each.size, left, parts_left) for each in ranges}
+    return [part for each in ranges for part in _equal_parts(each, parts[each])]
+
+
+def _part_count(size: int, total: int, wanted: int) -> int:
+    return max(floor(size / total * wanted + 0.5), 1)
+
+
+def _equal_parts(whole: Range, count: int) -> Iterator[Range]:
+    start = whole.start
+    for index in range(count):
+        end = start + (whole.until - start) // (count - index)
+        if end > start:
+            yield Range(whole.at, start, end)
+        start = end
