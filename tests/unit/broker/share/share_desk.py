@@ -15,7 +15,7 @@ from ottla.wire.types import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
-from tests.unit.broker.desk import Desk, Line, Topic, batch
+from tests.unit.broker.desk import READY_ATTEMPTS, Desk, Line, RunningNode, Topic, batch
 
 SHARE_FETCH = 78
 SHARE_ACKNOWLEDGE = 79
@@ -112,6 +112,17 @@ class Member:
         if epoch is None:
             self.epoch += 1
         return self.line.send(self.request(used, acks, **fields), version)
+
+    def wait(self, running: RunningNode, **fields: Any) -> int:
+        """Send a fetch, and see that it waits."""
+        before = len(running.node.waiting)
+        fields.setdefault("max_wait_ms", 60_000)
+        number = self.send(**fields)
+        for _ in range(READY_ATTEMPTS):
+            running.change(lambda: None)
+            if len(running.node.waiting) > before:
+                return number
+        raise AssertionError("it does not wait")
 
     def receive(self, number: int, *, version: int = 2) -> Any:
         return self.line.receive(SHARE_FETCH, version, number)

@@ -1,0 +1,457 @@
+"""ShareFetch over the wire: what is acquired, how long it waits, and what it is refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.clock import ManualClock
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, ShareFetchRequest
+from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
+from tests.unit.broker.share.share_desk import (
+    Member,
+    acquired,
+    configure,
+    initialize,
+    kept,
+    new_group,
+    offsets_read,
+    produce,
+    summary,
+)
+
+EXACT = {"share_acquire_mode": 1}
+WAIT = {"max_wait_ms": 60_000}
+
+
+def filled(desk: Desk, *sizes: int, **settings: object) -> tuple[Topic, str]:
+    """A topic with batches of these sizes, and a group that begins with the first of them."""
+    topic, group = desk.topic(), new_group()
+    produce(desk, topic, *sizes)
+    initialize(desk, group, topic)
+    if settings:
+        configure(desk, group, **settings)
+    return topic, group
+
+
+# --- what is acquired -------------------------------------------------------------------------------------------------
+
+
+def test_scenario_27_whole_batches_are_taken(desk: Desk):
+    """Table of section 5.4, rows 1 and 2: batches of 10."""
+    topic, group = filled(desk, 10, 10, 10)
+    member = Member(desk, group, "a", topic)
+    assert member.take(max_records=5, batch_size=500) == [(0, 9, 1)]
+    assert member.take(max_records=15, batch_size=5) == [(10, 19, 1), (20, 29, 1)]
+
+
+def test_scenario_27_record_limit_and_then_the_rest(desk: Desk):
+    """Rows 3 and 4: batches of 20."""
+    topic, group = filled(desk, 20, 20)
+    member = Member(desk, group, "a", topic)
+    assert member.take(max_records=7, **EXACT) == [(0, 6, 1)]
+    assert member.take(max_records=7, **EXACT) == [(7, 13, 1)]
+    assert member.take(max_records=7) == [(14, 19, 1), (20, 39, 1)]
+
+
+def test_scenario_27_a_full_window(desk: Desk):
+    """Row 5: 100 locks, batches of 10."""
+    topic, group = filled(desk, *[10] * 12, partition_max_record_locks=100)
+    member = Member(desk, group, "a", topic)
+    assert member.take(max_records=95, batch_size=10) == [(first, first + 9, 1) for first in range(0, 100, 10)]
+    assert member.take() == []
+    assert member.acknowledge((50, 59, [1])) == 0
+    assert member.take() == []
+    assert member.acknowledge((20, 29, [2])) == 0
+    assert member.take() == [(20, 29, 2)]
+    assert member.acknowledge((0, 9, [1])) == 0
+    assert member.take() == [(100, 109, 1)]
+
+
+def test_scenario_28_the_limit_counts_across_partitions(desk: Desk):
+    topic, group = desk.topic(3), new_group()
+    initialize(desk, group, topic, 0, 1, 2)
+    for partition in range(3):
+        produce(desk, topic, 8, partition=partition)
+    member = Member(desk, group, "a", topic, 0, 1, 2)
+    firsts = []
+    for epoch in range(2):
+        answer = member.fetch(max_records=10, **EXACT)
+        assert sum(last - first + 1 for first, last, _ in acquired(answer)) == 10, epoch
+        firsts.append(next(each.partition_index for each in answer.responses[0].partitions if each.records))
+    assert len(set(firsts)) == 2
+
+
+def test_scenario_29_a_limit_of_nothing_fetches_nothing(desk: Desk):
+    topic, group = filled(desk, 3)
+    member = Member(desk, group, "a", topic)
+    assert member.fetch(max_records=0, **WAIT).responses == ()
+    assert member.fetch(max_bytes=0, **WAIT).responses == ()
+    assert member.take() == [(0, 2, 1)]
+
+
+def test_scenario_31_a_full_window_slides(desk: Desk):
+    topic, group = filled(desk, *[50] * 4, partition_max_record_locks=100)
+    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    assert first.take(max_records=100) == [(0, 99, 1)]
+    assert second.take() == []
+    assert first.acknowledge((50, 99, [2])) == 0
+    assert second.take() == [(50, 99, 2)], "a full window still delivers again"
+    assert first.acknowledge((0, 49, [1])) == 0
+    assert second.take() == [(100, 149, 1)]
+
+
+def test_scenario_32_suspects_in_ever_smaller_portions(desk: Desk):
+    topic, group = filled(desk, 40)
+    member = Member(desk, group, "a", topic)
+    sizes = []
+    for _ in range(100):
+        taken = member.take()
+        if not taken:
+            break
+        sizes.append(sum(last - first + 1 for first, last, _ in taken))
+        assert member.acknowledge(*((first, last, [2]) for first, last, _ in taken)) == 0
+    assert sizes == [40, 40, 40, 20, *[1] * 20, 20, *[1] * 20]
+    assert member.acknowledge((0, 39, [1])) == 0, "all of it is below the start"
+    produce(desk, topic, 1)
+    assert member.take() == [(40, 40, 1)]
+    assert member.acknowledge((40, 40, [1])) == 0
+    assert kept(desk, group, topic) == (40, [(40, 40, 2, 1)])
+
+
+def test_scenario_33_a_limit_of_two(desk: Desk):
+    topic, group = filled(desk, 10, delivery_count_limit=2)
+    member = Member(desk, group, "a", topic)
+    for delivery_count in (1, 2):
+        assert member.take() == [(0, 9, delivery_count)]
+        assert member.acknowledge((0, 9, [2])) == 0
+    assert member.take() == []
+    assert kept(desk, group, topic) == (0, [(0, 9, 4, 2)])
+
+
+def test_scenario_34_the_end_of_a_lock_wakes_who_waits(running: RunningNode, desk: Desk):
+    topic, group = filled(desk, 1)
+    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    assert first.take() == [(0, 0, 1)]
+    number = second.wait(running)
+    running.advance(29_999)
+    assert second.line.is_silent(0.02)
+    running.advance(1)
+    assert acquired(second.receive(number)) == [(0, 0, 2)]
+    assert kept(desk, group, topic) == (0, [(0, 0, 0, 1)])
+
+
+def test_locks_that_end_together_are_one_write_and_one_chance(
+    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    topic, group = filled(desk, 10)
+    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    assert first.take() == [(0, 9, 1)]
+    assert first.acknowledge((3, 3, [1])) == 0
+    number = second.wait(running)
+    edge, written = running.node.share.leader.edge, []
+    persist = edge.persist
+    monkeypatch.setattr(edge, "persist", lambda body, done: (written.append(body), persist(body, done)))
+    running.advance(30_000)
+    assert acquired(second.receive(number)) == [(0, 2, 2), (4, 9, 2)]
+    assert len([body for body in written if body.group_id == group]) == 1
+
+
+def test_scenario_35_renewed_locks_do_not_end(running: RunningNode, desk: Desk):
+    topic, group = filled(desk, 5)
+    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    assert first.take() == [(0, 4, 1)]
+    for _ in range(4):
+        running.advance(20_000)
+        assert first.acknowledge((0, 4, [4]), is_renew_ack=True) == 0
+    assert second.take() == []
+    configure(desk, group, renew_acknowledge_enable=False)
+    assert first.acknowledge((0, 4, [4]), is_renew_ack=True) == 121
+    assert first.acknowledge((0, 4, [1])) == 0
+    assert kept(desk, group, topic) == (0, [(0, 4, 2, 1)])
+
+
+def test_scenario_36_members_get_different_records(desk: Desk):
+    topic, group = filled(desk, *[10] * 20)
+    members = [Member(desk, group, name, topic) for name in "ab"]
+    seen: list[int] = []
+    for _ in range(5):
+        numbers = [member.send(max_records=20) for member in members]
+        for member, number in zip(members, numbers, strict=True):
+            for first, last, _ in acquired(member.receive(number)):
+                seen += range(first, last + 1)
+    assert sorted(seen) == list(range(200))
+
+
+def test_twenty_consumers_on_one_partition(desk: Desk):
+    topic, group = filled(desk)
+    members = [Member(desk, group, f"m{number}", topic) for number in range(20)]
+    numbers = [member.send(**WAIT, max_records=1) for member in members]
+    for _ in members:
+        produce(desk, topic, 1)
+    taken = [acquired(member.receive(number)) for member, number in zip(members, numbers, strict=True)]
+    assert sorted(taken) == [[(offset, offset, 1)] for offset in range(20)]
+    for member, ((first, last, _),) in zip(members, taken, strict=True):
+        assert member.acknowledge((first, last, [1])) == 0
+    start, done = summary(desk, group, topic)
+    assert start + done == 20
+
+
+def test_records_are_whole_batches_around_what_is_acquired(desk: Desk):
+    topic, group = filled(desk, 5, 5, 5)
+    member = Member(desk, group, "a", topic)
+    answer = member.fetch(max_records=7, **EXACT)
+    assert acquired(answer) == [(0, 6, 1)]
+    assert offsets_read(answer) == list(range(10))
+    answer = member.fetch(max_records=4, **EXACT)
+    assert acquired(answer) == [(7, 9, 1), (10, 10, 1)]
+    assert offsets_read(answer) == list(range(5, 15))
+
+
+def test_bytes_are_shared_by_the_partitions(desk: Desk):
+    topic, group = desk.topic(2), new_group()
+    initialize(desk, group, topic, 0, 1)
+    for partition in range(2):
+        produce(desk, topic, *[1] * 10, partition=partition)
+    size = len(desk.fetch(topic).records) // 10
+    member = Member(desk, group, "a", topic, 0, 1)
+    answer = member.fetch(max_bytes=size * 6)
+    assert [len(each.records) // size for each in answer.responses[0].partitions] == [3, 3]
+    answer = member.fetch(max_bytes=1)
+    assert [len(each.records) // size for each in answer.responses[0].partitions] == [1], "the first is sent whole"
+
+
+# --- waiting ----------------------------------------------------------------------------------------------------------
+
+
+def test_scenario_30_too_little_waits_for_its_time(running: RunningNode, desk: Desk):
+    topic, group = filled(desk, 10)
+    member = Member(desk, group, "a", topic)
+    number = member.wait(running, min_bytes=1_000_000, max_wait_ms=700)
+    running.advance(699)
+    assert member.line.is_silent(0.02)
+    running.advance(1)
+    assert acquired(member.receive(number)) == [(0, 9, 1)]
+
+
+def test_new_records_wake(desk: Desk):
+    topic, group = filled(desk)
+    member = Member(desk, group, "a", topic)
+    number = member.send(**WAIT)
+    assert member.line.is_silent(0.02)
+    produce(desk, topic, 2)
+    assert acquired(member.receive(number)) == [(0, 1, 1)]
+
+
+def test_a_release_wakes(desk: Desk):
+    topic, group = filled(desk, 2)
+    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    assert first.take() == [(0, 1, 1)]
+    number = second.send(**WAIT)
+    assert first.acknowledge((0, 1, [2])) == 0
+    assert acquired(second.receive(number)) == [(0, 1, 2)]
+
+
+def test_an_older_segment_does_not_wait(desk: Desk):
+    topic, group = desk.topic(segment_bytes=1024 * 1024, **{"internal_segment_bytes": 200}), new_group()
+    initialize(desk, group, topic)
+    produce(desk, topic, 1, 1, 1, 1)
+    member = Member(desk, group, "a", topic)
+    assert member.take(min_bytes=1_000_000, **WAIT)
+
+
+def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, desk: Desk):
+    topic, group = filled(desk)
+    member = Member(desk, group, "a", topic)
+    member.send(**WAIT)
+    other = Member(desk, group, "b", topic)
+    other.fetch()
+    before = len(running.node.waiting)
+    member.close()
+    other.fetch()
+    assert len(running.node.waiting) == before - 1
+
+
+# --- where a group begins ---------------------------------------------------------------------------------------------
+
+
+def started(desk: Desk, reset: str, topic: Topic) -> int:
+    """The start that is kept after the first fetch, which acquires nothing."""
+    group = new_group()
+    initialize(desk, group, topic, start=-1)
+    configure(desk, group, auto_offset_reset=reset)
+    assert Member(desk, group, "a", topic).fetch().error_code == 0
+    start, count = summary(desk, group, topic)
+    assert count == 0
+    return start
+
+
+def test_reset_strategies(running: RunningNode, desk: Desk):
+    topic = desk.topic(message_timestamp_type="LogAppendTime")
+    produce(desk, topic, 3)
+    running.advance(3_600_000)
+    produce(desk, topic, 2)
+    running.advance(60_000)
+    assert started(desk, "earliest", topic) == 0
+    assert started(desk, "by_duration:PT2H", topic) == 0
+    assert started(desk, "by_duration:PT30M", topic) == 3
+    assert started(desk, "by_duration:PT1S", topic) == 5, "nothing is that young: from the end on"
+
+
+def test_reset_to_latest_is_kept_with_the_first_fetch(running: RunningNode, desk: Desk):
+    topic, group = desk.topic(), new_group()
+    produce(desk, topic, 4)
+    initialize(desk, group, topic, start=-1)
+    member = Member(desk, group, "a", topic)
+    number = member.send(**WAIT)
+    assert member.line.is_silent(0.02)
+    assert summary(desk, group, topic) == (4, 0)
+    produce(desk, topic, 2)
+    assert acquired(member.receive(number)) == [(4, 5, 1)]
+
+
+def test_reset_on_a_partition_without_a_log(desk: Desk):
+    for reset in ("earliest", "latest", "by_duration:P1D"):
+        topic = desk.topic()
+        assert started(desk, reset, topic) == 0
+
+
+def test_settings_act_at_once(running: RunningNode, desk: Desk):
+    topic, group = filled(desk, 100, 100)
+    member = Member(desk, group, "a", topic)
+    configure(desk, group, partition_max_record_locks=100)
+    assert member.take() == [(0, 99, 1)]
+    assert member.take() == []
+    configure(desk, group, partition_max_record_locks=200, record_lock_duration_ms=15_000)
+    answer = member.fetch()
+    assert (acquired(answer), answer.acquisition_lock_timeout_ms) == ([(100, 199, 1)], 15_000)
+    running.advance(15_000)
+    assert member.take() == [(100, 199, 2)], "the first lock keeps its time"
+    configure(desk, group, delivery_count_limit=2)
+    assert member.acknowledge((100, 199, [2])) == 0
+    assert kept(desk, group, topic)[1] == [(100, 199, 4, 2)]
+
+
+# --- what it is refused for -------------------------------------------------------------------------------------------
+
+
+def test_requests_that_are_refused_as_a_whole(desk: Desk):
+    topic, group = filled(desk, 1)
+    member = Member(desk, group, "a", topic)
+
+    def code(**fields: Any) -> int:
+        request = ShareFetchRequest(**{"group_id": group, "member_id": "a", **fields})
+        answer = member.line.ask(request, 2)
+        assert answer.responses == ()
+        assert answer.error_message is None
+        return int(answer.error_code)
+
+    assert code(group_id=None) == 42
+    assert code(member_id=None) == 42
+    assert code(member_id="") == 42
+    assert code(member_id="m" * 37) == 42
+    assert code(member_id="m" * 36) == 0
+
+
+@pytest.mark.parametrize("field", ["max_wait_ms", "min_bytes", "max_bytes", "max_records"])
+def test_scenario_44_a_renewal_fetches_nothing(desk: Desk, field: str):
+    topic, group = filled(desk, 5)
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 4, 1)]
+    nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    renewal = {0: [(0, 4, [4])]}
+    answer = member.fetch(renewal, epoch=1, is_renew_ack=True, **{**nothing, field: 1})
+    assert answer.error_code == 42
+    answer = member.fetch(renewal, epoch=1, is_renew_ack=True, **nothing)
+    assert (answer.error_code, answer.responses[0].partitions[0].acknowledge_error_code) == (0, 0)
+    assert acquired(answer) == []
+
+
+def test_unknown_topic_id_fails_its_own_partitions_only(desk: Desk):
+    topic, group = filled(desk, 3)
+    member = Member(desk, group, "a", topic)
+    request = ShareFetchRequest
+    topics = (
+        request.FetchTopic(bytes([9]) * 16, (request.FetchPartition(0),)),
+        request.FetchTopic(topic.topic_id, (request.FetchPartition(0), request.FetchPartition(5))),
+    )
+    answer = member.fetch(topics=topics, **WAIT)
+    assert acquired(answer) == [(0, 2, 1)]
+    errors = {
+        (each.topic_id, one.partition_index): one.error_code for each in answer.responses for one in each.partitions
+    }
+    assert errors == {(bytes([9]) * 16, 0): 100, (topic.topic_id, 0): 0, (topic.topic_id, 5): 3}
+
+
+def test_a_deleted_topic_in_a_session(desk: Desk):
+    topic, group = filled(desk, 3)
+    other = desk.topic()
+    initialize(desk, group, other)
+    member = Member(desk, group, "a", topic)
+    request = ShareFetchRequest
+    both = tuple(request.FetchTopic(each.topic_id, (request.FetchPartition(0),)) for each in (topic, other))
+    assert acquired(member.fetch(topics=both, **WAIT)) == [(0, 2, 1)]
+    number = member.send(**WAIT)
+    desk.ask(DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(None, topic.topic_id),), timeout_ms=5_000), 6)
+    answer = member.receive(number)
+    assert [(each.topic_id, each.partitions[0].error_code) for each in answer.responses] == [(topic.topic_id, 100)]
+    answer = member.fetch({0: [(0, 2, [1])]})
+    assert [(each.error_code, each.acknowledge_error_code) for each in answer.responses[0].partitions] == [(100, 100)]
+
+
+def test_a_partition_whose_state_was_never_initialized(desk: Desk):
+    topic = desk.topic()
+    member = Member(desk, new_group(), "a", topic)
+    answer = member.fetch(**WAIT)
+    assert [each.error_code for each in answer.responses[0].partitions] == [-1]
+    initialize(desk, member.group, topic)
+    assert [each.error_code for each in member.fetch().responses[0].partitions] == [0], "the next fetch tries again"
+
+
+def test_partitions_added_to_a_known_topic(desk: Desk):
+    topic, group = filled(desk, 2)
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 1, 1)]
+    grown = CreatePartitionsRequest.CreatePartitionsTopic(topic.name, 2, None)
+    desk.ask(CreatePartitionsRequest((grown,), 5_000, False), 3)
+    produce(desk, topic, 4, partition=1)
+    initialize(desk, group, topic, 1)
+    more = (ShareFetchRequest.FetchTopic(topic.topic_id, (ShareFetchRequest.FetchPartition(1),)),)
+    assert member.take(topics=more) == [(0, 3, 1)]
+
+
+@pytest.fixture
+def denied() -> set[tuple[int, str]]:
+    return set()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, denied: set[tuple[int, str]]) -> Iterator[RunningNode]:
+    def authorizer(_: object, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        return operation is not Operation.READ or (resource_type, name) not in denied
+
+    settings = {"share_coordinator_state_topic_num_partitions": 1}
+    with running_node(tmp_path, ManualClock(), authorizer, **settings) as running:
+        yield running
+
+
+def test_scenario_67_rights_to_read(guarded: RunningNode, denied: set[tuple[int, str]]):
+    desk = guarded.desk
+    topic, group = filled(desk, 3)
+    member = Member(desk, group, "a", topic)
+    denied.add((ResourceType.GROUP, group))
+    assert member.fetch().error_code == 30
+    assert member.acknowledge_all({}).error_code == 30
+    denied.clear()
+    member.epoch = 0
+    assert member.take() == [(0, 2, 1)]
+    denied.add((ResourceType.TOPIC, topic.name))
+    answer = member.fetch({0: [(0, 2, [1])]})
+    assert [(each.error_code, each.acknowledge_error_code) for each in answer.responses[0].partitions] == [(29, 29)]
+    assert member.acknowledge((0, 2, [1])) == 29
+    denied.clear()
+    assert member.acknowledge((0, 2, [1])) == 0
