@@ -19,7 +19,8 @@ POMS = Path(__file__).parent / "java" / "jars"
 APACHE_KAFKA = "apache-kafka-4.3.1"
 CLIENTS_4_4 = "kafka-clients-4.4.0"
 CLIENTS_4_2 = "kafka-clients-4.2.1"
-ALL = (APACHE_KAFKA, CLIENTS_4_4, CLIENTS_4_2)
+SPARK_KAFKA = "spark-kafka-4.2.0"
+ALL = (APACHE_KAFKA, CLIENTS_4_4, CLIENTS_4_2, SPARK_KAFKA)
 FETCH_TIMEOUT_S = 900
 
 Report = Callable[[str], object]
