@@ -13,6 +13,7 @@ from ottla.metadata.image import Changes
 if TYPE_CHECKING:
     from ottla.broker.node import Node
     from ottla.broker.share.leader import ShareLeader
+    from ottla.broker.share.led import Led
     from ottla.broker.share.persister import Persister
 
 __all__ = ["ShareNode"]
@@ -46,6 +47,10 @@ class ShareNode:
         """Forget the share partitions of a group, of some topics or of all: their state was changed elsewhere."""
         if self._leader is not None:
             self._leader.drop(group_id, topic_ids)
+
+    def partitions_of(self, group_id: str) -> list[Led]:
+        """The share partitions of a group that are in memory here, for whoever wants to look at them."""
+        return [] if self._leader is None else [led for led in self._leader if led.key.group_id == group_id]
 
     # --- what the node tells ------------------------------------------------------------------------------------------
 
