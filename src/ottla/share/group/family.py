@@ -125,11 +125,10 @@ class ShareFamily:
         result = Result(step.records, (Reply(context.token, response),), (session,), is_atomic=False)
         if new_states:
             effect = self._begin(group.group_id, step.group_epoch, new_states, context)
-            return self._withheld(result._replace(effects=(effect,)), updated, group.group_id, effect.number, context)
+            return self._withheld(result._replace(effects=(effect,)), group.group_id, effect.number)
         subscribed = self._topic_sets.existing(updated.names, context.world.topics).topic_ids
         if is_joining and self._initializations.is_under_way(group.group_id, subscribed):
-            number = self._initializations.next_number()
-            return self._withheld(result, updated, group.group_id, number, context)
+            return self._withheld(result, group.group_id, self._initializations.next_number())
         return result
 
     def _group_for(self, request: ShareGroupHeartbeatRequest) -> ShareGroup:
@@ -180,12 +179,11 @@ class ShareFamily:
         self._initializations.begin(effect, context.now_ms)
         return effect
 
-    def _withheld(self, result: Result, member: Member, group_id: str, number: int, context: Context) -> Result:
+    def _withheld(self, result: Result, group_id: str, number: int) -> Result:
         """A heartbeat's result, whose answer waits for state."""
         ((token, response),) = result.replies
-        self._initializations.wait(Waiting(number, token, group_id, member.member_id, response))
-        timer = Timer((self.name, "wait", number), context.now_ms + WAIT_MS)
-        return result._replace(replies=(), timers=(*result.timers, timer), after=_Written(self.name, number))
+        self._initializations.wait(Waiting(number, token, group_id, response.member_id, response))
+        return result._replace(replies=(), after=_Written(self.name, number))
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         if isinstance(subject, InitializeState):
@@ -194,7 +192,13 @@ class ShareFamily:
             return self._deleted(subject, refusals_of(subject, outcome))
         if isinstance(subject, _Initialized):
             return self._go_on(subject.group_id, context) if outcome.is_ok else self._answer_all(subject.group_id)
-        return NOTHING if outcome.is_ok else self._refuse(subject.number, outcome)
+        return self._written(subject.number, context) if outcome.is_ok else self._refuse(subject.number, outcome)
+
+    def _written(self, number: int, context: Context) -> Result:
+        """From now on a member does not wait long. An administrator wants to know."""
+        if not self._initializations.has_member(number):
+            return NOTHING
+        return Result(timers=(Timer((self.name, "wait", number), context.now_ms + WAIT_MS),))
 
     def _made(self, effect: InitializeState, refusals: Refusals) -> Result:
         """Share partitions have state, but for some."""
@@ -213,9 +217,13 @@ class ShareFamily:
 
     def _go_on(self, group_id: str, context: Context) -> Result:
         """What those who waited for state are told: what follows from it, without waiting for another heartbeat."""
-        waiting = self._initializations.take_all(group_id)
         group = self._table.get(group_id)
-        if not waiting or not isinstance(group, ShareGroup):
+        if not isinstance(group, ShareGroup):
+            return self._answer_all(group_id)
+        if self._initializations.is_under_way(group_id, frozenset(group.state_topics.initializing)):
+            return NOTHING
+        waiting = self._initializations.take_all(group_id)
+        if not any(each.member_id in group.members for each in waiting):
             return _answered(waiting)
         step = Step(group, self._topic_sets, context)
         step.raise_epoch()
@@ -327,12 +335,12 @@ class ShareFamily:
         return self._fence(group, member, context)
 
     def _begin_again(self, group: ShareGroup, context: Context) -> Result:
-        """Ask anew for what was being asked for when the coordinator was lost."""
-        step = Step(group, self._topic_sets, context)
-        partitions = step.unfinished()
-        if not partitions:
-            return NOTHING
-        return Result(effects=(self._begin(group.group_id, group.group_epoch, partitions, context),))
+        """Ask anew for what was being asked for when the coordinator was lost. What an administrator wanted changed has
+        state, old or new, and keeps it: he was not answered."""
+        unfinished = Step(group, self._topic_sets, context).unfinished()
+        records = _state_records(group, group.state_topics.settle(group.state_topics.changing(), ()))
+        effects = [self._begin(group.group_id, group.group_epoch, unfinished, context)] if unfinished else []
+        return Result(records, effects=effects)
 
     # --- the shard's life ---------------------------------------------------------------------------------------------
 

@@ -38,7 +38,8 @@ class Steady(NamedTuple):
 
 
 class ShareGroup:
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, and all that is derived from others."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived from
+    others."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -63,6 +64,8 @@ class ShareGroup:
         self.session_at_ms: dict[str, int] = {}
         """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
         set again when it comes."""
+        self.is_cleared = False
+        """Share coordinators have forgotten all that stands in `state_topics`."""
         self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
@@ -115,7 +118,7 @@ class ShareGroup:
             for topic_id, numbers in self._state_partitions(topics).items()
             for partition in sorted(numbers)
         ]
-        if not partitions:
+        if not partitions or self.is_cleared:
             return None
         topic_ids = {topic_id for topic_id, _ in partitions}
         deleting = self.state_topics.delete(topic_ids, with_initializing=True)
@@ -135,7 +138,8 @@ class ShareGroup:
         return {topic_id: numbers for topic_id, numbers in sorted(found.items()) if existing[topic_id] is not None}
 
     def prepared(self, context: Context) -> Sequence[KeyedRecord]:
-        return (state_record(self.group_id, self.state_topics.deleted(self.state_topics.deleting)),)
+        self.is_cleared = True
+        return ()
 
     def not_prepared(self, family: str, context: Context) -> None:
         """Its topics stay under `deleting`: whoever deletes the group again tries again."""
@@ -226,6 +230,7 @@ class ShareGroup:
 
     def set_state_topics(self, state_topics: StateTopics) -> None:
         self.state_topics = state_topics
+        self.is_cleared = False
         self.steady.clear()
 
     def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:

@@ -74,14 +74,16 @@ class Initializations:
     def wait(self, waiting: Waiting) -> None:
         self._waiting[waiting.number] = waiting
 
+    def has_member(self, number: int) -> bool:
+        """Whether it is a member that waits under a number."""
+        return number in self._waiting and bool(self._waiting[number].member_id)
+
     def take(self, number: int) -> Waiting | None:
         """Who waits under a number, and does so no longer."""
         return self._waiting.pop(number, None)
 
     def take_all(self, group_id: str) -> list[Waiting]:
-        """All members who wait for state of a group, unless more of it is under way."""
-        if self._of_group(group_id):
-            return []
+        """All members who wait for state of a group."""
         taken = [each for each in self._waiting.values() if each.group_id == group_id and each.member_id]
         for each in taken:
             del self._waiting[each.number]

@@ -50,6 +50,15 @@ class StateTopics(NamedTuple):
         }
         return StateTopics(_without(self.initializing, asked), _union(self.initialized, done), self.deleting)
 
+    def changing(self) -> list[SharePartitionId]:
+        """Those that have state and are getting another one."""
+        return [
+            (topic_id, partition)
+            for topic_id, topic in self.initializing.items()
+            if topic_id in self.initialized
+            for partition in topic.partitions & self.initialized[topic_id].partitions
+        ]
+
     def delete(self, topic_ids: Collection[bytes], *, with_initializing: bool = False) -> StateTopics:
         """Topics are to lose their state: what has it, and if wanted what is getting it."""
         sources = (self.initialized, self.initializing) if with_initializing else (self.initialized,)
