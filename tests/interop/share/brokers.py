@@ -23,6 +23,7 @@ SETTINGS = {
     **{key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "share.", "trans"))},
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.min.delivery.count.limit": "2",
+    "log.cleaner.backoff.ms": "200",
 }
 """Locks and heartbeats as short as they can be, so that tests need not wait."""
 

@@ -172,6 +172,6 @@ def test_the_delivery_limit(workers: Workers, cluster: Cluster, topic: str, clie
             for each in given:
                 counts.setdefault(each.offset, []).append(each.delivery_count)
             assert settled(worker, given, "RELEASE") == {0: "NONE"}
-        assert counts == dict.fromkeys(range(10), [1, 2])
+        assert counts == {offset: [1, 2] for offset in range(10)}
         assert silent(worker, 0.7)
     assert cluster.lag(topic) == 0
