@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -24,6 +24,15 @@ _serial = count()
 
 Batches = Iterable[tuple[int, int, Sequence[int]]]
 Ranges = list[tuple[int, int, int]]
+
+
+def until(running: RunningNode, condition: Callable[[], object]) -> None:
+    """Let the node work until something is so."""
+    for _ in range(READY_ATTEMPTS):
+        running.change(lambda: None)
+        if condition():
+            return
+    raise AssertionError("it does not come about")
 
 
 def new_group() -> str:
@@ -118,11 +127,8 @@ class Member:
         before = len(running.node.waiting)
         fields.setdefault("max_wait_ms", 60_000)
         number = self.send(**fields)
-        for _ in range(READY_ATTEMPTS):
-            running.change(lambda: None)
-            if len(running.node.waiting) > before:
-                return number
-        raise AssertionError("it does not wait")
+        until(running, lambda: len(running.node.waiting) > before)
+        return number
 
     def receive(self, number: int, *, version: int = 2) -> Any:
         return self.line.receive(SHARE_FETCH, version, number)
