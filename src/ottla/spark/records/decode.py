@@ -1,0 +1,204 @@
+"""Columns of records to the rows of a table.
+
+Most records of an internal topic are of other types than the one that is asked for. So the types are compared in bulk,
+and only what counts is decoded. Records that this codec does not know, of a later Kafka, are never an error: a table
+shows their keys, and the table of all records their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ottla import wire
+from ottla.spark.records.bytes import is_of_types, key_of, read_frame, record_at, value_of
+from ottla.spark.records.tables import EPOCH, METADATA_TOPICS, Table, message_columns
+from ottla.spark.records.types import arrow_schema
+from ottla.spark.records.values import Convert, ValueRules, converter
+from ottla.wire import WireError
+from ottla.wire.batch import read_control_record
+from ottla.wire.keyed import record_types
+
+if TYPE_CHECKING:
+    from ottla.wire.columns import Columns
+    from ottla.wire.columns_table import Int64s
+
+__all__ = ["DecodedRows", "Decoder", "RecordDecoder", "Row", "Source"]
+
+_INT16: Final = Struct(">h")
+_MICROSECONDS: Final = 1000
+
+
+class Source(NamedTuple):
+    """Where records come from."""
+
+    topic: str
+    partition: int
+
+
+class DecodedRows(NamedTuple):
+    rows: pa.RecordBatch
+    keys: list[bytes]
+    """The record's key, for each row; empty where records have none."""
+
+
+class Row(NamedTuple):
+    record: str | None
+    version: int | None
+    is_tombstone: bool
+    cells: tuple[Any, ...]
+
+
+class Decoder:
+    """What both kinds of decoders do."""
+
+    def __init__(self, schema: pa.Schema, batch_rows: int) -> None:
+        self.schema = schema
+        self._batch_rows = batch_rows
+
+    def chosen(self, columns: Columns) -> Int64s:
+        """The rows to decode."""
+        raise NotImplementedError
+
+    def row(self, source: Source, columns: Columns, row: int) -> Row | None:
+        raise NotImplementedError
+
+    def batches(self, source: Source, columns: Columns, from_offset: int, until_offset: int) -> Iterator[DecodedRows]:
+        """The table's rows among records whose offset lies in a range."""
+        chosen = self.chosen(columns)
+        offsets = columns.offset[chosen]
+        chosen = chosen[(offsets >= from_offset) & (offsets < until_offset)]
+        for start in range(0, len(chosen), self._batch_rows):
+            found = self._batch(source, columns, chosen[start : start + self._batch_rows])
+            if found.rows.num_rows:
+                yield found
+
+    def _batch(self, source: Source, columns: Columns, chosen: Int64s) -> DecodedRows:
+        decoded = [(row, self.row(source, columns, row)) for row in chosen.tolist()]
+        kept = [(row, found) for row, found in decoded if found is not None]
+        at = np.array([row for row, _ in kept], np.int64)
+        common = [
+            pa.repeat(pa.scalar(source.topic, pa.string()), len(kept)),
+            pa.repeat(pa.scalar(source.partition, pa.int32()), len(kept)),
+            pa.array(columns.offset[at]),
+            pa.array(columns.timestamp[at] * _MICROSECONDS).view(pa.timestamp("us", tz="UTC")),
+            pa.array([found.record for _, found in kept], pa.string()),
+            pa.array([found.version for _, found in kept], pa.int32()),
+            pa.array([found.is_tombstone for _, found in kept], pa.bool_()),
+        ]
+        if EPOCH.name in self.schema.names:
+            epochs = columns.batches.field("partition_leader_epoch").astype(np.int32)
+            common.append(pa.array(epochs[columns.batch_index[at]]))
+        types = [field.type for field in self.schema][len(common) :]
+        cells = list(zip(*(found.cells for _, found in kept), strict=True)) or [()] * len(types)
+        arrays = [pa.array(values, kind) for values, kind in zip(cells, types, strict=True)]
+        rows = pa.RecordBatch.from_arrays([*common, *arrays], schema=self.schema)
+        return DecodedRows(rows, [key_of(columns, row) or b"" for row, _ in kept])
+
+
+# --- one table --------------------------------------------------------------------------------------------------------
+
+
+class RecordDecoder(Decoder):
+    """Rows of one record type."""
+
+    def __init__(self, table: Table, rules: ValueRules, batch_rows: int) -> None:
+        super().__init__(arrow_schema(table.columns), batch_rows)
+        self._table = table
+        self._rules = rules
+        self._names = _RecordNames(table.topic)
+        self._converters: dict[tuple[str, int], tuple[Callable[..., Any], Convert] | None] = {}
+        key_count = 0 if table.key is None else len(message_columns(table.key))
+        self._nulls = (None,) * (len(table.columns) - _common_count(table) - key_count)
+
+    def chosen(self, columns: Columns) -> Int64s:
+        mask = columns.batches.is_control[columns.batch_index]
+        if self._table.kind != "control":
+            is_keyed = self._table.kind == "keyed"
+            mask = ~mask & is_of_types(columns, self._table.record_types, is_keyed=is_keyed)
+        found: Int64s = np.flatnonzero(mask)
+        return found
+
+    def row(self, source: Source, columns: Columns, row: int) -> Row | None:
+        if self._table.kind == "keyed":
+            return self._keyed_row(columns, row)
+        if self._table.kind == "metadata":
+            return self._metadata_row(columns, row)
+        return self._control_row(columns, row)
+
+    def _keyed_row(self, columns: Columns, row: int) -> Row | None:
+        key = key_of(columns, row) or b""
+        record_type = _INT16.unpack_from(key)[0]
+        key_name, value_name = self._names.keys[record_type], self._names.values[record_type]
+        try:
+            key_cells = self._cells(self._table.key or "", key_name, wire.versions(key_name)[0], key, _INT16.size)
+        except WireError:
+            return None  # no key of this type; the table of all records shows it
+        name = key_name.removesuffix("Key")
+        value = value_of(columns, row)
+        if value is None:
+            return Row(name, None, True, key_cells + self._nulls)
+        version = _INT16.unpack_from(value)[0] if len(value) >= _INT16.size else -1
+        return Row(name, version, False, key_cells + self._value_cells(value_name, version, value, _INT16.size))
+
+    def _metadata_row(self, columns: Columns, row: int) -> Row | None:
+        value = value_of(columns, row) or b""
+        frame = read_frame(value)
+        if frame is None:
+            return None
+        _, version, start = frame
+        return Row(self._table.name, version, False, self._value_cells(self._table.value, version, value, start))
+
+    def _control_row(self, columns: Columns, row: int) -> Row | None:
+        try:
+            control = read_control_record(record_at(columns, row))
+        except WireError:
+            return None
+        if control.type_id not in self._table.record_types or control.message is None:
+            return None
+        found = self._converter(self._table.value, self._table.value, control.message.version)
+        cells = self._nulls if found is None else found[1](control.message)
+        return Row(self._table.name, control.message.version, False, cells)
+
+    def _value_cells(self, name: str, version: int, data: bytes, start: int) -> tuple[Any, ...]:
+        """Nulls for a version of the future, and for what is not what it says."""
+        try:
+            return self._cells(self._table.value, name, version, data, start)
+        except WireError:
+            return self._nulls
+
+    def _cells(self, table_message: str, name: str, version: int, data: bytes, start: int) -> tuple[Any, ...]:
+        found = self._converter(table_message, name, version)
+        if found is None:
+            return self._nulls
+        decode, convert = found
+        cells: tuple[Any, ...] = convert(decode(data, start))
+        return cells
+
+    def _converter(self, table_message: str, name: str, version: int) -> tuple[Callable[..., Any], Convert] | None:
+        key = (name, version)
+        if key not in self._converters:
+            is_known = version in wire.versions(name)
+            self._converters[key] = (
+                (wire.decoder(name, version), converter(table_message, name, version, self._rules))
+                if is_known
+                else None
+            )
+        return self._converters[key]
+
+
+class _RecordNames:
+    """The messages of a topic's record types."""
+
+    def __init__(self, topic: str) -> None:
+        is_metadata = topic in METADATA_TOPICS
+        self.keys = {} if is_metadata else record_types(topic, "coordinator-key")
+        self.values = record_types(topic, "metadata" if is_metadata else "coordinator-value")
+
+
+def _common_count(table: Table) -> int:
+    return sum(column.name.startswith("_") for column in table.columns)

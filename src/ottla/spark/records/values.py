@@ -1,0 +1,171 @@
+"""Decoded messages to the values of a table's columns.
+
+For each message and version a function is made once. What the version does not have is null, or, if asked for, what
+Kafka takes for it then. What opens doors is null unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ottla.spark.records.states import names_of
+from ottla.spark.records.tables import consumer_message
+from ottla.wire import WireError, uuid_text
+from ottla.wire.compile import message_shape
+from ottla.wire.keyed import decode_versioned
+from ottla.wire.schemas import message_schema
+from ottla.wire.shape import DefaultStruct, Member, Struct, Type
+from ottla.wire.text import Field, Message
+
+__all__ = ["Convert", "ValueRules", "converter", "hide"]
+
+Convert = Callable[[Any], Any]
+_CONSUMER: Final = "consumer"
+_SECRET_FIELDS: Final = {"UserScramCredentialRecord": frozenset(("Salt", "StoredKey", "ServerKey"))}
+_SECRET_CONFIG: Final = re.compile(r"password|\.jaas\.|secret|keystore\.key|credential", re.IGNORECASE)
+
+
+class ValueRules(NamedTuple):
+    defaults: bool = False
+    """Give absent fields the value that Kafka takes for them."""
+    secrets: bool = False
+    """Show what opens doors."""
+
+
+class _Context(NamedTuple):
+    message: Message
+    version: int
+    rules: ValueRules
+    is_consumer: bool
+
+
+def converter(table_message: str, name: str, version: int, rules: ValueRules) -> Convert:
+    """From a message of that name and version to the values of the columns that the table's message has."""
+    message = message_schema(table_message)
+    shape = message_shape(name, version)
+
+    def made(is_consumer: bool) -> Convert:
+        return _struct(_Context(message, version, rules, is_consumer), message.fields, shape)
+
+    plain = made(False)
+    if table_message == "ConfigRecord" and not rules.secrets:
+        return lambda record: plain(_without_secret(record))
+    if table_message != "GroupMetadataValue":
+        return plain
+    of_consumers = made(True)
+    return lambda value: (of_consumers if value.protocol_type == _CONSUMER else plain)(value)
+
+
+def hide(message: Any, json: dict[str, Any]) -> dict[str, Any]:
+    """The JSON of a message without what opens doors."""
+    name = type(message).__name__
+    for field in _SECRET_FIELDS.get(name, ()):
+        json[field[0].lower() + field[1:]] = None
+    if name == "ConfigRecord" and _SECRET_CONFIG.search(message.name):
+        json["value"] = None
+    return json
+
+
+def _without_secret(record: Any) -> Any:
+    if record.value is None or not _SECRET_CONFIG.search(record.name):
+        return record
+    return type(record)(record.resource_type, record.resource_name, record.name, None)
+
+
+# --- making functions -------------------------------------------------------------------------------------------------
+
+
+def _struct(context: _Context, fields: tuple[Field, ...], shape: Struct) -> Convert:
+    """From a struct to a tuple with one value for each column."""
+    members = {member.name: member for member in (*shape.plain, *shape.tagged)}
+    absent = {member.name: member for member in shape.absent}
+    parts: list[Convert] = []
+    for field in fields:
+        part = _field(context, field, members.get(field.name), absent.get(field.name))
+        parts.append(part)
+        names = names_of(context.message.name, field.name)
+        if names is not None:
+            parts.append(_then(part, names.get))
+        inner = consumer_message(context.message.name, field.name)
+        if inner is not None:
+            parts.append(_then(part, partial(_decoded, inner)) if context.is_consumer else _null)
+    return _tuple_of(parts)
+
+
+def _tuple_of(parts: list[Convert]) -> Convert:
+    return lambda value: tuple([part(value) for part in parts])
+
+
+def _then(first: Convert, second: Convert) -> Convert:
+    def both(value: Any) -> Any:
+        found = first(value)
+        return None if found is None else second(found)
+
+    return both
+
+
+def _null(_value: Any) -> None:
+    return None
+
+
+def _field(context: _Context, field: Field, member: Member | None, absent: Member | None) -> Convert:
+    if field.name in _SECRET_FIELDS.get(context.message.name, ()) and not context.rules.secrets:
+        return _null
+    if member is None:
+        default = None if absent is None or not context.rules.defaults else _default(absent)
+        return lambda _value: default
+    inner = _value_of(context, field, member.type)
+    attr = member.attr
+    if inner is None:
+        return lambda value: getattr(value, attr)
+
+    def convert(value: Any) -> Any:
+        found = getattr(value, attr)
+        return None if found is None else inner(found)
+
+    return convert
+
+
+def _default(member: Member) -> Any:
+    default = member.default
+    if isinstance(default, DefaultStruct):
+        return None
+    return uuid_text(default) if member.type.kind == "uuid" and isinstance(default, bytes) else default
+
+
+def _value_of(context: _Context, field: Field, kind: Type) -> Convert | None:
+    """From a value that is not null to what Arrow takes; None if that is the same."""
+    if kind.kind == "uuid":
+        return uuid_text
+    if kind.kind == "struct":
+        assert kind.struct is not None
+        fields = context.message.struct_fields(field.type)
+        assert fields is not None
+        return _struct(context, fields, kind.struct)
+    if kind.kind != "array":
+        return None
+    assert kind.element is not None
+    inner = _value_of(context, field, kind.element)
+    return None if inner is None else _all_of(inner)
+
+
+def _all_of(inner: Convert) -> Convert:
+    return lambda values: [inner(value) for value in values]
+
+
+_decoded_converters: dict[tuple[str, int], Convert] = {}
+
+
+def _decoded(name: str, data: bytes) -> Any:
+    """What a consumer said inside of bytes; null if it cannot be read, as other clients may say what they like."""
+    try:
+        found = decode_versioned(name, bytes(data))
+    except WireError:
+        return None
+    key = (name, found.version)
+    if key not in _decoded_converters:
+        _decoded_converters[key] = converter(name, name, found.version, ValueRules())
+    return _decoded_converters[key](found.message)
