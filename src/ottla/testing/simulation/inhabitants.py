@@ -10,6 +10,7 @@ from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.consumer import ConsumerMember
 from ottla.testing.simulation.clients.others import Administrator, LoneCommitter
 from ottla.testing.simulation.clients.streams import StreamsMember
+from ottla.testing.simulation.warmups import WarmupGroup
 from ottla.testing.simulation.world import Inhabitant, World
 
 __all__ = ["FAMILIES", "Others"]
@@ -220,5 +221,6 @@ FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
     "mixed": MixedGroup,
     "streams": StreamsGroup,
     "streams-crowd": streams_crowd,
+    "streams-warmups": WarmupGroup,
 }
 """Family -> what makes a group of it."""

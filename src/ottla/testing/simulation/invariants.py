@@ -8,6 +8,9 @@ owned once       no partition (or active task) belongs to two members of a group
 kept             an offset whose commit was answered without an error is there, unless a later commit has replaced it
 replay           hard state is what the log says: live, replayed, replayed after compaction
 answers          nobody is answered twice, or with an error that no client can make sense of
+warm-ups         of a group with the highly available assignor (see `warmups`): every task has one owner in every
+                 target, none with state moves to a process that has not caught up, and there are no more warm-ups than
+                 allowed
 converges        once the faults stop, every group settles within a bound: all members know their part, and all
                  partitions are given out
 ===============  =======================================================================================================

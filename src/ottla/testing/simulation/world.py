@@ -44,7 +44,7 @@ from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTo
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
 
-__all__ = ["Inhabitant", "World"]
+__all__ = ["Inhabitant", "Law", "World"]
 
 Perform = Callable[[Any, Callable[[Outcome], None]], None]
 
@@ -56,6 +56,18 @@ class Inhabitant(Protocol):
     def clients(self) -> Sequence[Client]: ...
     def unsettled(self) -> str | None:
         """What is missing; None if all is well."""
+        ...
+
+
+class Law(Protocol):
+    """What must hold in the log for some groups, beside what holds for all."""
+
+    def begin(self, records: Sequence[KeyedRecord]) -> None:
+        """The log is this, whatever it was before."""
+        ...
+
+    def take(self, records: Sequence[KeyedRecord]) -> None:
+        """One more batch. Raises Violation."""
         ...
 
 
@@ -77,6 +89,7 @@ class World(Timeline):
         self.surroundings = Surroundings(self.random.random)
         self.network = Network(self, self.random)
         self.inhabitants: list[Inhabitant] = []
+        self.laws: list[Law] = []
         self.commits = CommitRegister()
         self.has_late_requests = False
         """Whether requests may overtake each other."""
@@ -165,7 +178,10 @@ class World(Timeline):
 
     def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
         """What the models know of the log is what it holds: what was appended and not written has never been."""
-        self._log = LogModel.of(read_log(partition))
+        records = list(read_log(partition))
+        self._log = LogModel.of(records)
+        for law in self.laws:
+            law.begin(records)
         self._shadow = new_core()
         replay_partition(self._shadow, partition)
         self._replay = Replay(self._shadow, self._kind.topic)
@@ -226,6 +242,8 @@ class World(Timeline):
             self._note_removal(record)
         try:
             self._log.take(records)
+            for law in self.laws:
+                law.take(records)
         except Violation as violation:
             self.found(violation)
         self._replay.take(batch)

@@ -1,7 +1,6 @@
 """A member of a streams group (KIP-1071): a thread of an application that joins with its topology and is given tasks.
 
-Works as a member of a consumer group does, with active and standby tasks in the place of partitions. Only active tasks
-are anybody's alone.
+Works as a member of a consumer group does, with tasks in the place of partitions. Only active ones are anybody's alone.
 """
 
 from __future__ import annotations
@@ -32,6 +31,11 @@ Units = frozenset[tuple[str, int]]
 class Tasks(NamedTuple):
     active: Units = frozenset()
     standby: Units = frozenset()
+    warmup: Units = frozenset()
+
+    def exceed(self, other: Tasks) -> bool:
+        """Whether one of these is not among the others in the same role."""
+        return any(mine - others for mine, others in zip(self, other, strict=True))
 
 
 def topology_of(group_id: str, source: str, *, has_internal_topics: bool) -> Topology:
@@ -53,6 +57,8 @@ def topology_of(group_id: str, source: str, *, has_internal_topics: bool) -> Top
 
 
 class StreamsMember(Client):
+    owned: Tasks
+    version = 1
     rebalance_timeout_ms = 20_000
     heartbeat_ms = 5_000
 
@@ -68,7 +74,8 @@ class StreamsMember(Client):
 
     def ended(self) -> None:
         self.epoch = _JOIN
-        self.owned = self.target = Tasks()
+        self.target = Tasks()
+        self.hold(Tasks())
         self._told: Tasks | None = None
         self._is_asking = False
         self._is_giving_up = False
@@ -77,7 +84,7 @@ class StreamsMember(Client):
 
     def begin(self) -> None:
         self.member_id = f"{self.name}-{self.life}"
-        self._beat()
+        self.beat()
 
     def is_settled(self) -> bool:
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
@@ -85,16 +92,24 @@ class StreamsMember(Client):
     def believes_to_own(self) -> Units:
         return self.owned.active
 
+    def hold(self, tasks: Tasks) -> None:
+        """Have these, and no others."""
+        self.owned = tasks
+
+    def news(self) -> dict[str, Any]:
+        """Further fields of the next heartbeat."""
+        return {}
+
     def stop(self) -> None:
         request = StreamsGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=_LEAVE, endpoint_information_epoch=-1
         )
-        self.ask(request, 1, lambda _: None)
+        self.ask(request, self.version, lambda _: None)
         self.crash()
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
         if self._is_asking:
             return
         self._is_asking = True
@@ -111,15 +126,16 @@ class StreamsMember(Client):
             topology=self.topology if self.epoch == _JOIN else None,
             active_tasks=_grouped(sent.active) if says_tasks else None,
             standby_tasks=_grouped(sent.standby) if says_tasks else None,
-            warmup_tasks=() if says_tasks else None,
+            warmup_tasks=_grouped(sent.warmup) if says_tasks else None,
             process_id=self.process_id if is_full else None,
+            **self.news(),
         )
         self._told = None
-        self.ask(request, 1, lambda answer: self._beaten(answer, sent))
+        self.ask(request, self.version, lambda answer: self._beaten(answer, sent))
 
     def _beat_later(self, delay_ms: int) -> None:
         beats = self._beats
-        self.after(delay_ms, lambda: self._beat() if self._beats == beats else None)
+        self.after(delay_ms, lambda: self.beat() if self._beats == beats else None)
 
     def _beaten(self, answer: Any, sent: Tasks) -> None:  # noqa: ANN401
         self._is_asking = False
@@ -142,7 +158,8 @@ class StreamsMember(Client):
             self.unexpected("StreamsGroupHeartbeat", code)
 
     def _join_anew(self) -> None:
-        self.epoch, self.owned, self.target, self._told = _JOIN, Tasks(), Tasks(), None
+        self.epoch, self.target, self._told = _JOIN, Tasks(), None
+        self.hold(Tasks())
         self._is_giving_up = False
         self._joined += 1
         self._beat_later(self.backoff_ms)
@@ -150,7 +167,7 @@ class StreamsMember(Client):
     def _take(self, answer: Any) -> None:  # noqa: ANN401
         self.epoch = answer.member_epoch
         if answer.active_tasks is not None:
-            self.target = Tasks(_units(answer.active_tasks), _units(answer.standby_tasks))
+            self.target = Tasks(*map(_units, (answer.active_tasks, answer.standby_tasks, answer.warmup_tasks)))
         self._commit()
         if self.owned != self.target and not self._is_giving_up:
             self._reconcile()
@@ -158,7 +175,7 @@ class StreamsMember(Client):
 
     def _reconcile(self) -> None:
         """Close what was taken away, which takes some time, then open what was given."""
-        if not self.owned.active - self.target.active and not self.owned.standby - self.target.standby:
+        if not self.owned.exceed(self.target):
             self._own()
             return
         self._is_giving_up = True
@@ -170,10 +187,10 @@ class StreamsMember(Client):
 
     def _own(self) -> None:
         self._is_giving_up = False
-        self.owned = self.target
+        self.hold(self.target)
         self.world.check_belief(self)
         self.world.note(f"{self.name} works on {sorted(self.owned.active)} in epoch {self.epoch}")
-        self._beat()
+        self.beat()
 
     def _commit(self) -> None:
         """Offsets of the source's partitions, which the first subtopology reads."""
