@@ -108,6 +108,8 @@ class _Group:
         self.standbys: dict[Task, list[str]] = {}
         self.warmups: dict[Task, list[str]] = {}
         """By task, members that were to have such a copy."""
+        self.trusted: set[Copy] = set()
+        """Of these, copies of which nobody will ever say how far they are."""
         self._acceptable_lag = acceptable_lag
         for each in self.members:
             self.members_of.setdefault(each.process_id, []).append(each.member_id)
@@ -125,10 +127,13 @@ class _Group:
             known[member.process_id] = min(lag, known.get(member.process_id, lag))
 
     def _take_untold(self, member: MemberInput) -> None:
-        """Copies whose owner says nothing of them. A client that never does so is trusted to keep up, as in sticky."""
-        lag = self._acceptable_lag if member.reports_lags is False else UNTOLD_LAG
+        """Copies that nothing has been said of. A client that never does so is trusted to keep up, as in sticky."""
+        is_trusted = member.reports_lags is False
         for task in member.previous.standby | member.previous.warmup:
-            self.lags.setdefault(task, {}).setdefault(member.process_id, lag)
+            known = self.lags.setdefault(task, {})
+            if member.process_id not in known:
+                known[member.process_id] = self._acceptable_lag if is_trusted else UNTOLD_LAG
+                self.trusted |= {(task, member.process_id)} if is_trusted else set()
 
     def owners(self, tasks: Iterable[Task]) -> dict[Task, str]:
         """Who was to run each task, as far as these are still members."""
@@ -136,22 +141,19 @@ class _Group:
         return {task: each.member_id for each in self.members for task in each.previous.active if task in known}
 
     def is_near(self, task: Task, process_id: str) -> bool:
-        return self.rank(task, process_id) == 0
+        return self.lags.get(task, {}).get(process_id, UNTOLD_LAG) <= self._acceptable_lag
 
     def rank(self, task: Task, process_id: str) -> int:
-        """0 if it has caught up or even runs the task, else how far it is behind."""
-        if self.holders.active.get(task) == process_id:
+        """0 if it has caught up, else how far it is behind. Who runs the task has all of it, unless told otherwise."""
+        if self.is_near(task, process_id):
             return 0
-        lag = self.lags.get(task, {}).get(process_id)
-        if lag is None:
-            return 2 * UNTOLD_LAG
-        return 0 if lag <= self._acceptable_lag else lag
+        lag = self.lags.get(task, {}).get(process_id, 2 * UNTOLD_LAG)
+        return 0 if lag >= UNTOLD_LAG and self.holders.active.get(task) == process_id else lag
 
     def near_processes(self, task: Task) -> list[str]:
-        """Who has any state of a task, the nearest first."""
+        """Who has any state of a task."""
         running = self.holders.active.get(task)
-        found = {*self.lags.get(task, ()), *((running,) if running in self.members_of else ())}
-        return sorted(found, key=lambda process_id: (self.rank(task, process_id), process_id))
+        return sorted({*self.lags.get(task, ()), *((running,) if running in self.members_of else ())})
 
     def least_busy(self, process_id: str, counts: Counter[str]) -> str:
         return min(self.members_of[process_id], key=lambda member_id: (counts[member_id], member_id))
@@ -172,23 +174,27 @@ class _Shares:
         """Up to the lower share."""
         self._extra = sum(max(0, self.counts[each] - self.high) for each in names)
         """Beyond the higher one."""
+        self._unowned = task_count - len(owners)
 
     def is_better(self, old: str, new: str) -> bool:
         has_extra, is_missing = self.counts[old] > self.high, self.counts[new] < self._low
         if has_extra and is_missing:
             return True
         if is_missing:
-            return self.counts[old] > self._low and self._missing > self._extra
+            return self.counts[old] > self._low and self._missing > self._extra + self._unowned
         return has_extra and self.counts[new] < self.high and self._extra > self._missing
 
     def move(self, old: str, new: str) -> None:
         self._extra -= self.counts[old] > self.high
         self.counts[old] -= 1
+        self._unowned += 1
         self.adopt(new)
 
     def adopt(self, new: str) -> None:
+        """Give a task that nobody owns."""
         self._missing -= self.counts[new] < self._low
         self.counts[new] += 1
+        self._unowned -= 1
 
 
 def _nearest_moves(
@@ -196,9 +202,9 @@ def _nearest_moves(
 ) -> dict[Task, str]:
     """Owners after those moves that balance the group and for which the new owner has state already."""
     moved = dict(owners)
-    for task in stateful:
-        if task not in moved:
-            _adopt(group, task, moved, shares)
+    orphans = [task for task in stateful if task not in owners]
+    for task in sorted(orphans, key=lambda task: len(group.lags.get(task, ()))):  # who has the least choice comes first
+        _adopt(group, task, moved, shares)
     for task, process_id in _begun_first(group, moved, stateful):
         new = group.least_busy(process_id, shares.counts)
         if group.process[moved[task]] != process_id and shares.is_better(moved[task], new):
@@ -209,22 +215,25 @@ def _nearest_moves(
 
 def _adopt(group: _Group, task: Task, moved: dict[Task, str], shares: _Shares) -> None:
     """Give a task without an owner to the nearest member that has not its share yet, if there is one."""
-    for process_id in group.near_processes(task):
-        new = group.least_busy(process_id, shares.counts)
-        if shares.counts[new] < shares.high:
-            moved[task] = new
-            shares.adopt(new)
-            return
+    candidates = [group.least_busy(process_id, shares.counts) for process_id in group.near_processes(task)]
+    free = [each for each in candidates if shares.counts[each] < shares.high]
+    if free:
+        new = min(free, key=lambda each: (group.rank(task, group.process[each]), shares.counts[each], each))
+        moved[task] = new
+        shares.adopt(new)
 
 
 def _begun_first(group: _Group, owners: Mapping[Task, str], stateful: Iterable[Task]) -> list[Copy]:
-    """Who has state of which task: those that have caught up, then warm-ups, then the nearest."""
+    """Who has state of which task: those that have caught up, then warm-ups, then the nearest. Who never reports is
+    left out: anything may move to him at any time."""
     ranked = []
     for task in stateful:
         begun = {group.process[each] for each in group.warmups.get(task, ())}
-        for process_id in group.lags.get(task, ()) if task in owners else ():
-            rank = group.rank(task, process_id)
-            ranked.append(((rank > 0, process_id not in begun, rank, *_by_partition(task), process_id), task))
+        for process_id, lag in group.lags.get(task, {}).items() if task in owners else ():
+            if (task, process_id) not in group.trusted:
+                is_far = not group.is_near(task, process_id)
+                key = (is_far, process_id not in begun, lag if is_far else 0, *_by_partition(task), process_id)
+                ranked.append((key, task))
     return [(task, key[-1]) for key, task in sorted(ranked)]
 
 
@@ -295,7 +304,8 @@ class _Draft:
         """For a task whose owner is gone: of those that have most of its state, who has least to do."""
         group = self._group
         processes = group.near_processes(task)
-        best = [each for each in processes if group.rank(task, each) == group.rank(task, processes[0])]
+        least = min((group.rank(task, each) for each in processes), default=0)
+        best = [each for each in processes if group.rank(task, each) == least]
         if not best or group.process[wish] in best:
             return wish
         return min((group.least_busy(each, counts) for each in best), key=lambda each: (counts[each], each))
