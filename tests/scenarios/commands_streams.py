@@ -4,6 +4,7 @@ topology {fields}                     the topology of joins from here on; before
 sjoin A [version] [{fields}]          StreamsGroupHeartbeat with epoch 0; the member's id and its process's are A
 sbeat A [version] [{fields}]          a heartbeat with the epochs that A was last told
 sown A [version] [0_1 s1_0 w0_2 ...]  the same, with the tasks that A owns (s: standby, w: warm-up)
+sreport A [0_1=7/9 ...]               a heartbeat of version 1 that reports the offset 7 of 9 for task 0_1
 sleave A [version] [{fields}]         a heartbeat with epoch -1
 sdescribe                             StreamsGroupDescribe, its states, epochs and tasks
 sassigned A B ...                     make these members a stable group, quietly
@@ -81,6 +82,24 @@ def owning_beat(scenario: Scenario, words: Words) -> None:
         for name, role in (("active_tasks", ""), ("standby_tasks", "s"), ("warmup_tasks", "w"))
     }
     beat(scenario, client, version, owned | given(words))
+
+
+@command("sreport")
+def reporting_beat(scenario: Scenario, words: Words) -> None:
+    client = words.next()
+    beat(scenario, client, 1, report(words))
+
+
+def report(words: Words) -> dict[str, Any]:
+    offsets, ends = [], []
+    while words.text and not words.text.startswith("{"):
+        task, _, numbers = words.next().partition("=")
+        subtopology_id, _, partition = task.partition("_")
+        known = {"subtopology_id": subtopology_id, "partition": int(partition)}
+        offset, _, end = numbers.partition("/")
+        offsets.append(known | {"offset": int(offset)})
+        ends.append(known | {"offset": int(end)})
+    return {"task_offsets": offsets, "task_end_offsets": ends}
 
 
 @command("sleave")
