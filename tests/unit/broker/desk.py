@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -256,10 +256,17 @@ class RunningNode:
         asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
 
     def stop(self) -> None:
+        self._end(self.node.stop())
+
+    def kill(self) -> None:
+        """End as a crash would, with nothing written any more."""
+        self._end(self.node.kill())
+
+    def _end(self, ending: Coroutine[Any, Any, None]) -> None:
         if self._desk is not None:
             self._desk.close()
         try:
-            asyncio.run_coroutine_threadsafe(self.node.stop(), self._loop).result(TIMEOUT_S)
+            asyncio.run_coroutine_threadsafe(ending, self._loop).result(TIMEOUT_S)
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(TIMEOUT_S)

@@ -87,6 +87,8 @@ class ShareNode:
             self._due_at(max(next_at_ms, self._node.monotonic_ms() + 1))
 
     def close(self) -> None:
+        """The node ends: what connections that close from now on have held is not released."""
+        self._leader = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -22,6 +22,7 @@ from tests.unit.broker.share.share_desk import (
     offsets_read,
     produce,
     summary,
+    until,
 )
 
 EXACT = {"share_acquire_mode": 1}
@@ -267,13 +268,10 @@ def test_an_older_segment_does_not_wait(desk: Desk):
 def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, desk: Desk):
     topic, group = filled(desk)
     member = Member(desk, group, "a", topic)
-    member.send(**WAIT)
-    other = Member(desk, group, "b", topic)
-    other.fetch()
     before = len(running.node.waiting)
+    member.wait(running)
     member.close()
-    other.fetch()
-    assert len(running.node.waiting) == before - 1
+    until(running, lambda: len(running.node.waiting) == before)
 
 
 # --- where a group begins ---------------------------------------------------------------------------------------------
