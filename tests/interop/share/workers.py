@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,6 +59,48 @@ class RefusedError(AssertionError):
         self.name = name
 
 
+class History:
+    """Reads what a program prints about the records that it got and accepted; its other lines are answers."""
+
+    def __init__(self, program: subprocess.Popen[str]) -> None:
+        self.records: list[Given] = []
+        self.accepted: list[tuple[int, int]] = []
+        """Partition and offset of what a leader said it has accepted."""
+        self.answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._program = program
+        assert program.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(program.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, output: IO[str]) -> None:
+        for line in output:
+            kind, *rest = line.rstrip("\n").split("\t")
+            if not line.endswith("\n"):
+                return  # killed in the middle of it
+            if kind == "record":
+                self.records.append(_given(rest[0]))
+            elif kind == "accepted":
+                self.accepted += [(int(each.split(" ")[0]), int(each.split(" ")[1])) for each in rest]
+            else:
+                self.answers.put(line.rstrip("\n"))
+
+    def end(self) -> None:
+        """Kill the program, and read what it had printed."""
+        process.kill(self._program)  # type: ignore[arg-type]
+        self._reader.join(TIME_LIMIT_S)
+        for stream in (self._program.stdin, self._program.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def librdkafka_member(bootstrap_servers: str, group: str, topic: str) -> History:
+    """A member in a program of its own, which can be killed."""
+    command = [sys.executable, "-m", "tests.interop.share.librdkafka_member", bootstrap_servers, group, topic]
+    return History(
+        subprocess.Popen(process.tied(command), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    )
+
+
 # --- Java -------------------------------------------------------------------------------------------------------------
 
 
@@ -73,36 +116,20 @@ class Driver:
         self._process = subprocess.Popen(
             process.tied(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        self.records: list[Given] = []
-        """What came to consumers that work by themselves."""
-        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        self._reader.start()
+        self.history = History(self._process)
 
-    def _read(self, output: IO[str]) -> None:
-        for line in output:
-            if line.startswith("record\t"):
-                self.records.append(_given(line.rstrip("\n").partition("\t")[2]))
-            elif not line.startswith("refused\t"):
-                self._answers.put(line.rstrip("\n"))
+    def kill(self) -> None:
+        """A crash of all its consumers."""
+        self.history.end()
 
     def tell(self, *words: str) -> list[str]:
         assert self._process.stdin is not None
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
-        kind, *rest = self._answers.get(timeout=TIME_LIMIT_S).split("\t")
+        kind, *rest = self.history.answers.get(timeout=TIME_LIMIT_S).split("\t")
         if kind != "ok":
             raise RefusedError(rest[0], " ".join(rest[1:]))
         return [word for word in rest if word]
-
-    def kill(self) -> None:
-        """A crash of all its consumers."""
-        process.kill(self._process)  # type: ignore[arg-type]
-        self._reader.join(TIME_LIMIT_S)
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
 
 
 class JavaWorker:
@@ -122,7 +149,7 @@ class JavaWorker:
         return {int(partition): name for partition, name in pairs}
 
     def work(self) -> None:
-        """Poll and accept in a thread; the driver has the records."""
+        """Poll and accept in a thread; the driver has the history."""
         self._driver.tell("work", self._name)
 
     def close(self) -> None:

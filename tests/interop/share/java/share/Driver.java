@@ -124,24 +124,29 @@ public final class Driver {
         return shown;
     }
 
-    /** Poll and accept for ever, in a thread; every record is printed before it is accepted. */
+    /** Poll and accept for ever, in a thread; every record is printed before it is accepted, and once more after it. */
     private static String work(Member member) {
         member.thread = new Thread(() -> {
             while (!member.isOver.get()) {
-                for (ConsumerRecord<String, String> record : member.consumer.poll(Duration.ofMillis(200))) {
-                    System.out.println("record\t" + record.partition() + " " + record.offset() + " "
-                            + record.deliveryCount().orElse((short) -1) + " " + record.value());
-                    member.consumer.acknowledge(record);
-                }
-                member.consumer.commitSync().forEach((partition, error) -> {
-                    if (error.isPresent()) {
-                        System.out.println("refused\t" + name(error.get()));
-                    }
-                });
+                acceptSome(member);
             }
         });
         member.thread.start();
         return "";
+    }
+
+    private static void acceptSome(Member member) {
+        List<String> places = new ArrayList<>();
+        for (ConsumerRecord<String, String> record : member.consumer.poll(Duration.ofMillis(200))) {
+            String place = record.partition() + " " + record.offset();
+            System.out.println("record\t" + place + " " + record.deliveryCount().orElse((short) -1) + " " + record.value());
+            member.consumer.acknowledge(record);
+            places.add(place);
+        }
+        boolean isWell = member.consumer.commitSync().values().stream().allMatch(Optional::isEmpty);
+        if (isWell && !places.isEmpty()) {
+            System.out.println("accepted\t" + String.join("\t", places));
+        }
     }
 
     private static String close(Member member) throws InterruptedException {

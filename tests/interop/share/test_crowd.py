@@ -1,0 +1,91 @@
+"""Many consumers in one group, of one kind and of all kinds, some of which are killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+
+import pytest
+
+from tests.interop.share.brokers import Cluster
+from tests.interop.share.workers import (
+    JAVA,
+    LIBRDKAFKA,
+    OTTLA,
+    Driver,
+    Given,
+    JavaWorker,
+    Workers,
+    closing,
+    librdkafka_member,
+    settled,
+    until,
+)
+
+EXPLICIT = {"share.acknowledgement.mode": "explicit"}
+EARLIEST = {"share.auto.offset.reset": "earliest"}
+MEMBERS = 20
+BATCH = 10
+RECORDS = 10_000
+PARTITIONS = 3
+
+
+@pytest.mark.parametrize("client", ["java-4.3.1", LIBRDKAFKA, OTTLA])
+def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, name: str, client: str):
+    """Each gets a batch of its own, and all are accepted."""
+    cluster.topic(name)
+    cluster.configure(name, EARLIEST)
+    for start in range(0, MEMBERS * BATCH, BATCH):
+        cluster.produce(name, *(f"v{number}" for number in range(start, start + BATCH)))
+    settings = EXPLICIT | {"max.poll.records": str(BATCH)}
+    members = [workers.open(client, name, name, settings) for _ in range(MEMBERS)]
+    with closing(*members):
+        given: dict[int, list[Given]] = {}
+
+        def step() -> bool:
+            for number, worker in enumerate(members):
+                if number not in given and (found := worker.poll(0.02)):
+                    given[number] = found
+            return len(given) == MEMBERS
+
+        until("every member has records", step)
+        delivered = [each.offset for found in given.values() for each in found]
+        assert sorted(delivered) == [*range(MEMBERS * BATCH)]
+        assert {each.delivery_count for found in given.values() for each in found} == {1}
+        for number, worker in enumerate(members):
+            assert settled(worker, given[number], "ACCEPT") == {0: "NONE"}
+    assert cluster.lag(name) == 0
+
+
+def test_scenario_73_clients_of_all_kinds_in_one_group(cluster: Cluster, name: str):
+    """Java 4.2.1, 4.3.1, 4.4.0 and librdkafka share 10 000 records; two of them are killed on the way."""
+    cluster.topic(name, PARTITIONS)
+    cluster.configure(name, EARLIEST)
+    servers = cluster.bootstrap_servers
+    with ExitStack() as stack:
+        drivers = {release: Driver(release, servers) for release in JAVA}
+        native = [librdkafka_member(servers, name, name) for _ in range(2)]
+        histories = [*(driver.history for driver in drivers.values()), *native]
+        for history in histories:
+            stack.callback(history.end)
+        for driver in drivers.values():
+            JavaWorker(driver, name, name, EXPLICIT | {"max.poll.records": "50"}).work()
+        killed = [drivers["java-4.2.1"].history, native[0]]
+        write(cluster, name, 0, RECORDS // 2)
+        until("all of them have worked", lambda: all(len(each.accepted) >= 100 for each in histories))
+        for history in killed:
+            history.end()
+        write(cluster, name, RECORDS // 2, RECORDS)
+        until("nothing is left", lambda: cluster.lag(name) == 0)
+        accepted = Counter(place for history in histories for place in history.accepted)
+        delivered = {each.value for history in histories for each in history.records}
+    assert delivered == {f"v{number}" for number in range(RECORDS)}
+    assert set(accepted.values()) == {1}, "what a leader has accepted is not delivered again"
+    # Of what was on its way to a leader when a member was killed, nobody heard whether it was accepted.
+    assert len(accepted) >= RECORDS - 2 * 500
+
+
+def write(cluster: Cluster, name: str, start: int, end: int) -> None:
+    """Batches of 50, one partition after the other."""
+    for number, first in enumerate(range(start, end, 50)):
+        cluster.produce(name, *(f"v{each}" for each in range(first, first + 50)), partition=number % PARTITIONS)
