@@ -79,8 +79,12 @@ class Metrics:
             by_name.setdefault(sample[0], []).append(sample)
         lines: list[str] = []
         for name, samples in by_name.items():
-            kind = "counter" if name.endswith("_total") else "gauge"
-            lines.append(f"# TYPE {name} {kind}")
+            if name.endswith("_total"):
+                lines.append(f"# TYPE {name} counter")
+            elif name.endswith("_bucket"):
+                lines.append(f"# TYPE {name.removesuffix('_bucket')} histogram")
+            elif f"{name.rpartition('_')[0]}_bucket" not in by_name:
+                lines.append(f"# TYPE {name} gauge")
             lines += [f"{name}{_labels(labels)} {_number(value)}" for _, labels, value in samples]
         return "\n".join(lines) + "\n"
 
@@ -90,6 +94,7 @@ class Metrics:
         yield from self._partitions()
         yield from self._cluster()
         yield from self._coordinators()
+        yield from self._node.share_samples()
         yield from self._connections()
         yield from self._process()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.budget import Budget
@@ -145,6 +145,11 @@ class Node:
 
             self._share = ShareNode(self)
         return self._share
+
+    def share_samples(self) -> Iterator[tuple[str, dict[str, object], float]]:
+        """Numbers about share groups, if there are any."""
+        if self._share is not None:
+            yield from self._share.samples()
 
     # --- starting -----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@
 `reading`        where the records lie
 `starting`       where a group begins
 `counts`         what has become of records, by group
+`samples`        the same for the page of metrics
 `edge`           what all of these need of a node
 `persister`      requests to the share coordinators, wherever they are
 """

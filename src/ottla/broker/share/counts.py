@@ -20,8 +20,9 @@ class GroupCounts:
         self._groups_max = groups_max
 
     def of(self, group_id: str) -> Tally:
-        tally = self.by_group.get(group_id)
-        if tally is None:
-            name = group_id if len(self.by_group) < self._groups_max else OTHERS
-            tally = self.by_group.setdefault(name, Tally())
-        return tally
+        is_new = group_id not in self.by_group and len(self.by_group) < self._groups_max
+        return self.by_group.setdefault(group_id if is_new else self.name_of(group_id), Tally())
+
+    def name_of(self, group_id: str) -> str:
+        """Under which name a group is counted."""
+        return group_id if group_id in self.by_group else OTHERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,13 @@ class ShareNode:
     def partitions_of(self, group_id: str) -> list[Led]:
         """The share partitions of a group that are in memory here, for whoever wants to look at them."""
         return [] if self._leader is None else [led for led in self._leader if led.key.group_id == group_id]
+
+    def samples(self) -> Iterator[tuple[str, dict[str, object], float]]:
+        """Numbers for the page of metrics."""
+        if self._leader is not None:
+            from ottla.broker.share.samples import samples
+
+            yield from samples(self._leader)
 
     # --- what the node tells ------------------------------------------------------------------------------------------
 
