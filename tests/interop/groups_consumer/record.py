@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,9 +47,9 @@ def listen_to(node: Node) -> list[Note]:
 
 def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
     """`wait` lets the node end what it does behind an answer; it is told whether that is to resolve a pattern."""
-    topic_ids = _topics(line)
+    topic_ids = create_topics(line, TOPICS)
     await_coordinator(line)
-    notebook, log = Notebook(topic_ids), _Log(data_dir / "__consumer_offsets-0")
+    notebook, log = Notebook(topic_ids), Log(data_dir / "__consumer_offsets-0")
 
     def send(request: Any, version: int) -> Any:
         answer = line.ask(request, version)
@@ -61,8 +61,8 @@ def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Not
     return notebook.notes
 
 
-def _topics(line: Line) -> dict[str, bytes]:
-    wanted = tuple(CreateTopicsRequest.CreatableTopic(name, count, 1) for name, count in TOPICS.items())
+def create_topics(line: Line, counts: Mapping[str, int]) -> dict[str, bytes]:
+    wanted = tuple(CreateTopicsRequest.CreatableTopic(name, count, 1) for name, count in counts.items())
     created = line.ask(CreateTopicsRequest(wanted, 30_000), 7).topics
     return {topic.name: topic.topic_id for topic in created}
 
@@ -78,7 +78,7 @@ def await_coordinator(line: Line) -> None:
     raise AssertionError("there is no coordinator")
 
 
-class _Log:
+class Log:
     """The records of a partition, read from its files as they grow."""
 
     def __init__(self, directory: Path) -> None:

@@ -38,8 +38,8 @@ class Steady(NamedTuple):
 
 
 class ShareGroup:
-    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived from
-    others."""
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
+    from others."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -89,9 +89,7 @@ class ShareGroup:
         raise self._no_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Tools, which name no member, are told that there are no offsets."""
-        if member_id is not None or member_epoch >= 0:
-            raise self._no_offsets()
+        """Whoever asks is told that there are no offsets."""
 
     def check_offset_delete(self) -> None:
         raise self._no_offsets()
