@@ -326,8 +326,10 @@ class Beat:
     @property
     def is_repeated(self) -> bool:
         """Whether the request has the epoch before the member's, so that an answer to it was lost or is still under
-        way."""
-        return self.request.member_epoch not in (0, self.before.member_epoch)
+        way; or is the join of a known member, which may be a late copy of its first one."""
+        if self.request.member_epoch == 0:
+            return self.member is not None
+        return self.request.member_epoch != self.before.member_epoch
 
     def endpoint_has_changed(self) -> bool:
         if self.metadata.user_endpoint != self.metadata_before.user_endpoint:

@@ -53,19 +53,18 @@ class WarmupGroup:
         ):
             world.surroundings.set_for_group(group_id, f"streams.{name}", str(value))
         self.disks = Disks(world, _ACCEPTABLE_LAG, world.random.choice((60, 150, 400)))
-        self._has_old_clients = world.random.random() < 0.3
+        self._old_processes = set(world.random.sample(range(5), 2)) if world.random.random() < 0.3 else set()
         self.clients: Sequence[RestoringMember] = [
-            self._member(f"{group_id}-m{number}", f"p{number // 2 if number < 2 else number}")
-            for number in range(world.random.randint(2, 5))
+            self._member(f"{group_id}-m{number}", max(1, number)) for number in range(world.random.randint(2, 5))
         ]
         self._versions = {each.name: each.version for each in self.clients}
         world.laws.append(_WarmupLaw(self))
 
-    def _member(self, name: str, process_id: str) -> RestoringMember:
-        member = _Threads(
-            self._world, name, self.group_id, self.source, disks=self.disks, process_id=f"{self.group_id}-{process_id}"
-        )
-        member.version = 0 if self._has_old_clients and self._world.random.random() < 0.4 else 1
+    def _member(self, name: str, process: int) -> RestoringMember:
+        """The first two are threads of one process, which is of one version as a whole."""
+        process_id = f"{self.group_id}-p{process}"
+        member = _Replaceable(self._world, name, self.group_id, self.source, disks=self.disks, process_id=process_id)
+        member.version = 0 if process in self._old_processes else 1
         return member
 
     @property
@@ -99,7 +98,7 @@ class WarmupGroup:
         return f"of {self.group_id}, {missing} have not {wanted} standbys" if missing else None
 
 
-class _Threads(RestoringMember):
+class _Replaceable(RestoringMember):
     """Now and then a machine is lost with its disk; a new one takes its place."""
 
     def begin(self) -> None:
