@@ -143,6 +143,7 @@ ACTED_ON: Final = frozenset(
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
         "ottla.fsync",
+        "ottla.inspect.listeners",
         "ottla.metrics.port",
         "ottla.open.files.max",
         "ottla.validate.records",

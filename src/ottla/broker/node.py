@@ -58,8 +58,8 @@ __all__ = ["Authorizer", "Node", "StartError"]
 if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopics
     from ottla.broker.coordinators.runtime import Runtime
-    from ottla.broker.metrics_page import MetricsPage
     from ottla.broker.share import ShareNode
+    from ottla.broker.web_server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,8 @@ class Node:
         self.advertised: dict[str, ListenerConfig] = {}
         self.is_serving = False
         self.metrics_port: int | None = None
-        self._metrics_page: MetricsPage | None = None
+        self.inspect_port: int | None = None
+        self._web_servers: list[WebServer] = []
         self._share: ShareNode | None = None
         self._on_fatal = on_fatal
         self._authorizer = authorizer
@@ -161,11 +162,12 @@ class Node:
         self._bind()
         try:
             await self._serve_metrics()
+            await self._serve_inspection()
             self._open_storage()
             await self._boot()
         except BaseException:
-            if self._metrics_page is not None:
-                self._metrics_page.close()
+            for server in self._web_servers:
+                server.close()
             for listener in self.listeners.values():
                 listener.close()
             if hasattr(self, "storage"):
@@ -183,14 +185,25 @@ class Node:
         port = self.config["ottla.metrics.port"]
         if port < 0:
             return
-        from ottla.broker.metrics_page import MetricsPage
+        from ottla.broker.metrics_page import metrics_server
 
-        self._metrics_page = MetricsPage(lambda: self.metrics.page() if self.is_serving else "")
-        host = self.config.client_listeners[0].host
+        server = metrics_server(lambda: self.metrics.page() if self.is_serving else "")
+        self.metrics_port = await self._serve(server, self.config.client_listeners[0].host, port, "metrics page")
+
+    async def _serve_inspection(self) -> None:
+        text = self.config["ottla.inspect.listeners"]
+        if not text:
+            return
+        from ottla.broker.inspecting import inspect_address, inspect_server
+
+        self.inspect_port = await self._serve(inspect_server(self), *inspect_address(text), "inspect listener")
+
+    async def _serve(self, server: WebServer, host: str, port: int, name: str) -> int:
+        self._web_servers.append(server)
         try:
-            self.metrics_port = await self._metrics_page.start(host, port)
+            return await server.start(host, port)
         except OSError as error:
-            raise StartError(f"the metrics page cannot listen on {host or '*'}:{port}: {error.strerror}") from None
+            raise StartError(f"the {name} cannot listen on {host or '*'}:{port}: {error.strerror}") from None
 
     def _bind(self) -> None:
         for listener in self.config.listeners:
@@ -484,8 +497,8 @@ class Node:
         if self._share is not None:
             self._share.close()
         self.slices.close()
-        if self._metrics_page is not None:
-            self._metrics_page.close()
+        for server in self._web_servers:
+            server.close()
 
     async def _drain(self) -> None:
         for listener in self.listeners.values():

@@ -122,11 +122,12 @@ def _on_signal(loop: asyncio.AbstractEventLoop, number: int, step: Callable[[], 
 
 def _say_ready(node: Node, out: TextIO, began: float) -> None:
     listeners = " ".join(str(each) for each in node.advertised.values())
-    metrics = "" if node.metrics_port is None else f" metrics={node.metrics_port}"
+    ports = {"metrics": node.metrics_port, "inspect": node.inspect_port}
+    pages = "".join(f" {name}={port}" for name, port in ports.items() if port is not None)
     took_ms = (time.monotonic() - began) * 1000
     out.write(
         f"ottla ready {listeners} node={node.node_id} cluster={node.cluster_id} "
-        f"data={','.join(node.config.log_dirs)}{metrics} ms={took_ms:.0f}\n"
+        f"data={','.join(node.config.log_dirs)}{pages} ms={took_ms:.0f}\n"
     )
     out.flush()
 

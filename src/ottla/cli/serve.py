@@ -20,6 +20,11 @@ from ottla.cli.failure import Failure
 @click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
 @click.option("--fsync", is_flag=True, help="Acknowledge nothing before it is on the disk for good.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port of the metrics page; 0 takes any.")
+@click.option(
+    "--inspect-port",
+    type=click.IntRange(0, 65535),
+    help="Port where programs on this machine can see what share groups have in flight; 0 takes any.",
+)
 @click.option("-v", "--verbose", count=True, help="Show requests; twice shows more.")
 def serve(
     port: int | None,
@@ -30,6 +35,7 @@ def serve(
     node_id: int | None,
     fsync: bool,
     metrics_port: int | None,
+    inspect_port: int | None,
     verbose: int,
 ) -> int:
     """Run a node that Kafka clients can use, until it is told to stop.
@@ -50,6 +56,8 @@ def serve(
         options["ottla.fsync"] = "true"
     if metrics_port is not None:
         options["ottla.metrics.port"] = str(metrics_port)
+    if inspect_port is not None:
+        options["ottla.inspect.listeners"] = f"http://127.0.0.1:{inspect_port}"
     try:
         places = [
             file_settings(config) if config else {},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.metrics import RequestCount
-from ottla.broker.metrics_page import MetricsPage
+from ottla.broker.metrics_page import metrics_server
 from ottla.broker.request_log import described, outcome
 from ottla.wire.types import (
     CreateTopicsRequest,
@@ -69,7 +69,7 @@ def test_quantiles_are_bounds_that_so_many_did_not_exceed():
 )
 def test_the_page_speaks_http(request_line: bytes, status: bytes, has_body: bool):
     async def ask() -> bytes:
-        page = MetricsPage(lambda: "x 1\n")
+        page = metrics_server(lambda: "x 1\n")
         port = await page.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request_line + b"\r\nHost: here\r\n\r\n")

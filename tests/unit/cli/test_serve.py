@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -119,6 +120,14 @@ def test_metrics_are_on_their_own_page():
     assert "\nkafka_server_replicamanager_leadercount 3\n" in text
     assert '\nkafka_network_requestmetrics_requests_total{request="CreateTopics",version="7"} 1\n' in text
     assert "\n# TYPE kafka_server_brokertopicmetrics_bytesin_total counter\n" in text
+
+
+def test_what_is_in_flight_is_shown_to_this_machine():
+    with serving("--port", "0", "--inspect-port", "0") as (process, ready):
+        with urlopen(f"http://127.0.0.1:{ready['inspect']}/inspect/v1/share/g", timeout=10) as page:
+            assert page.headers["Content-Type"] == "application/json"
+            assert json.loads(page.read()) == {"group": "g", "node": 1, "partitions": []}
+        stop(process)
 
 
 def complaint(*arguments: str, environment: dict[str, str] | None = None) -> str:

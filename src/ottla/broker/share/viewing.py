@@ -1,0 +1,63 @@
+"""What is in flight in the share partitions that a node leads, as plain values for those who look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.share.partition.states import RecordState
+from ottla.share.partition.window import NO_WRITE, Run, Window
+from ottla.wire import uuid_text
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+    from ottla.broker.share.led import Led
+
+__all__ = ["share_window"]
+
+
+def share_window(node: Node, group_id: str) -> dict[str, Any]:
+    """Where the share partitions of a group are, and what has become of each range of their records."""
+    views = [_partition(node, led) for led in node.share.leader if led.key.group_id == group_id]
+    return {
+        "group": group_id,
+        "node": node.node_id,
+        "partitions": sorted(views, key=lambda view: (view["topic"] or "", view["partition"])),
+    }
+
+
+def _partition(node: Node, led: Led) -> dict[str, Any]:
+    core, window = led.core, led.core.window
+    return {
+        "topic": node.topic_name(led.key.topic_id),
+        "topicId": uuid_text(led.key.topic_id),
+        "partition": led.key.partition,
+        "phase": core.phase.value,
+        "startOffset": window.start,
+        "endOffset": window.end,
+        "nextFetchOffset": window.next_fetch_offset,
+        "inFlight": window.in_flight_count,
+        "maxRecordLocks": core.settings.max_record_locks,
+        "deliveryCountLimit": core.settings.delivery_count_limit,
+        "deliveryCompleteCount": window.complete_count,
+        "stateEpoch": core.state_epoch,
+        "leaderEpoch": core.leader_epoch,
+        "ranges": [_range(run, node.monotonic_ms()) for run in window.runs() if _is_in_flight(run, window)],
+    }
+
+
+def _is_in_flight(run: Run, window: Window) -> bool:
+    """What the log has lost stays as long as somebody holds it."""
+    return run.last >= window.start or run.state is RecordState.ACQUIRED
+
+
+def _range(run: Run, now_ms: int) -> dict[str, Any]:
+    is_acquired = run.state is RecordState.ACQUIRED
+    return {
+        "firstOffset": run.first,
+        "lastOffset": run.last,
+        "state": run.state.name,
+        "nextState": run.target.name if run.write_id != NO_WRITE else None,
+        "deliveryCount": run.delivery_count,
+        "memberId": run.member_id if is_acquired else None,
+        "lockTimeoutMs": max(run.lock_at_ms - now_ms, 0) if is_acquired else None,
+    }

@@ -1,0 +1,91 @@
+"""A very small HTTP server: a path in, a page out, the connection closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+__all__ = ["Page", "WebServer", "is_loopback"]
+
+_REQUEST_SECONDS: Final = 10
+_FORBIDDEN: Final = "403 Forbidden"
+_NOT_FOUND: Final = "404 Not Found"
+_NOT_ALLOWED: Final = "405 Method Not Allowed"
+
+
+class Page(NamedTuple):
+    content_type: str
+    text: str
+
+
+class WebServer:
+    """Serves what `find` gives for a path; None stands for nothing there.
+
+    With `is_local` it answers only those who call it by a name of this machine: a page of somebody else, whose name was
+    made to lead here, must not read what is meant for local eyes.
+    """
+
+    def __init__(self, find: Callable[[str], Page | None], *, is_local: bool = False) -> None:
+        self._find = find
+        self._is_local = is_local
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Begin to listen; gives the port. Raises OSError."""
+        self._server = await asyncio.start_server(self._answer, host or None, port)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._response(head.decode("latin-1")))
+                await writer.drain()
+        writer.close()
+
+    def _response(self, head: str) -> bytes:
+        first, *lines = head.split("\r\n")
+        method, target, *_ = [*first.split(" "), "", ""]
+        if self._is_local and not _is_local(lines):
+            return _encoded(_FORBIDDEN)
+        if method not in ("GET", "HEAD"):
+            return _encoded(_NOT_ALLOWED)
+        page = self._find(target.partition("?")[0])
+        if page is None:
+            return _encoded(_NOT_FOUND)
+        return _encoded("200 OK", page, has_body=method == "GET")
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+
+def _is_local(lines: list[str]) -> bool:
+    hosts = [value.strip() for name, _, value in (line.partition(":") for line in lines) if name.lower() == "host"]
+    return len(hosts) == 1 and is_loopback(_without_port(hosts[0]))
+
+
+def _without_port(host: str) -> str:
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address can only lead to this machine."""
+    from ipaddress import ip_address
+
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _encoded(status: str, page: Page | None = None, *, has_body: bool = True) -> bytes:
+    kind, text = page or ("text/plain; charset=utf-8", "")
+    body = text.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + (body if has_body else b"")
