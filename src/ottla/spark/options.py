@@ -166,6 +166,9 @@ class CommonOptions:
 
     ignore_unknown_options: bool = option("ignoreUnknownOptions", boolean, False)
 
+    def __post_init__(self) -> None:
+        """Tables check what no single option can; each calls those of its bases, too."""
+
 
 TableT = TypeVar("TableT", bound=CommonOptions)
 

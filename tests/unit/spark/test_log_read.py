@@ -152,7 +152,7 @@ def test_damage_in_the_middle_fails_and_names_file_and_byte(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("on_corrupt", "expected"), [("skipsegment", [0, 1, 2, 3, 6, 7, 8]), ("stoppartition", [0, 1, 2, 3])]
+    ("on_corrupt", "expected"), [("skipSegment", [0, 1, 2, 3, 6, 7, 8]), ("stopPartition", [0, 1, 2, 3])]
 )
 @pytest.mark.parametrize("kind", ["checksum", "length", "magic"])
 def test_damage_in_the_middle_can_be_passed_over(tmp_path: Path, on_corrupt: str, expected: list[int], kind: str):
@@ -162,7 +162,7 @@ def test_damage_in_the_middle_can_be_passed_over(tmp_path: Path, on_corrupt: str
     found = tasks(view_of(tmp_path), on_corrupt=on_corrupt)
     assert read_offsets(found, report, on_corrupt=on_corrupt) == expected
     assert report.skipped == 1
-    assert len(found) == (1 if on_corrupt == "stoppartition" else 3)
+    assert len(found) == (1 if on_corrupt == "stopPartition" else 3)
 
 
 def test_what_was_promised_of_a_growing_log_is_not_taken_for_a_torn_end(tmp_path: Path):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_TASK_BYTES", "LogTask", "OnCorrupt", "Piece", "PlanRules", "plan_partition"]
 
-OnCorrupt = Literal["fail", "skipsegment", "stoppartition"]
+OnCorrupt = Literal["fail", "skipSegment", "stopPartition"]
 DEFAULT_TASK_BYTES: Final = 128 << 20
 
 
@@ -67,10 +67,17 @@ class PlanRules:
     task_bytes: int = DEFAULT_TASK_BYTES
     on_corrupt: OnCorrupt = "fail"
     is_committed: bool = False
+    whole_partitions: bool = False
+    """One task for each partition."""
     may_walk: bool = True
     """Whether all headers of a segment without index may be read in order to cut it."""
     is_growing: bool = False
     """The end was tested when it was promised; what is damaged below it is no torn end."""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether one task has to read a partition from its beginning to its end."""
+        return self.whole_partitions or self.on_corrupt == "stopPartition"
 
 
 def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rules: PlanRules) -> list[LogTask]:
@@ -79,7 +86,7 @@ def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rul
     for index in view.segments(from_offset, until_offset):
         with view.segment(index) as segment:
             parts += [[piece] for piece in _pieces(view, index, segment, (from_offset, until_offset), rules)]
-    if rules.on_corrupt == "stoppartition" and parts:
+    if rules.is_in_order and parts:
         parts = [[piece for part in parts for piece in part]]
     known = view.aborted(from_offset, until_offset) if rules.is_committed and parts else []
     aborted = [Aborted(txn.producer_id, txn.first_offset, txn.last_offset) for txn in known]
@@ -109,7 +116,7 @@ def _pieces(
         return []
     name = file_name(segment.base_offset, LOG_SUFFIX)
     whole = Piece(name, start, end, from_offset, until_offset, is_log_end=is_last and not rules.is_growing)
-    must_cut = rules.on_corrupt == "fail" and end - start > rules.task_bytes
+    must_cut = rules.on_corrupt == "fail" and not rules.whole_partitions and end - start > rules.task_bytes
     return _cut(segment, whole, rules) if must_cut else [whole]
 
 

@@ -108,7 +108,7 @@ def _may_go_on(task: LogTask, piece: Piece, damage: _DamageError, rules: ReadRul
         raise OttlaSparkError(where) from None
     report.skipped += 1
     _LOG.warning("%s; left out, as onCorrupt says", where)
-    return rules.on_corrupt == "skipsegment"
+    return rules.on_corrupt == "skipSegment"
 
 
 def _piece_columns(

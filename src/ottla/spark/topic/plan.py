@@ -13,9 +13,9 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.filters import EVERYTHING, Bounds
 from ottla.spark.offsets import Offsets, TopicPartition, named
 from ottla.spark.options import bad_option
+from ottla.spark.range_options import Place, RangeOptions
 from ottla.spark.topic.cluster import Assigned, Cluster
 from ottla.spark.topic.loss import Loss
-from ottla.spark.topic.options import Place, TopicOptions
 from ottla.spark.topic.ranges import Range, split_ranges
 
 __all__ = ["Task", "plan_batch", "require_all", "resolve", "tasks_of"]
@@ -33,7 +33,7 @@ class Task(NamedTuple):
     log_start: int
 
 
-def plan_batch(cluster: Cluster, options: TopicOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
+def plan_batch(cluster: Cluster, options: RangeOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
     """The tasks of a batch query: everything between start and end that the filters can let through."""
     assigned = cluster.assigned()
     require_all(assigned)
@@ -71,7 +71,7 @@ def _since(cluster: Cluster, time_ms: int | None, ranges: list[Range]) -> list[R
 
 
 def tasks_of(
-    ranges: Iterable[Range], options: TopicOptions, assigned: Assigned, log_starts: Mapping[TopicPartition, int]
+    ranges: Iterable[Range], options: RangeOptions, assigned: Assigned, log_starts: Mapping[TopicPartition, int]
 ) -> list[Task]:
     parts = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
     return [

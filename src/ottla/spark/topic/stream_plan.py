@@ -13,10 +13,10 @@ from typing import Final
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
 from ottla.spark.offsets import Offsets, SourceOffset, TopicPartition
+from ottla.spark.range_options import RangeOptions
 from ottla.spark.topic.cluster import Assigned, Cluster
 from ottla.spark.topic.limits import Patience, limited
 from ottla.spark.topic.loss import Loss
-from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task, require_all, resolve, tasks_of
 from ottla.spark.topic.ranges import Range
 
@@ -34,7 +34,7 @@ class StreamPlan:
     def __init__(
         self,
         cluster: Cluster,
-        options: TopicOptions,
+        options: RangeOptions,
         *,
         now_ms: Callable[[], float] = _now_ms,
         sleep: Callable[[float], None] = time.sleep,
