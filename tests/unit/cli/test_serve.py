@@ -23,7 +23,8 @@ from tests.unit.broker.desk import Desk
 
 READY = re.compile(
     r"ottla ready PLAINTEXT://127\.0\.0\.1:(?P<port>\d+) CONTROLLER://127\.0\.0\.1:\d+ node=(?P<node>\d+) "
-    r"cluster=(?P<cluster>\S{22}) data=(?P<data>\S+)( metrics=(?P<metrics>\d+))? ms=\d+\n"
+    r"cluster=(?P<cluster>\S{22}) data=(?P<data>\S+)( metrics=(?P<metrics>\d+))?"
+    r"( inspect=(?P<inspect>\d+))? ms=\d+\n"
 )
 
 
