@@ -37,6 +37,7 @@ OWN_DEFAULTS: Final[dict[str, str]] = {
 _PASSING_PREFIXES: Final = ("listener.name.",)
 _PLUGIN_PREFIXES: Final = {
     "config.providers": "config.providers.",
+    "group.streams.topology.description.plugin.class": "group.streams.topology.description.plugin.",
     "remote.log.storage.manager.class.name": "rsm.config.",
     "remote.log.metadata.manager.class.name": "rlmm.config.",
 }

@@ -95,6 +95,7 @@ class Metrics:
         yield from self._cluster()
         yield from self._coordinators()
         yield from self._node.share_samples()
+        yield from self._descriptions()
         yield from self._connections()
         yield from self._process()
 
@@ -172,6 +173,17 @@ class Metrics:
             yield f"{prefix}_records_total", {}, counts.records
             yield f"{prefix}_records_loaded_total", {}, counts.records_loaded
             yield f"{prefix}_partitions_lost_total", {}, counts.lost
+
+    def _descriptions(self) -> Iterator[Sample]:
+        descriptions = self._node.descriptions
+        if descriptions is None:
+            return
+        prefix = "kafka_server_group_coordinator_metrics_streams_group_topology_description"
+        for call in ("set", "get", "delete"):
+            for outcome in ("success", "error"):
+                yield f"{prefix}_{call}_{outcome}_total", {}, descriptions.counts[call, outcome]
+        yield f"{prefix}_cleanup_cycle_total", {}, descriptions.check_count()
+        yield f"{prefix}_cleanup_eligible_total", {}, descriptions.expired_count
 
     def _connections(self) -> Iterator[Sample]:
         for name, listener in self._node.listeners.items():

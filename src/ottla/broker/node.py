@@ -58,6 +58,7 @@ __all__ = ["Authorizer", "Node", "StartError"]
 if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopics
     from ottla.broker.coordinators.runtime import Runtime
+    from ottla.broker.descriptions import Descriptions
     from ottla.broker.share import ShareNode
     from ottla.broker.web_server import WebServer
 
@@ -104,6 +105,8 @@ class Node:
         self.inspect_port: int | None = None
         self._web_servers: list[WebServer] = []
         self._share: ShareNode | None = None
+        self.descriptions: Descriptions | None = None
+        """The plugin that keeps topology descriptions, if there is one."""
         self._on_fatal = on_fatal
         self._authorizer = authorizer
         self._deadline: asyncio.TimerHandle | None = None
@@ -276,6 +279,7 @@ class Node:
             new_uuid=random_uuid,
             went_offline=self._went_offline,
         )
+        self.descriptions = self._load_descriptions()
         self.coordinators = Coordinators(self)
         self.internal_topics = self.coordinators.internal_topics
         self.groups = self.coordinators.groups
@@ -309,6 +313,28 @@ class Node:
         self.membership.heartbeat()
         self.metadata.sync()
         await self.coordinators.start()
+        await self._start_descriptions()
+
+    def _load_descriptions(self) -> Descriptions | None:
+        if not self.settings["group.streams.topology.description.plugin.class"]:
+            return None
+        from ottla.broker.descriptions import Descriptions
+        from ottla.broker.descriptions.loading import PluginError
+
+        try:
+            return Descriptions(self)
+        except PluginError as error:
+            raise StartError(str(error)) from error
+
+    async def _start_descriptions(self) -> None:
+        if self.descriptions is None:
+            return
+        from ottla.broker.descriptions.loading import PluginError
+
+        try:
+            await self.descriptions.start()
+        except PluginError as error:
+            raise StartError(str(error)) from error
 
     def _load_metadata(self) -> LoadedMetadata:
         config = LogConfig(
@@ -476,6 +502,8 @@ class Node:
         """Stop cleanly."""
         self.is_serving = False
         await self._drain()
+        if self.descriptions is not None:
+            await self.descriptions.close()
         self._end_background()
         self.offload.finish_all()
         if self.storage.metadata.is_offline:
@@ -492,6 +520,8 @@ class Node:
         self.offload.close()
 
     def _end_background(self) -> None:
+        if self.descriptions is not None:
+            self.descriptions.cancel()
         self.housekeeping.stop()
         self.coordinators.turns.close()
         if self._share is not None:

@@ -37,7 +37,7 @@ class HostedNode(Node):
         """Let time pass at once: what became due is done before this returns."""
         self.clock.shift_ms += ms
         self.housekeeping.run_due()
-        self._expire()
+        self.run_timers()
 
     def close_connections(self) -> int:
         connections = [each for listener in self.listeners.values() for each in listener.connections]

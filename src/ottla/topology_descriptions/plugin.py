@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from ottla.topology_descriptions.description import TopologyDescription
 
@@ -38,8 +38,8 @@ class Broker(Protocol):
     """What a plugin may ask of the broker that it runs in."""
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of the broker, in their own types; also those that only the plugin knows, as texts."""
+    def settings(self) -> Mapping[str, str]:
+        """What the broker was configured with, as texts; also settings that only the plugin knows."""
         ...
 
     async def open_table(self, topic: str) -> TopicTable:

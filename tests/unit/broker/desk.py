@@ -253,7 +253,11 @@ class RunningNode:
 
     def start(self) -> None:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
+        try:
+            asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
+        except BaseException:
+            self._end_loop()
+            raise
 
     def stop(self) -> None:
         self._end(self.node.stop())
@@ -268,9 +272,12 @@ class RunningNode:
         try:
             asyncio.run_coroutine_threadsafe(ending, self._loop).result(TIMEOUT_S)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(TIMEOUT_S)
-            self._loop.close()
+            self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(TIMEOUT_S)
+        self._loop.close()
 
     def change(self, step: Any) -> None:
         """Run something in the node's thread."""

@@ -19,6 +19,10 @@ def _attach_groups(node: Node) -> None:
 
     streams_topics.attach(node)
     share_effects.attach(node)
+    if node.descriptions is not None:
+        from ottla.broker import descriptions
+
+        descriptions.attach(node)
 
 
 def _attach_transactions(node: Node) -> None:

@@ -88,5 +88,6 @@ SERVED: Final[dict[int, Served]] = {
     90: Served("describe_share_group_offsets", 0, 1),
     91: Served("alter_share_group_offsets", 0, 0),
     92: Served("delete_share_group_offsets", 0, 0),
+    93: Served("streams_group_topology_description_update", 0, 0),
 }
 """API key -> its handler."""

@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat (88): a thread of a Kafka Streams application joins, lives in, or leaves its group (KIP-1071).
 
-Versions 0 and 1: from 1 on a member may be told that it lacks client tags. Topology descriptions (KIP-1331) are never
-asked for. Internal topics that the application needs are created before the answer, which waits a second for them.
+Versions 0 and 1: from 1 on a member may be told that it lacks client tags, and may be asked to describe its topology
+(KIP-1331). Internal topics that the application needs are created before the answer, which waits a second for them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,215 @@
+"""Calls of the plugin: what coordinators ask for, a time limit for each, and what comes of it.
+
+============================================  ====================================================================
+a plugin that                                 means
+============================================  ====================================================================
+raises PermanentFailure from set              the description is never asked for again at this epoch
+raises anything else, or takes too long       it did not work now
+does not keep to the interface: set, without  set: never again, with a message of ours; get, delete: it did not
+`async`, raises or gives nothing to wait for  work
+============================================  ====================================================================
+
+Messages of the plugin go to the client that pushes, never to one that deletes a group or describes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin, told
+from ottla.broker.descriptions.topic_table import ReplicaTable
+from ottla.broker.waiting import Waiter
+from ottla.coordinator.contract import Outcome
+from ottla.groups.coordinator import GroupCoordinator
+from ottla.groups.offsets import OffsetsFamily
+from ottla.groups.streams.effects import PERMANENT, DeleteDescription, GetDescription, SetDescription
+from ottla.topology_descriptions import PermanentFailure, TopicTable, TopologyDescriptionPlugin, TransientFailure
+from ottla.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["Descriptions", "attach"]
+
+log = logging.getLogger(__name__)
+
+LIMIT_MS: Final = 30_000
+_EXPIRY: Final = "offsets"
+"""The family that clears away groups that have expired."""
+_NOT_DELETED: Final = "the description of the group's topology could not be deleted; the group is kept"
+_NOT_A_PLUGIN: Final = "the broker's plugin for topology descriptions does not work"
+
+Done = Callable[[Outcome], None]
+
+
+class _Misuse(Exception):
+    """The plugin does not keep to its interface."""
+
+
+class _Late(TransientFailure):
+    """The plugin has not answered in time."""
+
+
+class Descriptions:
+    """The plugin of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._plugin = load_plugin(node.settings[SETTING])
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_open = False
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By call (set, get, delete) and by outcome (success, error)."""
+        self.expired_count = 0
+        """Groups that had expired, and whose descriptions had to go."""
+
+    def check_count(self) -> int:
+        """Looks at all groups of a coordinator for those that have expired, since its coordinators were loaded."""
+        cores = [shard.core for shard in self._node.groups.shards.values()]
+        families = [core.families[_EXPIRY] for core in cores if isinstance(core, GroupCoordinator)]
+        return sum(family.check_count for family in families if isinstance(family, OffsetsFamily))
+
+    # --- what it offers the plugin ------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return self._node.config.static
+
+    async def open_table(self, topic: str) -> TopicTable:
+        table = ReplicaTable(self._node, topic)
+        await table.load()
+        return table
+
+    # --- its life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        try:
+            await self._plugin.start(self)
+        except Exception as error:
+            raise PluginError(f"{SETTING}: the plugin cannot start: {told(error)}") from error
+        self._is_open = True
+
+    async def close(self) -> None:
+        self._is_open = False
+        try:
+            await self._plugin.close()
+        except Exception:
+            log.exception("the plugin for topology descriptions cannot be closed")
+
+    def cancel(self) -> None:
+        """Nothing is waited for any more."""
+        self._is_open = False
+        for task in self._tasks:
+            task.cancel()
+
+    # --- what coordinators ask for ------------------------------------------------------------------------------------
+
+    def set(self, effect: SetDescription, done: Done) -> None:
+        def end(error: BaseException | None, value: object) -> None:
+            done(Outcome() if error is None else _set_failure(effect, error))
+
+        self._call("set", lambda plugin: plugin.set_topology(effect.group_id, *effect[3:]), end)
+
+    def get(self, effect: GetDescription, done: Done) -> None:
+        def end(error: BaseException | None, value: object) -> None:
+            if error is not None:
+                log.warning("the description of %s cannot be had: %r", effect.group_id, error)
+            done(Outcome(value=value) if error is None else Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+        self._call("get", lambda plugin: plugin.get_topology(effect.group_id, effect.topology_epoch), end)
+
+    def delete(self, effect: DeleteDescription, done: Done) -> None:
+        def end(error: BaseException | None, value: object) -> None:
+            if error is not None:
+                log.warning("the description of %s cannot be deleted: %r", effect.group_id, error)
+            failed = Outcome(ErrorCode.GROUP_DELETION_FAILED, message=_NOT_DELETED)
+            done(Outcome() if error is None else failed)
+
+        self.expired_count += effect.family == _EXPIRY
+        self._call("delete", lambda plugin: plugin.delete_topology(effect.group_id), end)
+
+    def _call(
+        self,
+        name: str,
+        begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]],
+        end: Callable[[BaseException | None, Any], None],
+    ) -> None:
+        """Call the plugin; `end` gets what it raised, or what it gave, and exactly once."""
+        waiter: Waiter | None = None
+
+        def finish(error: BaseException | None, value: object = None) -> None:
+            if waiter is not None:
+                self._node.waiting.remove(waiter)
+            self.counts[name, "success" if error is None else "error"] += 1
+            end(error, value)
+
+        def expire(expired: bool) -> bool:
+            task.cancel()
+            finish(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"))
+            return True
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if waiter is not None and waiter.is_done:
+                return  # it was given up
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            finish(error, None if error is not None else task.result())
+
+        try:
+            awaitable = self._begin(begin)
+        except (_Misuse, TransientFailure) as error:
+            finish(error)
+            return
+        task = self._node.loop.create_task(_wait_for(awaitable))
+        self._tasks.add(task)
+        waiter = Waiter(expire, (), self._node.monotonic_ms() + LIMIT_MS)
+        if self._node.park(waiter):
+            task.add_done_callback(ended)
+        else:
+            waiter = None
+            task.cancel()
+            finish(TransientFailure("the broker is stopping"))
+
+    def _begin(self, begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]]) -> Awaitable[Any]:
+        if not self._is_open:
+            raise TransientFailure("the plugin is not open")
+        try:
+            awaitable = begin(self._plugin)
+        except Exception as error:
+            raise _Misuse(f"it raised {error!r} before there was anything to wait for") from error
+        if not inspect.isawaitable(awaitable):
+            raise _Misuse(f"it gave {awaitable!r}, which cannot be waited for")
+        return awaitable
+
+
+async def _wait_for(awaitable: Awaitable[Any]) -> Any:  # noqa: ANN401
+    return await awaitable
+
+
+def _set_failure(effect: SetDescription, error: BaseException) -> Outcome:
+    code = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
+    log.warning("the description of %s is not taken: %r", effect.group_id, error)
+    if isinstance(error, _Misuse):
+        return Outcome(code, PERMANENT, _NOT_A_PLUGIN)
+    if isinstance(error, PermanentFailure):
+        return Outcome(code, PERMANENT, str(error))
+    return Outcome(code, message=told(error))
+
+
+def attach(node: Node) -> None:
+    """Let this node perform what its streams groups ask of the plugin."""
+
+    def with_plugin(name: str) -> Callable[[Any, Done], None]:
+        def perform(effect: object, done: Done) -> None:
+            assert node.descriptions is not None, "nothing is asked of a plugin that there is not"
+            getattr(node.descriptions, name)(effect, done)
+
+        return perform
+
+    for kind, name in ((SetDescription, "set"), (GetDescription, "get"), (DeleteDescription, "delete")):
+        node.groups.performers[kind] = with_plugin(name)

@@ -1,0 +1,31 @@
+"""StreamsGroupTopologyDescriptionUpdate (93): a member pushes the description of its topology, and the broker's plugin
+keeps it (KIP-1331).
+
+Version 0. Served by brokers with a plugin only; others answer UNSUPPORTED_VERSION. What can be said without the group
+is said by whichever broker is asked, before it looks for the coordinator. A group that does not exist is
+GROUP_ID_NOT_FOUND, as with Apache Kafka, though the schema speaks of UNKNOWN_MEMBER_ID.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Answer, Request
+from ottla.groups.streams.pushing import check_push
+from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 93
+VERSIONS: Final = (0, 0)
+
+
+def handle(node: Node, request: Request) -> Answer:
+    check_push(request.body, node.groups.world, partial(node.authorize, request))
+    return node.groups.answer(request, request.body.group_id, refuse=refuse)
+
+
+def refuse(request: Request, code: int, message: str | None) -> StreamsGroupTopologyDescriptionUpdateResponse:
+    return StreamsGroupTopologyDescriptionUpdateResponse(error_code=code, error_message=message)

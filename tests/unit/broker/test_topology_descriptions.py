@@ -1,0 +1,313 @@
+"""Topology descriptions (KIP-1331) over a real node: who is asked, the push, describe, delete, the plugin's failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.clock import ManualClock
+from ottla.broker.node import StartError
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import (
+    DeleteGroupsRequest,
+    StreamsGroupDescribeRequest,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
+from tests.unit.broker.description_plugins import Unreliable
+from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.test_streams_apis import join, topology
+
+PLUGIN = "group_streams_topology_description_plugin_class"
+PLACE = "tests.unit.broker.description_plugins"
+IN_MEMORY = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+IN_TOPIC = "ottla.topology_descriptions.TopicPlugin"
+_Beat = StreamsGroupHeartbeatRequest
+_Push = StreamsGroupTopologyDescriptionUpdateRequest
+UPDATE_FAILED = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
+
+
+def node(directory: Path, plugin: str, clock: ManualClock | None = None, **settings: Any) -> Any:
+    patience_ms = 100_000_000
+    timeouts = {f"group_streams_{each}session_timeout_ms": patience_ms for each in ("", "max_")}
+    settings = {PLUGIN: plugin, "group_streams_initial_rebalance_delay_ms": 0} | timeouts | settings
+    return running_node(directory, clock or ManualClock(), **settings)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    with node(tmp_path_factory.mktemp("descriptions"), f"{PLACE}.Unreliable") as made:
+        yield made
+
+
+def description(*topics: str) -> _Push.TopologyDescription:
+    kind = _Push.TopologyDescriptionNode
+    nodes = (
+        kind("in", 1, source_topics=topics, successors=("count",)),
+        kind("count", 2, stores=("counts",), successors=("out",)),
+        kind("out", 3, sink_topic="results"),
+    )
+    store = _Push.TopologyDescriptionGlobalStore(kind("all", 1, source_topics=("facts",)), kind("fill", 2))
+    return _Push.TopologyDescription((_Push.TopologyDescriptionSubtopology("0", nodes),), (store,))
+
+
+def start(running: RunningNode, group_id: str, *, version: int = 1) -> bool:
+    """Join as member A; whether it is asked."""
+    source = running.desk.topic().name
+    answer = running.desk.ask(join(group_id, "A", topology(source)), version)
+    assert answer.error_code == 0
+    return bool(answer.topology_description_required)
+
+
+def beat(running: RunningNode, group_id: str, member_epoch: int = 2) -> bool:
+    answer = running.desk.ask(_Beat(group_id, "A", member_epoch, 0), 1)
+    assert answer.error_code == 0
+    return bool(answer.topology_description_required)
+
+
+def push(running: RunningNode, group: str, **fields: Any) -> tuple[int, str | None]:
+    request = _Push(**({"group_id": group, "member_id": "A", "topology_description": description("t")} | fields))
+    answer = running.desk.ask(request, 0)
+    return answer.error_code, answer.error_message
+
+
+def described(running: RunningNode, *group_ids: str) -> list[Any]:
+    request = StreamsGroupDescribeRequest(group_ids, include_topology_description=True)
+    return list(running.desk.ask(request, 1).groups)
+
+
+def status(running: RunningNode, group_id: str) -> int:
+    (row,) = described(running, group_id)
+    assert (row.topology_description is not None) == (row.topology_description_status == 3)
+    return int(row.topology_description_status)
+
+
+def delete(running: RunningNode, *group_ids: str, version: int = 3) -> dict[str, tuple[int, str | None]]:
+    results = running.desk.ask(DeleteGroupsRequest(group_ids), version).results
+    return {each.group_id: (each.error_code, each.error_message) for each in results}
+
+
+def leave(running: RunningNode, group_id: str) -> None:
+    assert running.desk.ask(_Beat(group_id, "A", -1), 1).error_code == 0
+
+
+def _wait_for_call(running: RunningNode, call: tuple[Any, ...]) -> None:
+    for _ in range(10_000):
+        running.change(lambda: None)
+        if call in Unreliable.latest.calls:
+            return
+    raise AssertionError(f"the plugin was never asked to {call}")
+
+
+# --- all the way ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plugin", [IN_MEMORY, IN_TOPIC])
+def test_a_description_is_asked_for_pushed_and_shown(tmp_path: Path, plugin: str) -> None:
+    with node(tmp_path, plugin) as running:
+        assert start(running, "g")
+        assert status(running, "g") == 1
+        assert push(running, "g") == (0, None)
+        assert not beat(running, "g")
+        (row,) = described(running, "g")
+        assert row.topology_description_status == 3
+        sent = description("t")
+        shown = row.topology_description
+        assert repr(shown).replace("StreamsGroupDescribeResponse", "") == repr(sent).replace(
+            "StreamsGroupTopologyDescriptionUpdateRequest", ""
+        )
+        running.advance(3_600_000)
+
+
+def test_flag_is_one_zero_one_at_0_23_and_37_seconds(running: RunningNode) -> None:
+    assert start(running, "patient")
+    running.advance(23_000)
+    assert not beat(running, "patient")
+    running.advance(14_000)
+    assert beat(running, "patient")
+
+
+def test_v0_members_are_not_asked_and_silence_nobody(running: RunningNode) -> None:
+    assert not start(running, "mixed", version=0)
+    assert beat(running, "mixed")
+
+
+def test_refused_pushes_do_not_delay_anybody(running: RunningNode) -> None:
+    start(running, "strangers")
+    running.advance(37_000)
+    kind = _Push.TopologyDescriptionNode
+    odd_node = _Push.TopologyDescription((_Push.TopologyDescriptionSubtopology("0", (kind("x", 4),)),))
+    sink = _Push.TopologyDescriptionGlobalStore(kind("x", 3), kind("y", 2))
+    odd_store = _Push.TopologyDescription((), (sink,))
+    assert push(running, "strangers", member_id="B")[0] == ErrorCode.UNKNOWN_MEMBER_ID
+    assert push(running, "nobody")[0] == ErrorCode.GROUP_ID_NOT_FOUND
+    for fields in (
+        {"topology_epoch": 1},
+        {"topology_epoch": -1},
+        {"topology_description": odd_node},
+        {"topology_description": odd_store},
+        {"member_id": " "},
+        {"group_id": ""},
+    ):
+        assert push(running, "strangers", **fields)[0] == ErrorCode.INVALID_REQUEST
+    assert beat(running, "strangers")
+
+
+@pytest.mark.parametrize(
+    ("group_id", "message"), [("failing", "no space"), ("crashing", "'x'"), ("hanging", "not answered within 30 s")]
+)
+def test_failures_for_now_are_asked_again_after_twice_the_time(
+    running: RunningNode, group_id: str, message: str
+) -> None:
+    assert start(running, group_id)
+    if group_id == "hanging":
+        line = running.desk.connect()
+        number = line.send(_Push(group_id, "A", 0, description("t")), 0)
+        _wait_for_call(running, ("set", "hanging", 0))
+        assert not beat(running, group_id)  # heartbeats go on
+        running.advance(30_000)
+        answer = line.receive(93, 0, number)
+        code, text = answer.error_code, answer.error_message
+    else:
+        code, text = push(running, group_id)
+    assert code == UPDATE_FAILED
+    assert message in (text or "")
+    assert status(running, group_id) == 1
+    running.advance(44_000)
+    assert not beat(running, group_id)
+    running.advance(30_000)
+    assert beat(running, group_id)
+
+
+def test_refused_for_good_is_never_asked_again(running: RunningNode) -> None:
+    start(running, "refusing")
+    assert push(running, "refusing") == (UPDATE_FAILED, "too many nodes")
+    for _ in range(200):
+        running.advance(40_000)
+        assert not beat(running, "refusing")
+    assert status(running, "refusing") == 1
+
+
+@pytest.mark.parametrize("group_id", ["raises", "gives nothing"])
+def test_plugin_that_is_not_asynchronous_is_refused_for_good(tmp_path: Path, group_id: str) -> None:
+    with node(tmp_path, f"{PLACE}.NotAsynchronous") as running:
+        start(running, group_id)
+        code, message = push(running, group_id)
+        assert (code, "secret" in (message or "")) == (UPDATE_FAILED, False)
+        running.advance(4_000_000)
+        assert not beat(running, group_id)
+
+
+def test_descriptions_that_cannot_be_had_do_not_hide_others(running: RunningNode) -> None:
+    names = ("unreadable", "nonsense", "forgetting", "fine")
+    for name in names:
+        start(running, name)
+        assert push(running, name)[0] == 0
+    assert [each.topology_description_status for each in described(running, *names)] == [2, 2, 1, 3]
+    (row,) = running.desk.ask(StreamsGroupDescribeRequest(("fine",)), 1).groups
+    assert (row.topology_description_status, row.topology_description) == (0, None)
+    (missing,) = described(running, "missing")
+    assert (missing.error_code, missing.topology_description_status) == (ErrorCode.GROUP_ID_NOT_FOUND, 0)
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def test_groups_whose_description_cannot_be_deleted_stay(running: RunningNode) -> None:
+    for name in ("kept", "goes"):
+        start(running, name)
+        push(running, name)
+        assert delete(running, name)[name][0] == ErrorCode.NON_EMPTY_GROUP
+        leave(running, name)
+    assert ("delete", "kept") not in Unreliable.latest.calls
+    found = delete(running, "kept", "goes")
+    assert found["goes"] == (0, None)
+    assert found["kept"][0] == ErrorCode.GROUP_DELETION_FAILED
+    assert "secret" not in (found["kept"][1] or "secret")
+    assert delete(running, "kept", version=2) == {"kept": (ErrorCode.UNKNOWN_SERVER_ERROR, None)}
+    assert described(running, "kept")[0].group_state == "Empty"
+    Unreliable.latest.is_broken = False
+    assert delete(running, "kept") == {"kept": (0, None)}
+    assert described(running, "kept")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    Unreliable.latest.is_broken = True
+
+
+# --- the plugin -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Plugin", "not a dotted name"),
+        ("no.such.module.Plugin", "cannot be imported"),
+        (f"{PLACE}.Missing", "has no Missing"),
+        (f"{PLACE}.NoPlugin", "not derived from TopologyDescriptionPlugin"),
+        (f"{PLACE}.Unfinished", "abstract"),
+        (f"{PLACE}.CannotBeMade", "no licence"),
+        (f"{PLACE}.CannotStart", "over there"),
+    ],
+)
+def test_node_does_not_start_without_its_plugin(tmp_path: Path, name: str, reason: str) -> None:
+    place = {"group_streams_topology_description_plugin_place": "over there"} if "Start" in name else {}
+    with (
+        pytest.raises(StartError, match=f"group.streams.topology.description.plugin.class: .*{reason}"),
+        node(tmp_path, name, **place),
+    ):
+        pass
+
+
+def test_without_a_plugin_nobody_is_asked(tmp_path: Path) -> None:
+    with running_node(tmp_path, ManualClock(), group_streams_initial_rebalance_delay_ms=0) as running:
+        assert not start(running, "g")
+        code, message = push(running, "g")
+        assert (code, message is not None) == (ErrorCode.UNSUPPORTED_VERSION, True)
+        assert status(running, "g") == 1
+        leave(running, "g")
+        assert delete(running, "g") == {"g": (0, None)}
+
+
+def test_descriptions_in_a_topic_survive_restarts(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with node(tmp_path, IN_TOPIC, clock) as running:
+        for name in ("stays", "goes"):
+            start(running, name)
+            push(running, name)
+        leave(running, "goes")
+        assert delete(running, "goes") == {"goes": (0, None)}
+    with node(tmp_path, IN_TOPIC, clock) as running:
+        assert not beat(running, "stays")
+        assert status(running, "stays") == 3
+        table = running.node.replicas.get("__ottla_topology_descriptions", 0)
+        assert table is not None
+        assert table.log_end_offset == 3
+
+
+def test_descriptions_in_memory_are_gone_with_a_restart_and_that_is_told(tmp_path: Path) -> None:
+    with node(tmp_path, IN_MEMORY) as running:
+        start(running, "g")
+        push(running, "g")
+    with node(tmp_path, IN_MEMORY) as running:
+        assert not beat(running, "g")
+        assert status(running, "g") == 1
+
+
+def test_description_larger_than_the_topic_takes_is_refused_for_good(tmp_path: Path) -> None:
+    with node(tmp_path, IN_TOPIC, message_max_bytes=2_000) as running:
+        start(running, "g")
+        code, message = push(running, "g", topology_description=description("t" * 3_000))
+        assert code == UPDATE_FAILED
+        assert "bytes are more than" in (message or "")
+        running.advance(4_000_000)
+        assert not beat(running, "g")
+
+
+def test_calls_are_counted(running: RunningNode) -> None:
+    page = running.node.metrics.page()
+    for call in ("set", "get", "delete"):
+        for outcome in ("success", "error"):
+            name = f"kafka_server_group_coordinator_metrics_streams_group_topology_description_{call}_{outcome}_total"
+            (line,) = [each for each in page.splitlines() if each.startswith(name + " ")]
+            assert int(line.split()[1]) > 0
