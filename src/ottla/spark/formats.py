@@ -12,6 +12,7 @@ __all__ = ["FORMATS", "format_class"]
 
 FORMATS: Final = {
     "ottla": "ottla.spark.topic.source:TopicDataSource",
+    "ottla-log": "ottla.spark.log.source:LogDataSource",
 }
 
 

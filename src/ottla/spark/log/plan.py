@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from ottla.spark.log.segments import Segment
     from ottla.spark.log.view import PartitionView
 
-__all__ = ["DEFAULT_TASK_BYTES", "LogTask", "OnCorrupt", "Piece", "PlanRules", "plan_partition"]
+__all__ = ["DEFAULT_TASK_BYTES", "LogTask", "OnCorrupt", "Piece", "PlanRules", "UpTo", "plan_partition"]
 
 OnCorrupt = Literal["fail", "skipSegment", "stopPartition"]
+UpTo = Literal["end", "hw"]
+"""Where a log ends: with its last whole record batch, or at the high watermark."""
 DEFAULT_TASK_BYTES: Final = 128 << 20
 
 

@@ -10,8 +10,6 @@ one are then decoded and shown, and what happens next is for `onCorrupt`, or, at
 
 from __future__ import annotations
 
-import json
-import logging
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ from ottla.spark.log.directory import list_partition
 from ottla.spark.log.plan import Aborted, LogTask, OnCorrupt, Piece, PlanRules, plan_partition
 from ottla.spark.log.storage import storage_of
 from ottla.spark.log.view import PartitionView
+from ottla.spark.notes import warn
 from ottla.wire.batch import split_batches
 from ottla.wire.columns import Columns, decode_columns
 from ottla.wire.fault import WireError
@@ -42,7 +41,6 @@ CHUNK_BYTES: Final = 4 << 20
 _CHUNK_DECOMPRESSED_MAX: Final = 64 << 20
 _BATCH_DECOMPRESSED_MAX: Final = 256 << 20
 _LENGTH_END: Final = 12
-_LOG: Final = logging.getLogger("ottla.spark")
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class TaskReport:
     """Pieces that were left before their end because of damage."""
     decode_ms: float = 0.0
 
-    def text(self, task: LogTask) -> str:
-        where = {"source": "ottla-log", "topic": task.topic, "partition": task.partition}
-        return json.dumps(
-            where | {"from": task.pieces[0].from_offset, "until": task.pieces[-1].until_offset} | asdict(self)
-        )
+    def figures(self, task: LogTask) -> dict[str, object]:
+        """What it did and to what."""
+        first, last = task.pieces[0], task.pieces[-1]
+        where = {"task": "ottla-log", "topic": task.topic, "partition": task.partition, "start": first.from_offset}
+        return {**where, "until": last.until_offset, **asdict(self), "decode_ms": round(self.decode_ms)}
 
 
 class _DamageError(Exception):
@@ -102,12 +100,12 @@ def _may_go_on(task: LogTask, piece: Piece, damage: _DamageError, rules: ReadRul
     where = f"corrupt record batch in {task.uri}/{piece.name} at byte {damage.position}: {damage.reason}"
     if piece.is_log_end:
         report.torn_ends += 1
-        _LOG.warning("%s; it is the end of the log, what follows is left out", where)
+        warn(f"{where}; it is the end of the log, what follows is left out")
         return False
     if rules.on_corrupt == "fail":
         raise OttlaSparkError(where) from None
     report.skipped += 1
-    _LOG.warning("%s; left out, as onCorrupt says", where)
+    warn(f"{where}; left out, as onCorrupt says")
     return rules.on_corrupt == "skipSegment"
 
 
@@ -153,7 +151,7 @@ def _lost(task: LogTask, piece: Piece, why: str, rules: ReadRules) -> None:
     text = f"data lost: topic {task.topic} partition {task.partition}: {why} ({task.uri}/{piece.name})"
     if rules.fail_on_data_loss:
         raise OttlaSparkError(text) from None
-    _LOG.warning("%s", text)
+    warn(text)
 
 
 class _Reader:

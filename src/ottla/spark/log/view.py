@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ottla.log.names import SNAPSHOT_SUFFIX, file_name
 from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
@@ -21,13 +21,12 @@ from ottla.log.scan import read_batch
 from ottla.log.txn_index import AbortedTxn
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import PartitionFiles, read_file
+from ottla.spark.log.plan import UpTo
 from ottla.spark.log.segments import Segment
 from ottla.wire.batch import BatchView, ControlRecordType, read_control_type
 from ottla.wire.fault import WireError
 
-__all__ = ["PartitionView", "UpTo"]
-
-UpTo = Literal["end", "hw"]
+__all__ = ["PartitionView"]
 
 
 class ValidEnd(NamedTuple):

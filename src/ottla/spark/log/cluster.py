@@ -1,0 +1,103 @@
+"""Log directories as planning sees a cluster: which partitions there are, and where their logs begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.log.names import TopicPartition as DirectoryPartition
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.log.directory import PartitionFiles, find_partitions
+from ottla.spark.log.view import PartitionView
+from ottla.spark.notes import progress
+from ottla.spark.offsets import Offsets, TopicPartition
+from ottla.spark.topic.cluster import Assigned
+
+if TYPE_CHECKING:
+    from ottla.spark.log.options import LogOptions
+
+__all__ = ["LogCluster"]
+
+INTERNAL_TOPICS = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata")
+)
+
+
+class LogCluster:
+    """The partitions under some paths. Each `assigned` looks at the directories anew."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+        self._views: dict[TopicPartition, PartitionView] = {}
+        self._said: set[tuple[str, str]] = set()
+
+    def view(self, at: TopicPartition) -> PartitionView:
+        """A partition as it was at the last look."""
+        return self._views[at]
+
+    def assigned(self) -> Assigned:
+        found: dict[TopicPartition, list[PartitionView]] = {}
+        for files in find_partitions(self._options.paths, self._is_wanted):
+            if self._options.topic_id in ("", files.topic_id):
+                at = TopicPartition(*files.topic_partition)
+                found.setdefault(at, []).append(PartitionView(files, self._options.up_to))
+        self._views = {at: self._longest(at, views) for at, views in sorted(found.items())}
+        ids = {at.topic: view.files.topic_id for at, view in self._views.items()}
+        return Assigned(
+            leaders=dict.fromkeys(self._views, -1),
+            ids={topic: topic_id for topic, topic_id in ids.items() if topic_id is not None},
+            missing=self._missing(),
+        )
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {at: self.view(at).start_offset for at in partitions}
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {at: self._end(self.view(at)) for at in partitions}
+
+    def at_time(self, timestamps: Offsets) -> dict[TopicPartition, int | None]:
+        return {at: self.view(at).offset_at(timestamp) for at, timestamp in timestamps.items()}
+
+    # --- which partitions ---------------------------------------------------------------------------------------------
+
+    def _is_wanted(self, at: DirectoryPartition) -> bool:
+        options = self._options
+        if options.partitions is not None and at.partition not in options.partitions:
+            return False
+        if options.topics:
+            return at.topic in options.topics
+        if options.topic_pattern:
+            return options.matches(at.topic) and at.topic not in INTERNAL_TOPICS
+        # Whoever names the directory of a partition means it.
+        is_named = any(path.rstrip("/").endswith(f"/{at}") for path in options.paths)
+        return is_named or bool(options.topic_id) or at.topic not in INTERNAL_TOPICS
+
+    def _missing(self) -> tuple[str, ...]:
+        where = ", ".join(self._options.paths)
+        there = {at.topic for at in self._views}
+        lost = [f"topic {topic}" for topic in self._options.topics if topic not in there]
+        if self._options.topic_id and not there:
+            lost.append(f"a topic with the id {self._options.topic_id}")
+        return tuple(f"in {where} {each}" for each in lost)
+
+    def _longest(self, at: TopicPartition, views: list[PartitionView]) -> PartitionView:
+        """Of replicas, the one whose log reaches furthest."""
+        ids = {view.files.topic_id: view.files.uri for view in views}
+        if len(ids) > 1:
+            one, two = list(ids.values())[:2]
+            raise OttlaSparkError(
+                f"{one} and {two} hold different topics of one name: choose one by the option topicId"
+            )
+        chosen = views[0] if len(views) == 1 else max(views, key=self._end)
+        self._say(chosen.files, chosen)
+        return chosen
+
+    def _end(self, view: PartitionView) -> int:
+        return view.last_stable_offset if self._options.is_committed else view.end_offset
+
+    def _say(self, files: PartitionFiles, view: PartitionView) -> None:
+        """How far a directory is read, once."""
+        said = (files.directory.path, view.up_to)
+        if said not in self._said:
+            self._said.add(said)
+            progress(source="ottla-log", directory=said[0], upTo=said[1], isClean=files.directory.is_clean)

@@ -1,0 +1,122 @@
+"""Options of the format `ottla-log`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from ottla.spark.cluster_options import RecordOptions
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.log.plan import DEFAULT_TASK_BYTES, OnCorrupt, UpTo
+from ottla.spark.options import Check, bad_option, names, one_of, option
+from ottla.spark.range_options import RangeOptions, pattern
+from ottla.spark.schemas import RecordColumns
+from ottla.wire import uuid_bytes
+
+if TYPE_CHECKING:
+    from ottla.spark.log.read import ReadRules
+
+__all__ = ["ISOLATIONS", "LogOptions", "PathOptions", "with_paths"]
+
+ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+_SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def size_bytes(value: str) -> int:
+    """`134217728`, `128m`, `128 MiB`."""
+    found = _SIZE.fullmatch(value.strip())
+    size = 0 if found is None else int(found[1]) * _UNITS[found[2].lower()]
+    if size < 1:
+        raise ValueError(f"{value!r} is no size; write 134217728 or 128m")
+    return size
+
+
+def numbers(value: str) -> frozenset[int]:
+    """`0,3,5-8`."""
+    found: set[int] = set()
+    for word in names(value):
+        low, _, high = word.partition("-")
+        if not low.isdecimal() or not (high or low).isdecimal():
+            raise ValueError(f"{word!r} is no number of a partition; write 0,3,5-8")
+        found.update(range(int(low), int(high or low) + 1))
+    return frozenset(found)
+
+
+def topic_id(value: str) -> str:
+    try:
+        uuid_bytes(value.strip())
+    except ValueError:
+        raise ValueError(f"{value!r} is no topic id; those have 22 characters such as MkTRz5GiTDi1pVuKTPP0yA") from None
+    return value.strip()
+
+
+def one_word(*choices: str) -> Check[str]:
+    """One of some words in any case, given as it is written here."""
+
+    def check(value: str) -> str:
+        found = next((choice for choice in choices if choice.lower() == value.strip().lower()), None)
+        if found is None:
+            raise ValueError(f"{value!r} is none of {', '.join(choices)}")
+        return found
+
+    return check
+
+
+def with_paths(given: Mapping[str, str]) -> dict[str, str]:
+    """Options as `load([one, other])` gives them, too: there the paths come as a list in JSON."""
+    options = dict(given)
+    paths = options.pop("paths", None)
+    if paths is not None:
+        options["path"] = ",".join(json.loads(paths))
+    return options
+
+
+@dataclass(frozen=True, repr=False)
+class PathOptions(RangeOptions):
+    """Where log directories are, and how they are read."""
+
+    paths: tuple[str, ...] = option("path", names, ())
+    partitions: frozenset[int] | None = option("partitions", numbers, None)
+    up_to: UpTo | None = option("upTo", cast("Check[UpTo | None]", one_of("end", "hw")), None)
+    task_bytes: int = option("maxBytesPerPartition", size_bytes, DEFAULT_TASK_BYTES)
+    on_corrupt: OnCorrupt = option(
+        "onCorrupt", cast("Check[OnCorrupt]", one_word("fail", "skipSegment", "stopPartition")), "fail"
+    )
+    isolation: str = option("isolation", one_of(*ISOLATIONS), "read_uncommitted")
+
+    @property
+    def is_committed(self) -> bool:
+        return self.isolation == "read_committed"
+
+    def read_rules(self, *, include_control: bool = False) -> ReadRules:
+        """How tasks read."""
+        from ottla.spark.log.read import ReadRules
+
+        return ReadRules(self.on_corrupt, self.fail_on_data_loss, self.is_committed, include_control)
+
+
+@dataclass(frozen=True, repr=False)
+class LogOptions(PathOptions, RecordOptions):
+    topics: tuple[str, ...] = option("topic", names, ())
+    topic_pattern: str = option("topicPattern", pattern, "")
+    topic_id: str = option("topicId", topic_id, "")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.paths:
+            raise bad_option("path", "it is required; name a log directory or the directory of a partition")
+        if sum(map(bool, (self.topics, self.topic_pattern, self.topic_id))) > 1:
+            raise OttlaSparkError("options topic, topicPattern, topicId: give at most one")
+
+    @property
+    def columns(self) -> RecordColumns:
+        return RecordColumns(self.include_headers, self.include_leader_epoch, self.include_topic_id)
+
+    def matches(self, topic: str) -> bool:
+        import re2
+
+        return re2.compile(self.topic_pattern).fullmatch(topic) is not None

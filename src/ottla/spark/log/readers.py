@@ -1,0 +1,105 @@
+"""Segment files as Spark reads them, in batches and as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ottla.spark.filters import Bounds
+from ottla.spark.log.options import LogOptions, PathOptions
+from ottla.spark.notes import progress
+from ottla.spark.offsets import SourceOffset
+from ottla.spark.readers import RangeReader, RangeStreamReader, TakesFilters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.spark.log.cluster import LogCluster
+    from ottla.spark.log.plan import LogTask
+    from ottla.spark.topic.plan import Task
+    from ottla.spark.topic.stream_plan import StreamPlan
+
+__all__ = ["LogPushdownReader", "LogReader", "LogStreamReader", "log_tasks"]
+
+
+def log_tasks(
+    cluster: LogCluster,
+    ranges: Iterable[Task],
+    options: PathOptions,
+    *,
+    is_growing: bool = False,
+    whole_partitions: bool = False,
+) -> list[LogTask]:
+    """Ranges of partitions as pieces of files."""
+    from ottla.spark.log.plan import PlanRules, plan_partition
+    from ottla.spark.log.storage import is_remote
+
+    found: list[LogTask] = []
+    for each in ranges:
+        view = cluster.view(each.at)
+        rules = PlanRules(
+            task_bytes=options.task_bytes,
+            on_corrupt=options.on_corrupt,
+            is_committed=options.is_committed,
+            whole_partitions=whole_partitions,
+            may_walk=not is_remote(view.files.uri),
+            is_growing=is_growing,
+        )
+        found += plan_partition(view, each.start, each.until, rules)
+    return found
+
+
+def _rows(task: LogTask, options: LogOptions) -> Iterator[pa.RecordBatch]:
+    from ottla.spark.log.read import TaskReport, read_columns
+    from ottla.spark.rows import RowMaker
+
+    maker = RowMaker(
+        task.topic,
+        task.partition,
+        options.columns,
+        task.topic_id,
+        batch_rows=options.arrow_batch_rows,
+        batch_bytes=options.arrow_batch_bytes,
+    )
+    report = TaskReport()
+    for columns, from_offset, until_offset in read_columns(task, options.read_rules(), report):
+        yield from maker.batches(columns, from_offset, until_offset)
+    progress(**report.figures(task))
+
+
+class LogReader(RangeReader[LogOptions]):
+    def _tasks(self, bounds: Bounds) -> list[LogTask]:
+        from ottla.spark.log.cluster import LogCluster
+        from ottla.spark.topic.plan import plan_batch
+
+        cluster = LogCluster(self._options)
+        return log_tasks(cluster, plan_batch(cluster, self._options, bounds), self._options)
+
+    def _rows(self, task: LogTask) -> Iterator[pa.RecordBatch]:
+        return _rows(task, self._options)
+
+
+class LogPushdownReader(TakesFilters, LogReader):
+    pass
+
+
+class LogStreamReader(RangeStreamReader[LogOptions]):
+    """Looks for new bytes each time that Spark asks."""
+
+    def _make_plan(self) -> StreamPlan:
+        from ottla.spark.log.cluster import LogCluster
+        from ottla.spark.topic.stream_plan import StreamPlan
+
+        return StreamPlan(LogCluster(self._options), self._options)
+
+    def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[LogTask]:
+        from ottla.spark.log.cluster import LogCluster
+        from ottla.spark.topic.stream_plan import StreamPlan
+
+        # By itself, so that its ranges and its files are of one look at the directories.
+        cluster = LogCluster(self._options)
+        ranges = StreamPlan(cluster, self._options).tasks_between(start, end)
+        return log_tasks(cluster, ranges, self._options, is_growing=True)
+
+    def _rows(self, task: LogTask) -> Iterator[pa.RecordBatch]:
+        return _rows(task, self._options)
