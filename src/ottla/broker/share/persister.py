@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.share.asking import ask_state
+from ottla.broker.share.state_samples import StateCounts
 from ottla.broker.waiting import Waiter
 from ottla.share.state.kept import Key
 from ottla.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
@@ -42,10 +43,11 @@ Done = Callable[[Any], None]
 class _Errand:
     """A request, and what was heard of its share partitions so far."""
 
-    __slots__ = ("_done", "_results", "attempts", "body", "keys", "serial")
+    __slots__ = ("_done", "_results", "asked_at_ms", "attempts", "body", "keys", "serial")
 
-    def __init__(self, serial: int, body: StateRequest, done: Done) -> None:
+    def __init__(self, serial: int, asked_at_ms: int, body: StateRequest, done: Done) -> None:
         self.serial = serial
+        self.asked_at_ms = asked_at_ms
         self.body = body
         self.keys = list(dict.fromkeys(keys_of(body)))
         self.attempts = dict.fromkeys(self.keys, 0)
@@ -57,9 +59,9 @@ class _Errand:
         if len(self._results) == len(self.keys):
             self._done(answer_of(self.body, self._results))
 
-    def fail(self, key: Key, code: ErrorCode) -> None:
+    def failure(self, key: Key, code: ErrorCode) -> Any:  # noqa: ANN401
         result = form_of(self.body).partition_result
-        self.take(key, result(partition=key.partition, error_code=code, error_message=code.meaning))
+        return result(partition=key.partition, error_code=code, error_message=code.meaning)
 
 
 class _Line:
@@ -75,6 +77,7 @@ class _Line:
 
 class Persister:
     def __init__(self, node: Node) -> None:
+        self.counts = StateCounts()
         self._node = node
         self._serial = 0
         self._under_way: dict[Key, int] = {}
@@ -87,7 +90,7 @@ class Persister:
         `body` is any of the five requests. Each of its share partitions has a result of its own.
         """
         self._serial += 1
-        errand = _Errand(self._serial, body, done)
+        errand = _Errand(self._serial, self._node.monotonic_ms(), body, done)
         if not errand.keys:
             done(answer_of(body, {}))
             return
@@ -116,13 +119,22 @@ class Persister:
     def _settle(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
         if result.error_code not in _TRIED_AGAIN:
             self._overtake(key, errand.serial)
-            errand.take(key, result)
+            self._end(errand, key, result)
             self._go_on(key)
         elif errand.attempts[key] < ATTEMPTS_MAX and self._pause(key, errand.attempts[key]):
+            self.counts.retries += 1
             insort(self._lines[key].errands, errand, key=lambda each: each.serial)
         else:
-            errand.take(key, result)
+            self._end(errand, key, result)
             self._give_up(key, ErrorCode(result.error_code))
+
+    def _end(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
+        name = type(errand.body).__name__.removesuffix("Request")
+        self.counts.asked[name] += 1
+        self.counts.took_ms[name] += self._node.monotonic_ms() - errand.asked_at_ms
+        if result.error_code:
+            self.counts.failures[ErrorCode(result.error_code).name] += 1
+        errand.take(key, result)
 
     # --- trying again -------------------------------------------------------------------------------------------------
 
@@ -159,9 +171,9 @@ class Persister:
         late = [each for each in line.errands if each.serial < serial]
         line.errands = [each for each in line.errands if each.serial > serial]
         for each in late:
-            each.fail(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._end(each, key, each.failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
     def _give_up(self, key: Key, code: ErrorCode) -> None:
         line = self._lines.pop(key, None)
         for each in line.errands if line is not None else ():
-            each.fail(key, code)
+            self._end(each, key, each.failure(key, code))

@@ -58,6 +58,9 @@ class ShareNode:
             from ottla.broker.share.samples import samples
 
             yield from samples(self._leader)
+        from ottla.broker.share.state_samples import state_samples
+
+        yield from state_samples(self._node.share_state, self.persister.counts)
 
     # --- what the node tells ------------------------------------------------------------------------------------------
 

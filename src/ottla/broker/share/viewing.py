@@ -17,7 +17,7 @@ __all__ = ["share_window"]
 
 def share_window(node: Node, group_id: str) -> dict[str, Any]:
     """Where the share partitions of a group are, and what has become of each range of their records."""
-    views = [_partition(node, led) for led in node.share.leader if led.key.group_id == group_id]
+    views = [_partition(node, led) for led in node.share.partitions_of(group_id)]
     return {
         "group": group_id,
         "node": node.node_id,

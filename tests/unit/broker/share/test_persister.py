@@ -240,3 +240,30 @@ def test_on_a_node(tmp_path: Path) -> None:
         running.advance(0)
         assert codes(heard["first"]) == {0: 0, 1: 0, 2: 0}
         assert [each.start_offset for each in results(heard["second"]).values()] == [4, 4]
+
+
+def test_what_is_asked_is_counted() -> None:
+    bench = Bench()
+    bench.ask("a", write(TOPIC_ID, partitions=(0, 1)))
+    bench.coordinator.answer(0, p1=16)
+    bench.coordinator.advance(1_000)
+    bench.coordinator.answer(74)
+    bench.ask("bb", read(TOPIC_ID))
+    bench.coordinator.answer()
+    counts = bench.persister.counts
+    assert counts.asked == {"WriteShareGroupState": 2, "ReadShareGroupState": 1}
+    assert counts.took_ms == {"WriteShareGroupState": 1_000, "ReadShareGroupState": 0}
+    assert (counts.retries, counts.failures) == (1, {"FENCED_LEADER_EPOCH": 1})
+
+
+def test_numbers_on_the_page_of_metrics(tmp_path: Path) -> None:
+    with running_node(tmp_path) as running:
+        topic_id = running.desk.topic(3).topic_id
+        node = running.node
+        running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), lambda answer: None))
+        codes(running.desk.ask(write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4), 1))
+        lines = node.metrics.page().splitlines()
+        assert "ottla_share_state_partitions 3" in lines
+        assert "ottla_share_state_ranges 2" in lines
+        assert 'ottla_share_state_requests_total{request="InitializeShareGroupState"} 3' in lines
+        assert "ottla_share_state_retries_total 0" in lines
