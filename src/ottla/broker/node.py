@@ -313,28 +313,15 @@ class Node:
         self.membership.heartbeat()
         self.metadata.sync()
         await self.coordinators.start()
-        await self._start_descriptions()
+        if self.descriptions is not None:
+            await self.descriptions.start()
 
     def _load_descriptions(self) -> Descriptions | None:
         if not self.settings["group.streams.topology.description.plugin.class"]:
             return None
         from ottla.broker.descriptions import Descriptions
-        from ottla.broker.descriptions.loading import PluginError
 
-        try:
-            return Descriptions(self)
-        except PluginError as error:
-            raise StartError(str(error)) from error
-
-    async def _start_descriptions(self) -> None:
-        if self.descriptions is None:
-            return
-        from ottla.broker.descriptions.loading import PluginError
-
-        try:
-            await self.descriptions.start()
-        except PluginError as error:
-            raise StartError(str(error)) from error
+        return Descriptions(self)
 
     def _load_metadata(self) -> LoadedMetadata:
         config = LogConfig(

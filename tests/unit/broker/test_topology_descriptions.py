@@ -1,4 +1,4 @@
-"""Topology descriptions (KIP-1331) over a real node: who is asked, the push, describe, delete, the plugin's failures."""
+"""Topology descriptions (KIP-1331) over a real node: who is asked, pushes, describe, delete, failures."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
+from ottla.broker.node import StartError
 from ottla.topology_descriptions import InMemoryPlugin, TopologyDescriptionPlugin
 
 __all__ = ["SETTING", "PluginError", "load_plugin", "told"]
@@ -13,8 +14,8 @@ SETTING: Final = "group.streams.topology.description.plugin.class"
 _KAFKA_IN_MEMORY: Final = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 
 
-class PluginError(Exception):
-    """The plugin cannot be used; the text says why."""
+class PluginError(StartError):
+    """The plugin cannot be used, and without it the node does not start."""
 
 
 def load_plugin(name: str) -> TopologyDescriptionPlugin:
