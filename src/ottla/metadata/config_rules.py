@@ -306,6 +306,18 @@ class Rules:
             low, high = self._group_bound("min", name), self._group_bound("max", name)
             if (low is not None and value < low) or (high is not None and value > high):
                 raise ConfigError(f"{name} cannot be {value}: the broker's bounds are {low} and {high}")
+        for family in sorted({name.partition(".")[0] for name in values}):
+            self._check_session(family, values)
+
+    def _check_session(self, family: str, values: Mapping[str, object]) -> None:
+        """A session must outlast the time between two heartbeats."""
+        session, heartbeat = f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms"
+        if session in group_defs():
+            session_ms, heartbeat_ms = (
+                int(str(values.get(name) or self.broker_text(f"group.{name}", {}, {}))) for name in (session, heartbeat)
+            )
+            if session_ms <= heartbeat_ms:
+                raise ConfigError(f"{session} ({session_ms}) must be more than {heartbeat} ({heartbeat_ms})")
 
     def _group_bound(self, bound: str, name: str) -> int | None:
         family, _, rest = name.partition(".")

@@ -28,7 +28,11 @@ from typing import Any, Final
 _INT_BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _ADDRESS: Final = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:@\s]+):(\d{1,5})")
-_DURATION: Final = re.compile(r"[+-]?P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?([+-]?\d+([.,]\d{1,9})?S)?)?")
+_DURATION: Final = re.compile(
+    r"([+-]?)P(?=.)(?:([+-]?\d+)D)?(?:T(?=.)(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{1,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_DURATION_PARTS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
 def convert(kind: str, text: str) -> Any:  # noqa: ANN401
@@ -144,11 +148,27 @@ def _check_address(address: str, entry: str) -> None:
         raise ValueError(f"{entry!r} does not end in host:port")
 
 
+def duration_ms(text: str) -> int:
+    """A duration of days to seconds as ISO 8601 has it; ValueError for anything else."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration")
+    sign, *whole, fraction = match.groups()
+    ms = sum(int(part) * part_ms for part, part_ms in zip(whole, _DURATION_PARTS_MS, strict=True) if part)
+    rest_ms = int((fraction or "").ljust(3, "0")[:3])
+    ms += -rest_ms if (whole[-1] or "").startswith("-") else rest_ms
+    return -ms if sign == "-" else ms
+
+
 def _offset_reset(value: str, words: tuple[str, ...]) -> None:
     if value in ("earliest", "latest"):
         return
     name, _, duration = value.partition(":")
-    if name != "by_duration" or duration.startswith("-") or not _DURATION.fullmatch(duration):
+    try:
+        is_good = name == "by_duration" and duration_ms(duration) >= 0
+    except ValueError:
+        is_good = False
+    if not is_good:
         raise ValueError("it is earliest, latest or by_duration: with a duration such as PT1H")
 
 
