@@ -14,6 +14,7 @@ COMMANDS = {
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),
     "quorum": Entry("ottla.cli.quorum:quorum", "Look at the quorum of controllers, of any cluster."),
     "serve": Entry("ottla.cli.serve:serve", "Run a node: a broker that Kafka clients can use."),
+    "share": Entry("ottla.cli.share:share", "See share groups and what they have in flight, on any cluster."),
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
     "streams": Entry("ottla.cli.streams:streams", "See the groups of Kafka Streams applications, on any cluster."),
     "topics": Entry("ottla.cli.topics:topics", "List, create, delete and describe topics, on any cluster."),

@@ -13,11 +13,8 @@ from ottla.client.client import Answer, Client, always
 from ottla.client.errors import ProtocolError, ResponseError, check
 from ottla.client.leaders import by_topic
 from ottla.client.metadata import TopicPartition
+from ottla.client.share.offsets import describe_offsets
 from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
-from ottla.wire.types.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-)
 from ottla.wire.types.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.types.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -68,21 +65,11 @@ async def committed(client: Client, group_id: str, *, require_stable: bool = Fal
 
 async def share_starts(client: Client, group_id: str) -> dict[TopicPartition, Committed]:
     """Where each partition of a share group starts, and what is left of it; nothing for what was never read."""
-    group = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
-    request = DescribeShareGroupOffsetsRequest(groups=(group,))
-    answer = await client.ask("DescribeShareGroupOffsets", always(request), coordinator=("group", group_id))
-    (described,) = answer.of(DescribeShareGroupOffsetsResponse).groups
-    api = "DescribeShareGroupOffsets"
-    check(answer.peer, api, described.error_code, f"group {group_id}", described.error_message)
-    found: dict[TopicPartition, Committed] = {}
-    for topic in described.topics:
-        for each in topic.partitions:
-            at = TopicPartition(topic.topic_name, each.partition_index)
-            check(answer.peer, api, each.error_code, f"group {group_id}, {at}", each.error_message)
-            if each.start_offset != NOTHING:
-                lag = None if each.lag < 0 else each.lag
-                found[at] = Committed(each.start_offset, each.leader_epoch, lag=lag)
-    return found
+    return {
+        at: Committed(each.start_offset, each.leader_epoch, lag=each.lag)
+        for at, each in (await describe_offsets(client, group_id)).items()
+        if each.start_offset is not None
+    }
 
 
 async def commit(client: Client, group_id: str, offsets: Mapping[TopicPartition, int | Committed]) -> PartitionOutcomes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.client.group_offsets import Committed
     from ottla.client.groups import ListedGroup
 
+T = TypeVar("T")
 COLUMNS = (
     Column("TOPIC"),
     Column("PARTITION", is_number=True),
@@ -50,53 +52,102 @@ class Change(NamedTuple):
     note: str = ""
 
 
+class Asked(NamedTuple):
+    """What the user wants to have done."""
+
+    topics: tuple[str, ...]
+    """None for all."""
+    way: Way
+    execute: bool
+    create: bool
+
+
+def reset_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The options of commands that change where a group goes on; the command gets them as one `asked`."""
+
+    @wraps(command)
+    def gathered(
+        *, topics: tuple[str, ...], all_topics: bool, execute: bool, dry_run: bool, create: bool, **others: object
+    ) -> T:
+        if execute and dry_run:
+            raise Failure("--execute and --dry-run exclude each other")
+        if bool(topics) == all_topics:
+            raise Failure("it is not clear which offsets are meant", "give --topic or --all-topics")
+        way = chosen_way({key: others.pop(key) for key in WAYS})
+        return command(asked=Asked(topics, way, execute, create), **others)
+
+    for option in reversed(_OPTIONS):
+        gathered = option(gathered)
+    return gathered
+
+
+_OPTIONS = (
+    click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="These partitions; repeatable."),
+    click.option("--all-topics", is_flag=True, help="All partitions that the group has an offset of."),
+    click.option("--to-earliest", is_flag=True, help="To the first record there is."),
+    click.option("--to-latest", is_flag=True, help="Behind the last record."),
+    click.option("--to-current", is_flag=True, help="Where it is now; to the end where nothing was committed."),
+    click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset."),
+    click.option("--shift-by", type=int, metavar="N", help="Forward, or back if N is negative."),
+    click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (UTC unless told)."),
+    click.option(
+        "--by-duration", metavar="DURATION", help="To the first record since so long ago: 90s, 2h, 1d12h, PT2H."
+    ),
+    click.option("--execute", is_flag=True, help="Do it; without this, only show what would be done."),
+    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--create", is_flag=True, help="Commit offsets even if there is no such group yet."),
+)
+
+
 @click.command()
 @click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="These partitions; repeatable.")
-@click.option("--all-topics", is_flag=True, help="All partitions that the group has an offset of.")
-@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
-@click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option("--to-current", is_flag=True, help="Where it is now; to the end where nothing was committed.")
-@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="Forward, or back if N is negative.")
-@click.option("--to-datetime", metavar="TIME", help="To the first record since 2026-11-15T07:00 (UTC unless told).")
-@click.option("--by-duration", metavar="DURATION", help="To the first record since so long ago: 90s, 2h, 1d12h, PT2H.")
-@click.option("--execute", is_flag=True, help="Do it; without this, only show what would be done.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--create", is_flag=True, help="Commit offsets even if there is no such group yet.")
+@reset_options
 @json_option
 @target_options
-def reset(
-    target: Target,
-    name: str,
-    topics: tuple[str, ...],
-    all_topics: bool,
-    execute: bool,
-    dry_run: bool,
-    create: bool,
-    as_json: bool,
-    **ways: Any,  # noqa: ANN401
-) -> None:
+def reset(target: Target, name: str, asked: Asked, as_json: bool) -> None:
     """Let a group go on at other offsets. It must have no members.
 
     Without --execute nothing is changed. An offset that is not in the log becomes the nearest one that is.
     """
-    if execute and dry_run:
-        raise Failure("--execute and --dry-run exclude each other")
-    if bool(topics) == all_topics:
-        raise Failure("it is not clear which offsets are meant", "give --topic or --all-topics")
-    way = chosen_way(ways)
+
+    async def find(client: Client) -> ListedGroup:
+        group = await existing_group(client, name, asked, "classic")
+        if group.type == "streams":
+            raise Failure(
+                f"group '{name}' is a streams group, whose state goes with its offsets", "reset the whole application"
+            )
+        return group
+
+    perform(target, name, asked, as_json, find)
+
+
+def perform(
+    target: Target, name: str, asked: Asked, as_json: bool, find: Callable[[Client], Awaitable[ListedGroup]]
+) -> None:
+    """Find the group, work out its new offsets, change them if that is asked for, and show them."""
 
     async def work(client: Client) -> list[Change]:
-        group = await _group(client, name, create)
+        group = await find(client)
         await check_inactive(client, group, "offsets can be changed only while it has none")
         kept = await kept_offsets(client, name, group.type)
-        changes = await _plan(client, await chosen_partitions(client, topics, kept), kept, way)
-        if execute:
+        changes = await _plan(client, await chosen_partitions(client, asked.topics, kept), kept, asked.way)
+        if asked.execute:
             await _execute(client, group, changes)
         return changes
 
-    _report(name, on_cluster(target, work), execute, as_json)
+    _report(name, on_cluster(target, work), asked.execute, as_json)
+
+
+async def existing_group(client: Client, name: str, asked: Asked, kind: str) -> ListedGroup:
+    """The group, or one of this kind that is to be made, if the user allows that."""
+    from ottla.client.groups import ListedGroup
+
+    try:
+        return await listed_group(client, name, "--create makes one")
+    except Failure:
+        if not asked.create:
+            raise
+        return ListedGroup(name, kind, "Dead", "", -1)
 
 
 def chosen_way(ways: Mapping[str, Any]) -> Way:
@@ -111,22 +162,6 @@ def chosen_way(ways: Mapping[str, Any]) -> Way:
     if key == "by_duration":
         return Way(key, moment_of_duration_ms(ways[key]))
     return Way(key, int(ways[key]))
-
-
-async def _group(client: Client, name: str, create: bool) -> ListedGroup:
-    from ottla.client.groups import ListedGroup
-
-    try:
-        group = await listed_group(client, name, "--create makes one")
-    except Failure:
-        if not create:
-            raise
-        return ListedGroup(name, "classic", "Dead", "", -1)
-    if group.type == "streams":
-        raise Failure(
-            f"group '{name}' is a streams group, whose state goes with its offsets", "reset the whole application"
-        )
-    return group
 
 
 async def _plan(

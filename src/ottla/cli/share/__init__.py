@@ -1,0 +1,28 @@
+"""`ottla share`: queues on topics, on any cluster: groups, their offsets, and what is in flight.
+
+`find` looks groups up; `window` is what is in flight in a partition, and `sources` has it from an ottla broker or from
+the records of any cluster; each command has a module of its own.
+"""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.cluster import ClusterGroup, help_alone
+from ottla.cli.share.describe import describe
+from ottla.cli.share.inflight import inflight
+from ottla.cli.share.list import list_groups
+from ottla.cli.share.offsets import offsets
+from ottla.cli.share.reset import reset
+from ottla.cli.share.watch import watch
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def share(context: click.Context) -> None:
+    """See share groups and what they have in flight, and reset them, on any cluster."""
+    help_alone(context)
+
+
+for command in (list_groups, describe, inflight, offsets, reset, watch):
+    share.add_command(command)

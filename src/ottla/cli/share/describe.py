@@ -1,0 +1,82 @@
+"""`ottla share describe`: who is in a share group, and what is left of its partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.groups.describe import compact, group_json
+from ottla.cli.groups.watch import Watch, look, watch_options
+from ottla.cli.share.find import Found, share_groups
+from ottla.cli.share.offsets import COLUMNS, standing_cells, standing_json
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.client.group_view import GroupView
+
+MEMBER_COLUMNS = (
+    Column("MEMBER"),
+    Column("CLIENT"),
+    Column("HOST"),
+    Column("EPOCH", is_number=True),
+    Column("PARTITIONS"),
+)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@json_option
+@watch_options
+@target_options
+def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
+    """Show share groups with their members and partitions; all of them if none is named.
+
+    Several members may have the same partition: each gets other records of it.
+    """
+
+    async def find(client: Client) -> list[Found]:
+        return await share_groups(client, names)
+
+    def show(found: list[Found]) -> None:
+        for number, each in enumerate(found):
+            if number:
+                click.echo()
+            _print(each)
+
+    look(target, watch, find, (lambda found: [_json(each) for each in found]) if as_json else None, show)
+
+
+def _print(found: Found) -> None:
+    group = found.group
+    facts = [
+        group.state,
+        f"coordinator {group.coordinator.node_id} ({group.coordinator.address})",
+        f"assignor {group.assignor}",
+        f"epoch {group.epoch}",
+    ]
+    if found.lag is not None:
+        facts.append(f"{found.lag} records left")
+    click.echo("  ".join([click.style(group.group_id, bold=True), *facts]))
+    _print_members(group)
+    if found.standings:
+        print_table(COLUMNS, map(standing_cells, found.standings))
+
+
+def _print_members(group: GroupView) -> None:
+    if not group.members:
+        click.echo("  no members")
+        return
+    rows = (
+        (each.member_id, each.client_id, each.host.removeprefix("/"), each.epoch, compact(each.assignment))
+        for each in group.members
+    )
+    print_table(MEMBER_COLUMNS, rows)
+
+
+def _json(found: Found) -> dict[str, Any]:
+    return group_json(found.group) | {
+        "lag": found.lag,
+        "partitions": [standing_json(each) for each in found.standings],
+    }

@@ -1,0 +1,95 @@
+"""Looking share groups up, and where they are in their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cli.failure import Failure, nearest
+from ottla.cli.groups.find import chosen_partitions
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.group_view import GroupView, MemberView
+
+
+class Standing(NamedTuple):
+    """Where a group is in a partition."""
+
+    at: TopicPartition
+    topic_id: bytes
+    start_offset: int | None
+    """The first offset that may not be finished, as it was last written; None if the group has not begun."""
+    end_offset: int | None
+    """Where the partition ends."""
+    lag: int | None
+    """Records that are not finished yet."""
+    leader_epoch: int
+    members: tuple[MemberView, ...]
+
+    @property
+    def finished(self) -> int | None:
+        """How many of the offsets from the start on are finished already."""
+        if self.start_offset is None or self.end_offset is None or self.lag is None:
+            return None
+        return max(0, self.end_offset - self.start_offset - self.lag)
+
+
+class Found(NamedTuple):
+    """A group at one moment."""
+
+    group: GroupView
+    standings: list[Standing]
+
+    @property
+    def lag(self) -> int | None:
+        known = [each.lag for each in self.standings if each.lag is not None]
+        return sum(known) if known else None
+
+
+async def share_groups(client: Client, names: Iterable[str]) -> list[Found]:
+    """The share groups of these names, or all of them."""
+    from ottla.client.groups import list_groups, try_view
+
+    listed = {each.group_id: each for each in await list_groups(client)}
+    wanted = list(dict.fromkeys(names)) or sorted(name for name, each in listed.items() if each.type == "share")
+    for name in wanted:
+        if name not in listed:
+            advice = nearest(name, listed) or "'ottla share list' lists them all"
+            raise Failure(f"there is no group '{name}'", advice)
+        if listed[name].type != "share":
+            advice = f"'ottla groups describe {name}' shows it"
+            raise Failure(f"group '{name}' is a {listed[name].type} group, not a share group", advice)
+    views = await try_view(client, [listed[name] for name in wanted])
+    found = []
+    for name in wanted:
+        view = views[name]
+        if isinstance(view, Exception):
+            raise view
+        found.append(Found(view, await _standings(client, view)))
+    return found
+
+
+async def share_group(client: Client, name: str, topics: Iterable[str] = ()) -> Found:
+    """One of them, with these partitions, or with all."""
+    (found,) = await share_groups(client, [name])
+    there = {each.at: each for each in found.standings}
+    chosen = await chosen_partitions(client, topics, there)
+    return Found(found.group, [there[at] for at in chosen if at in there])
+
+
+async def _standings(client: Client, group: GroupView) -> list[Standing]:
+    from ottla.client.offsets import LATEST, try_list_offsets
+    from ottla.client.share.offsets import describe_offsets
+
+    offsets = await describe_offsets(client, group.group_id)
+    ends = await try_list_offsets(client, dict.fromkeys(offsets, LATEST)) if offsets else {}
+    standings = []
+    for at, each in sorted(offsets.items()):
+        end = ends.get(at)
+        end_offset = None if end is None or isinstance(end, Exception) else end.offset
+        members = tuple(member for member in group.members if at in member.assignment)
+        standings.append(
+            Standing(at, each.topic_id, each.start_offset, end_offset, each.lag, each.leader_epoch, members)
+        )
+    return standings

@@ -1,0 +1,119 @@
+"""`ottla share inflight`: which offsets of a group are delivered, waiting, or finished out of order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.groups.watch import Watch, look, watch_options
+from ottla.cli.share.find import share_group
+from ottla.cli.share.sources import windows
+from ottla.cli.share.window import Range, Window
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.client.group_view import MemberView
+
+COLUMNS = (
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+    Column("FIRST", is_number=True),
+    Column("LAST", is_number=True),
+    Column("STATE"),
+    Column("DELIVERIES", is_number=True),
+    Column("MEMBER"),
+    Column("LOCK", is_number=True),
+)
+NOT_KNOWN = "?"
+
+
+class Found(NamedTuple):
+    group_id: str
+    windows: list[Window]
+    members: dict[str, MemberView]
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@json_option
+@watch_options
+@target_options
+def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
+    """Show what a share group has in flight, range by range: state, deliveries, owner and time left of the lock.
+
+    A broker of ottla that was started with --inspect-port tells all of it. Of other brokers it shows what the records
+    of __share_group_state have kept: who holds which records, and since when, is not written there, so what waits to be
+    delivered may be in somebody's hands. What is not known is shown as '?'.
+    """
+
+    async def find(client: Client) -> Found:
+        found = await share_group(client, name, topics)
+        members = {each.member_id: each for each in found.group.members}
+        return Found(name, await windows(client, name, found.standings), members)
+
+    look(target, watch, find, _json if as_json else None, _print)
+
+
+def _print(found: Found) -> None:
+    for window in found.windows:
+        click.echo(f"{click.style(str(window.at), bold=True)}  {summary(window)}")
+    rows = [_cells(window, each, found.members) for window in found.windows for each in window.ranges]
+    if rows:
+        print_table(COLUMNS, rows)
+
+
+def summary(window: Window) -> str:
+    """One line about a window."""
+    if window.start_offset is None:
+        return "not begun"
+    places = f"start {window.start_offset}"
+    if not window.is_live:
+        return f"{places}, as kept in records"
+    size = sum(each.size for each in window.ranges)
+    return f"{places}, {size} of {window.locks_max} offsets in flight"
+
+
+def _cells(window: Window, each: Range, members: dict[str, MemberView]) -> tuple[object, ...]:
+    place = (*window.at, each.first_offset, each.last_offset)
+    if window.is_live:
+        lock = None if each.lock_ms is None else f"{each.lock_ms / 1000:.1f} s"
+        return (*place, each.state, each.delivery_count, _owner(each, members), lock)
+    is_open = each.state in ("AVAILABLE", "unknown")
+    state = "AVAILABLE or ACQUIRED" if each.state == "AVAILABLE" else each.state
+    count = NOT_KNOWN if each.delivery_count is None else each.delivery_count
+    return (*place, state, count, *((NOT_KNOWN, NOT_KNOWN) if is_open else (None, None)))
+
+
+def _owner(each: Range, members: dict[str, MemberView]) -> str | None:
+    if not each.member_id:
+        return None
+    member = members.get(each.member_id)
+    return f"{each.member_id} ({member.client_id})" if member is not None else f"{each.member_id} (left the group)"
+
+
+def _json(found: Found) -> dict[str, Any]:
+    return {"groupId": found.group_id, "partitions": [window_json(each) for each in found.windows]}
+
+
+def window_json(window: Window) -> dict[str, Any]:
+    return {
+        "topic": window.at.topic,
+        "partition": window.at.partition,
+        "source": "broker" if window.is_live else "records",
+        "startOffset": window.start_offset,
+        "maxRecordLocks": window.locks_max,
+        "ranges": [
+            {
+                "firstOffset": each.first_offset,
+                "lastOffset": each.last_offset,
+                "state": each.state,
+                "deliveryCount": each.delivery_count,
+                "memberId": each.member_id,
+                "lockTimeoutMs": each.lock_ms,
+            }
+            for each in window.ranges
+        ],
+    }

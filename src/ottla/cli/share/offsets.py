@@ -1,0 +1,78 @@
+"""`ottla share offsets`: where a share group starts in its partitions, and what is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.groups.watch import Watch, look, watch_options
+from ottla.cli.share.find import Found, Standing, share_group
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+
+COLUMNS = (
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+    Column("START", is_number=True),
+    Column("END", is_number=True),
+    Column("FINISHED", is_number=True),
+    Column("LAG", is_number=True),
+    Column("MEMBERS", is_number=True),
+)
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@json_option
+@watch_options
+@target_options
+def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, watch: Watch) -> None:
+    """Show where a share group starts in each partition, and how many records are left.
+
+    START is the first offset that may not be finished, as it was last written: it moves on with the next write.
+    FINISHED counts offsets from there on that are accepted or archived already, and LAG all that are not.
+    """
+
+    async def find(client: Client) -> Found:
+        return await share_group(client, name, topics)
+
+    look(target, watch, find, _json if as_json else None, _print)
+
+
+def _print(found: Found) -> None:
+    left = "" if found.lag is None else f"  {found.lag} records left"
+    click.echo(f"{click.style(found.group.group_id, bold=True)}  {found.group.state}{left}")
+    if found.standings:
+        print_table(COLUMNS, map(standing_cells, found.standings))
+    else:
+        click.echo("  no offsets")
+
+
+def standing_cells(each: Standing) -> tuple[object, ...]:
+    return (*each.at, each.start_offset, each.end_offset, each.finished, each.lag, len(each.members))
+
+
+def _json(found: Found) -> dict[str, Any]:
+    return {
+        "groupId": found.group.group_id,
+        "state": found.group.state,
+        "lag": found.lag,
+        "partitions": [standing_json(each) for each in found.standings],
+    }
+
+
+def standing_json(each: Standing) -> dict[str, Any]:
+    return {
+        "topic": each.at.topic,
+        "partition": each.at.partition,
+        "startOffset": each.start_offset,
+        "endOffset": each.end_offset,
+        "finished": each.finished,
+        "lag": each.lag,
+        "leaderEpoch": each.leader_epoch,
+        "memberIds": [member.member_id for member in each.members],
+    }

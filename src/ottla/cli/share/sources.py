@@ -1,0 +1,116 @@
+"""Where windows come from: the inspect listeners of ottla brokers, or the records of `__share_group_state`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
+
+import click
+
+from ottla.cli.share.window import Window, live_windows, stored_window
+
+if TYPE_CHECKING:
+    from ottla.cli.share.find import Standing
+    from ottla.client import Client, TopicPartition
+    from ottla.share.state.kept import Kept, Key
+    from ottla.wire.keyed import KeyedRecord
+
+LISTENER_SETTING: Final = "ottla.inspect.listeners"
+PATH: Final = "/inspect/v1/share/"
+TIMEOUT_S: Final = 10.0
+STATE_TOPIC: Final = "__share_group_state"
+
+
+async def windows(client: Client, group_id: str, standings: Iterable[Standing]) -> list[Window]:
+    """The windows of these partitions, in order: live where a broker tells, else as records have kept them."""
+    wanted = {each.at: each for each in standings}
+    live = {each.at: each for each in await _live(client, group_id) if each.at in wanted}
+    rest = [each for at, each in wanted.items() if at not in live]
+    stored = await _stored(client, group_id, rest) if rest else {}
+    return [live.get(at) or stored[at] for at in wanted]
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+async def _live(client: Client, group_id: str) -> list[Window]:
+    found: list[Window] = []
+    for address in await _listeners(client):
+        url = f"{address.rstrip('/')}{PATH}{quote(group_id, safe='')}"
+        try:
+            found += live_windows(await asyncio.to_thread(_get, url))
+        except OSError as error:
+            click.echo(f"ottla: {url} cannot be read: {error}", err=True)
+    return found
+
+
+async def _listeners(client: Client) -> list[str]:
+    """Where brokers let others look inside; those of Apache Kafka do not know the setting."""
+    from ottla.client.configs import Resource, ResourceType, try_describe
+
+    brokers = [Resource(ResourceType.BROKER, str(node_id)) for node_id in sorted(client.metadata.brokers)]
+    outcomes = await try_describe(client, *brokers, keys=(LISTENER_SETTING,))
+    entries = [
+        each[LISTENER_SETTING] for each in outcomes.values() if isinstance(each, dict) and LISTENER_SETTING in each
+    ]
+    return [entry.value for entry in entries if entry.value and urlsplit(entry.value).scheme == "http"]
+
+
+def _get(url: str) -> Mapping[str, Any]:
+    from urllib.request import ProxyHandler, build_opener
+
+    opener = build_opener(ProxyHandler({}))  # it is on this machine, whatever the environment says of proxies
+    with opener.open(url, timeout=TIMEOUT_S) as answer:
+        found: Mapping[str, Any] = json.load(answer)
+    return found
+
+
+# --- stored -----------------------------------------------------------------------------------------------------------
+
+
+async def _stored(client: Client, group_id: str, standings: list[Standing]) -> dict[TopicPartition, Window]:
+    from ottla.client import ResponseError
+    from ottla.share.state.kept import Key
+
+    keys = {each.at: Key(group_id, each.topic_id, each.at.partition) for each in standings}
+    try:
+        kept = await _replayed(client, set(keys.values()))
+    except ResponseError as error:
+        click.echo(f"ottla: {STATE_TOPIC} cannot be read: {error}", err=True)
+        kept = {}
+    return {at: stored_window(at, kept.get(key)) for at, key in keys.items()}
+
+
+async def _replayed(client: Client, keys: set[Key]) -> dict[Key, Kept]:
+    """What the records of the partitions say in which these keys are kept."""
+    from ottla.client import EARLIEST, LATEST, fetch
+    from ottla.coordinator.placing import partition_for
+    from ottla.wire import uuid_text
+    from ottla.wire.keyed import decode_keyed
+
+    count = len((await client.topics([STATE_TOPIC]))[STATE_TOPIC].partitions)
+    places = {partition_for(f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}", count) for key in keys}
+    kept: dict[Key, Kept] = {}
+    async for record in fetch(client, {(STATE_TOPIC, place): EARLIEST for place in places}, until=LATEST):
+        if record.key is not None:
+            _replay(kept, keys, decode_keyed(STATE_TOPIC, record.key, record.value))
+    return kept
+
+
+def _replay(kept: dict[Key, Kept], keys: set[Key], record: KeyedRecord) -> None:
+    from ottla.share.state.kept import Key, of_snapshot, updated
+    from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
+
+    told: Any = record.key
+    key = Key(told.group_id, told.topic_id, told.partition)
+    if key not in keys:
+        return
+    if isinstance(record.value, ShareSnapshotValue):
+        kept[key] = of_snapshot(record.value)
+    elif isinstance(record.value, ShareUpdateValue):
+        kept[key] = updated(kept.get(key), record.value)
+    else:
+        kept.pop(key, None)

@@ -1,0 +1,133 @@
+"""`ottla share watch`: how a group gets on, look by look."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.groups.watch import DEFAULT_INTERVAL_S, Watch, look
+from ottla.cli.share.find import Found, Standing, share_group
+from ottla.cli.share.sources import windows
+from ottla.cli.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES, Window
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+
+COLUMNS = (
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+    Column("START", is_number=True),
+    Column("END", is_number=True),
+    Column("LAG", is_number=True),
+    Column("ACQUIRED", is_number=True),
+    Column("AVAILABLE", is_number=True),
+    Column("DONE", is_number=True),
+    Column("REDELIVERED", is_number=True),
+    Column("FINISHED/s", is_number=True),
+)
+
+
+class Seen(NamedTuple):
+    """One look, and how quickly each partition gets on."""
+
+    found: Found
+    windows: dict[TopicPartition, Window]
+    rates: dict[TopicPartition, float]
+
+
+class Rates:
+    """Compares each look with the one before."""
+
+    def __init__(self) -> None:
+        self._before: dict[TopicPartition, int] = {}
+        self._at_s = 0.0
+
+    def take(self, found: Found, now_s: float) -> dict[TopicPartition, float]:
+        """Records finished in a second, where two looks tell."""
+        done = {each.at: count for each in found.standings if (count := _done(each)) is not None}
+        passed_s = now_s - self._at_s
+        rates = {at: max(0, done[at] - self._before[at]) / passed_s for at in done if at in self._before}
+        self._before, self._at_s = done, now_s
+        return rates
+
+
+def _done(each: Standing) -> int | None:
+    return None if each.end_offset is None or each.lag is None else each.end_offset - each.lag
+
+
+@click.command()
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, min_open=True),
+    default=DEFAULT_INTERVAL_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait between two looks.",
+)
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Look N times; else until interrupted.")
+@json_option
+@target_options
+def watch(target: Target, name: str, interval: float, count: int | None, as_json: bool) -> None:
+    """Show a share group again and again: what is left, what is in flight, and how quickly it gets on.
+
+    ACQUIRED and AVAILABLE need an ottla broker with --inspect-port; else they are shown as '-'. REDELIVERED counts the
+    offsets in flight that were delivered more than once.
+    """
+    rates = Rates()
+
+    async def find(client: Client) -> Seen:
+        found = await share_group(client, name)
+        shown = await windows(client, name, found.standings)
+        return Seen(found, {each.at: each for each in shown}, rates.take(found, time.monotonic()))
+
+    look(target, Watch(interval, count), find, _json if as_json else None, _print)
+
+
+def _print(seen: Seen) -> None:
+    group = seen.found.group
+    left = "-" if seen.found.lag is None else seen.found.lag
+    click.echo(f"{click.style(group.group_id, bold=True)}  {group.state}  {len(group.members)} members  {left} left")
+    print_table(COLUMNS, [_cells(each, seen) for each in seen.found.standings])
+
+
+def _cells(each: Standing, seen: Seen) -> tuple[object, ...]:
+    rate = seen.rates.get(each.at)
+    counts = _counts(seen.windows[each.at])
+    shown = None if rate is None else f"{rate:.0f}"
+    return (*each.at, each.start_offset, each.end_offset, each.lag, *counts.values(), shown)
+
+
+def _counts(window: Window) -> dict[str, int | None]:
+    done = window.offsets_in(STATES[ACKNOWLEDGED], STATES[ARCHIVING], STATES[ARCHIVED])
+    again = sum(each.size for each in window.ranges if (each.delivery_count or 0) > 1)
+    return {
+        "acquired": window.offsets_in(STATES[ACQUIRED]),
+        "available": window.offsets_in(STATES[AVAILABLE]),
+        "done": done,
+        "redelivered": again,
+    }
+
+
+def _json(seen: Seen) -> dict[str, Any]:
+    return {
+        "groupId": seen.found.group.group_id,
+        "state": seen.found.group.state,
+        "members": len(seen.found.group.members),
+        "lag": seen.found.lag,
+        "partitions": [
+            {
+                "topic": each.at.topic,
+                "partition": each.at.partition,
+                "startOffset": each.start_offset,
+                "endOffset": each.end_offset,
+                "lag": each.lag,
+                **_counts(seen.windows[each.at]),
+                "finishedPerSecond": seen.rates.get(each.at),
+            }
+            for each in seen.found.standings
+        ],
+    }

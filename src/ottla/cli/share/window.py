@@ -1,0 +1,101 @@
+"""What a share group has in flight in a partition: ranges of offsets, and what is known of each.
+
+An ottla broker tells all of it. Records of `__share_group_state` tell less: who holds what is never written, so a range
+that waits to be delivered may be in somebody's hands at this moment, and of offsets that no record speaks of nothing is
+known: somebody may have them for the first time, or nobody yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla.client import TopicPartition
+    from ottla.share.state.kept import Kept
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
+STATES: Final = {
+    AVAILABLE: "AVAILABLE",
+    ACQUIRED: "ACQUIRED",
+    ACKNOWLEDGED: "ACKNOWLEDGED",
+    ARCHIVING: "ARCHIVING",
+    ARCHIVED: "ARCHIVED",
+}
+UNKNOWN: Final = "unknown"
+
+
+class Range(NamedTuple):
+    """Offsets that are alike; None is what is not known."""
+
+    first_offset: int
+    last_offset: int
+    state: str
+    delivery_count: int | None
+    member_id: str | None = None
+    lock_ms: int | None = None
+    """How long the lock still lasts."""
+
+    @property
+    def size(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+class Window(NamedTuple):
+    """One partition."""
+
+    at: TopicPartition
+    start_offset: int | None
+    ranges: tuple[Range, ...]
+    is_live: bool
+    """Whether a broker told it; else it is what records have kept."""
+    locks_max: int | None = None
+
+    def offsets_in(self, *states: str) -> int | None:
+        """How many offsets are in one of these states; None where that is not known."""
+        if not self.is_live and {STATES[ACQUIRED], STATES[AVAILABLE]} & set(states):
+            return None
+        return sum(each.size for each in self.ranges if each.state in states)
+
+
+def live_windows(answer: Mapping[str, Any]) -> list[Window]:
+    """What a broker's inspect listener says of a group."""
+    from ottla.client import TopicPartition
+
+    return [
+        Window(
+            TopicPartition(each["topic"], each["partition"]),
+            each["startOffset"],
+            tuple(_live_range(found) for found in each["ranges"]),
+            is_live=True,
+            locks_max=each["maxRecordLocks"],
+        )
+        for each in answer["partitions"]
+    ]
+
+
+def _live_range(found: Mapping[str, Any]) -> Range:
+    return Range(
+        found["firstOffset"],
+        found["lastOffset"],
+        found["state"],
+        found["deliveryCount"],
+        found["memberId"],
+        found["lockTimeoutMs"],
+    )
+
+
+def stored_window(at: TopicPartition, kept: Kept | None) -> Window:
+    """What records have kept of a partition."""
+    if kept is None or kept.start_offset < 0:
+        return Window(at, None, (), is_live=False)
+    return Window(at, kept.start_offset, tuple(_filled(kept.start_offset, kept.batches)), is_live=False)
+
+
+def _filled(start: int, batches: Iterable[Any]) -> Iterable[Range]:
+    """The batches with the holes between them."""
+    for each in batches:
+        if each.first_offset > start:
+            yield Range(start, each.first_offset - 1, UNKNOWN, None)
+        yield Range(each.first_offset, each.last_offset, STATES[each.delivery_state], each.delivery_count)
+        start = each.last_offset + 1
