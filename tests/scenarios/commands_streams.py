@@ -8,12 +8,18 @@ sreport A [0_1=7/9 ...]               a heartbeat of version 1 that reports the 
 sleave A [version] [{fields}]         a heartbeat with epoch -1
 sdescribe                             StreamsGroupDescribe, its states, epochs and tasks
 sassigned A B ...                     make these members a stable group, quietly
+splugin                               a plugin keeps topology descriptions, and sessions last
+spush A [{fields}]                    A pushes the description of a topology at epoch 0, of one source and one sink
+sshow [g h ...]                       DescribeStreamsGroup with the topology's description
+sheld                                 the plugin gives the description that it was last asked to set
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ottla.coordinator.contract import Outcome
+from ottla.groups.streams.effects import GetDescription, SetDescription
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 
@@ -145,3 +151,53 @@ def assigned(scenario: Scenario, words: Words) -> None:
     scenario.advance(2_000)
     scenario.lines, scenario.hides_records = heard, hides
     describe(scenario, words)
+
+
+# --- topology descriptions --------------------------------------------------------------------------------------------
+
+DESCRIPTION = {
+    "subtopologies": [
+        {
+            "subtopology_id": "0",
+            "nodes": [
+                {"name": "in", "node_type": 1, "source_topics": ["t"], "successors": ["out"]},
+                {"name": "out", "node_type": 3, "sink_topic": "u"},
+            ],
+        }
+    ]
+}
+
+
+@command("splugin")
+def plugin(scenario: Scenario, words: Words) -> None:
+    settings = scenario.surroundings.settings
+    settings.set("group.streams.topology.description.plugin.class", "some.Plugin")
+    for name in ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"):
+        settings.set(name, "2000000000")
+    settings.set("group.streams.initial.rebalance.delay.ms", "0")
+    scenario.surroundings.world.settings_version += 1
+
+
+@command("spush")
+def push(scenario: Scenario, words: Words) -> None:
+    client = words.next()
+    fields = {"group_id": "g", "member_id": client, "topology_description": DESCRIPTION} | given(words)
+    scenario.send(client, "StreamsGroupTopologyDescriptionUpdate", 0, fields)
+
+
+@command("sshow")
+def show(scenario: Scenario, words: Words) -> None:
+    for group_id in words.text.split() or ["g"]:
+        fields = {"group_id": group_id, "include_topology_description": True}
+        scenario.send("tool", "DescribeStreamsGroup", 1, fields)
+
+
+@command("sheld")
+def held(scenario: Scenario, words: Words) -> None:
+    effect, done = scenario.open_effects.pop(0)
+    if isinstance(effect, SetDescription):
+        scenario.defaults["held description"] = effect.description  # type: ignore[assignment]
+        done(Outcome())
+        return
+    assert isinstance(effect, GetDescription), effect
+    done(Outcome(value=scenario.defaults["held description"]))
