@@ -31,6 +31,7 @@ _HEADER_MIN_BYTES: Final = 10
 """Of a request: key, version, correlation id and the length of the client id."""
 _CLIENT_IDS_MAX: Final = 10_000
 """Client ids that are kept as text; more are read anew for each request."""
+_SMALL_BYTES: Final = 1024
 _WITH_RECORDS: Final = frozenset({1, 59, 78})
 """Fetch, FetchSnapshot and ShareFetch."""
 
@@ -211,10 +212,27 @@ class Dispatch:
                 assert known.encode_parts is not None
                 pieces = known.encode_parts(message)
                 size = len(head) + sum(map(len, pieces))
-                parts = [size.to_bytes(4, "big") + head, *pieces]
+                parts = _joined(size.to_bytes(4, "big") + head, pieces)
         except WireError:
             log.exception("the answer to %s v%s cannot be written", api.name, version)
             raise Close("its answer cannot be written") from None
         for observer in self.observers:
             observer.answered(request, api, message, size)
         return parts
+
+
+def _joined(head: bytes, pieces: Sequence[Part]) -> list[Part]:
+    """The parts of a frame, with small neighbours in one."""
+    parts: list[Part] = []
+    small = [head]
+    for piece in pieces:
+        if type(piece) is bytes and len(piece) <= _SMALL_BYTES:
+            small.append(piece)
+            continue
+        if small:
+            parts.append(b"".join(small))
+            small = []
+        parts.append(piece)
+    if small:
+        parts.append(b"".join(small))
+    return parts

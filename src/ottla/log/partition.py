@@ -301,11 +301,22 @@ class Partition:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, *, min_one_batch: bool = False) -> FetchRegion:
-        """Where the batches from the one with `offset` on lie, as far as the isolation lets a reader see."""
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: Isolation,
+        *,
+        min_one_batch: bool = False,
+        hint: tuple[Segment, int] | None = None,
+    ) -> FetchRegion:
+        """Where the batches from the one with `offset` on lie, as far as the isolation lets a reader see.
+
+        `hint` is a segment with a position: a batch begins there, and none before it has the offset.
+        """
         self.storage.check()
         try:
-            return read.read(self, offset, max_bytes, isolation, min_one_batch=min_one_batch)
+            return read.read(self, offset, max_bytes, isolation, min_one_batch=min_one_batch, hint=hint)
         except OSError as error:
             raise self.storage.fail(error, f"reading {self.topic_partition}") from error
 

@@ -87,7 +87,13 @@ class OffsetAndTimestamp(msgspec.Struct, frozen=True, gc=False):
 
 
 def read(
-    partition: Partition, offset: int, max_bytes: int, isolation: Isolation, *, min_one_batch: bool
+    partition: Partition,
+    offset: int,
+    max_bytes: int,
+    isolation: Isolation,
+    *,
+    min_one_batch: bool,
+    hint: tuple[Segment, int] | None = None,
 ) -> FetchRegion:
     if not partition.log_start_offset <= offset <= partition.log_end_offset:
         raise OffsetOutOfRangeError(
@@ -99,7 +105,8 @@ def read(
         limit_segment, limit_position = partition.position_of_limit(limit_offset)
         for index in range(max(partition.segment_index(offset), 0), len(partition.segments)):
             segment = partition.segments[index]
-            found = segment.find_batch(offset)
+            start = hint[1] if hint is not None and hint[0] is segment else None
+            found = segment.find_batch(offset, start)
             if found is None:
                 continue  # all of it was compacted away; the next segment has what follows
             end = limit_position if segment is limit_segment else segment.size_bytes

@@ -193,8 +193,13 @@ class Segment:
                 return
         yield from walk_headers(handle, 0, self.size_bytes)
 
-    def find_batch(self, offset: int) -> BatchPlace | None:
-        """The first batch that ends at or past an offset; None if all end before it."""
+    def find_batch(self, offset: int, start: int | None = None) -> BatchPlace | None:
+        """The first batch that ends at or past an offset; None if all end before it.
+
+        `start` is a position that the caller knows: a batch begins there, and none before it has the offset.
+        """
+        if start is not None:
+            return find_batch(self.file.handle(), start, self.size_bytes, offset)
         relative, position = self.offset_index.lookup(offset - self.base_offset)
         handle = self.file.handle()
         if position:

@@ -22,7 +22,7 @@ from ottla.broker.share.checking import check_request, find_source
 from ottla.broker.share.edge import Source
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.led import Led
-from ottla.broker.share.reading import Reading, Stretch, look
+from ottla.broker.share.reading import Reading
 from ottla.broker.waiting import Waiter
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.read import Isolation
@@ -280,7 +280,7 @@ class _ShareFetch:
         if not one.source.has_log:
             return Reading(offset)
         try:
-            return look(one.source, offset, max_bytes, self.isolation)
+            return one.led.reader.look(offset, max_bytes, self.isolation)
         except OffsetOutOfRangeError:
             log_start_offset = one.source.log.log_start_offset
             if offset >= log_start_offset:
@@ -304,7 +304,7 @@ class _ShareFetch:
         if left <= 0:
             return _NOTHING
         try:
-            stretch = Stretch(one.source, reading, one.led.core.reach(left))
+            stretch = one.led.reader.read(reading, one.led.core.reach(left))
         except LogError as error:
             return _Found(_bearable(error.code))
         acquired = one.led.acquire(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.share.edge import Source
+from ottla.broker.share.reading import Reader
 from ottla.broker.share.starting import start_offset
 from ottla.log.errors import LogError
 from ottla.share.partition import Actions, SharePartition
@@ -67,6 +68,7 @@ class Led:
     def __init__(self, key: Key, source: Source, leader: ShareLeader) -> None:
         self.key = key
         self.source = source
+        self.reader = Reader(source)
         self.dropped: ErrorCode | None = None
         """Why this is of no more use."""
         self._leader = leader

@@ -115,6 +115,8 @@ class Entry:
 
     def overlapping(self, first: int, last: int) -> list[Run]:
         """The runs that have a part between two offsets."""
+        if len(self.runs) == 1:
+            return [run for run in self.runs if first <= run.last and run.first <= last]
         low = max(0, bisect_right(self.runs, first, key=_first) - 1)
         high = bisect_right(self.runs, last, key=_first)
         return [run for run in self.runs[low:high] if run.last >= first]
@@ -134,6 +136,8 @@ class Entry:
 
     def join(self, first: int, last: int) -> None:
         """Make one run of neighbours that are alike, from just before an offset to just after another."""
+        if len(self.runs) == 1:
+            return
         low = max(0, bisect_left(self.runs, first, key=_first) - 1)
         high = min(len(self.runs), bisect_right(self.runs, last, key=_first) + 1)
         joined = [self.runs[low]]
@@ -219,6 +223,8 @@ class Window:
 
     def overlapping(self, first: int, last: int) -> list[Entry]:
         """The entries that have a part between two offsets."""
+        if len(self.entries) == 1:
+            return [entry for entry in self.entries if first <= entry.last and entry.first <= last]
         low = max(0, self._floor(first))
         high = bisect_right(self.entries, last, key=_first)
         return [entry for entry in self.entries[low:high] if entry.last >= first]

@@ -1,0 +1,90 @@
+"""Reading the log for a share group: which batches, how far, and that going on finds what looking anew would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.broker.share.reading import Reader
+from ottla.broker.share.starting import duration_ms
+from ottla.log.read import Isolation
+from tests.unit.broker.desk import Desk, RunningNode, Topic
+from tests.unit.broker.share.share_desk import produce
+
+FAR = 1 << 62
+
+
+def replica_of(running: RunningNode, topic: Topic) -> Any:
+    return running.node.replicas.get(topic.name, 0)
+
+
+def spans(reader: Reader, offset: int, until: int, max_bytes: int = 1 << 20) -> list[tuple[int, int]]:
+    reading = reader.look(offset, max_bytes, Isolation.HIGH_WATERMARK)
+    return [each[:2] for each in reader.read(reading, until).batches] if reading.length else []
+
+
+def test_no_more_batches_than_there_is_use_for(running: RunningNode, desk: Desk):
+    topic = desk.topic()
+    produce(desk, topic, 5, 5, 5, 5)
+    reader = Reader(replica_of(running, topic))
+    assert spans(reader, 0, 0) == [(0, 4)]
+    assert spans(reader, 2, 5) == [(0, 4), (5, 9)]
+    assert spans(reader, 5, 14) == [(5, 9), (10, 14)]
+    assert spans(reader, 0, FAR) == [(0, 4), (5, 9), (10, 14), (15, 19)]
+    assert spans(reader, 20, FAR) == []
+
+
+def test_a_batch_that_is_cut_does_not_count_unless_it_is_the_first(running: RunningNode, desk: Desk):
+    topic = desk.topic()
+    produce(desk, topic, 5, 5)
+    size = len(desk.fetch(topic).records)
+    reader = Reader(replica_of(running, topic))
+    assert spans(reader, 0, FAR, size - 1) == [(0, 4)]
+    assert spans(reader, 0, FAR, 1) == [(0, 4)]
+
+
+@pytest.mark.parametrize("size", [1, 40, 3_000])
+def test_going_on_finds_what_looking_anew_finds(running: RunningNode, desk: Desk, size: int):
+    topic = desk.topic(internal_segment_bytes=100_000)
+    produce(desk, topic, *[size] * 30)
+    source = replica_of(running, topic)
+    reader, offset, seen = Reader(source), 0, []
+    while batches := spans(reader, offset, offset + 2 * size):
+        assert batches == spans(Reader(source), offset, offset + 2 * size)
+        seen += batches
+        offset = batches[-1][1] + 1
+    assert seen == [(first, first + size - 1) for first in range(0, 30 * size, size)]
+
+
+def test_the_place_of_some_batches(running: RunningNode, desk: Desk):
+    topic = desk.topic()
+    produce(desk, topic, 5, 5, 5, 5)
+    whole = bytes(desk.fetch(topic).records)
+    reader = Reader(replica_of(running, topic))
+    size = len(whole) // 4
+    for first, last, place in ((0, 19, slice(None)), (7, 12, slice(size, 3 * size)), (16, 17, slice(3 * size, None))):
+        stretch = reader.read(reader.look(0, 1 << 20, Isolation.HIGH_WATERMARK), FAR)
+        assert stretch.span(first, last).read(1 << 20) == whole[place]
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("PT0S", 0),
+        ("PT1H", 3_600_000),
+        ("P1DT2H3M4.5S", 93_784_500),
+        ("PT0,25S", 250),
+        ("P2D", 172_800_000),
+        ("PT1H-30M", 1_800_000),
+        ("PT-0.5S", -500),
+    ],
+)
+def test_durations(text: str, ms: int):
+    assert duration_ms(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "1H", "P1H", "PT1", "yesterday"])
+def test_no_durations(text: str):
+    with pytest.raises(ValueError, match="duration"):
+        duration_ms(text)
