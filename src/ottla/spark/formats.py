@@ -13,6 +13,7 @@ __all__ = ["FORMATS", "format_class"]
 FORMATS: Final = {
     "ottla": "ottla.spark.topic.source:TopicDataSource",
     "ottla-log": "ottla.spark.log.source:LogDataSource",
+    "ottla-records": "ottla.spark.records.source:RecordsDataSource",
 }
 
 

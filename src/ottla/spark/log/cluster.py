@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ottla.log.names import TopicPartition as DirectoryPartition
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import PartitionFiles, find_partitions
 from ottla.spark.log.view import PartitionView
@@ -14,22 +13,21 @@ from ottla.spark.offsets import Offsets, TopicPartition
 from ottla.spark.topic.cluster import Assigned
 
 if TYPE_CHECKING:
-    from ottla.spark.log.options import LogOptions
+    from ottla.spark.log.options import PathOptions
 
 __all__ = ["LogCluster"]
-
-INTERNAL_TOPICS = frozenset(
-    ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata")
-)
 
 
 class LogCluster:
     """The partitions under some paths. Each `assigned` looks at the directories anew."""
 
-    def __init__(self, options: LogOptions) -> None:
+    def __init__(self, options: PathOptions) -> None:
         self._options = options
         self._views: dict[TopicPartition, PartitionView] = {}
         self._said: set[tuple[str, str]] = set()
+
+    def has(self, at: TopicPartition) -> bool:
+        return at in self._views
 
     def view(self, at: TopicPartition) -> PartitionView:
         """A partition as it was at the last look."""
@@ -37,8 +35,8 @@ class LogCluster:
 
     def assigned(self) -> Assigned:
         found: dict[TopicPartition, list[PartitionView]] = {}
-        for files in find_partitions(self._options.paths, self._is_wanted):
-            if self._options.topic_id in ("", files.topic_id):
+        for files in find_partitions(self._options.paths, self._options.is_wanted):
+            if self._options.required_id in ("", files.topic_id):
                 at = TopicPartition(*files.topic_partition)
                 found.setdefault(at, []).append(PartitionView(files, self._options.up_to))
         self._views = {at: self._longest(at, views) for at, views in sorted(found.items())}
@@ -60,24 +58,12 @@ class LogCluster:
 
     # --- which partitions ---------------------------------------------------------------------------------------------
 
-    def _is_wanted(self, at: DirectoryPartition) -> bool:
-        options = self._options
-        if options.partitions is not None and at.partition not in options.partitions:
-            return False
-        if options.topics:
-            return at.topic in options.topics
-        if options.topic_pattern:
-            return options.matches(at.topic) and at.topic not in INTERNAL_TOPICS
-        # Whoever names the directory of a partition means it.
-        is_named = any(path.rstrip("/").endswith(f"/{at}") for path in options.paths)
-        return is_named or bool(options.topic_id) or at.topic not in INTERNAL_TOPICS
-
     def _missing(self) -> tuple[str, ...]:
         where = ", ".join(self._options.paths)
         there = {at.topic for at in self._views}
-        lost = [f"topic {topic}" for topic in self._options.topics if topic not in there]
-        if self._options.topic_id and not there:
-            lost.append(f"a topic with the id {self._options.topic_id}")
+        lost = [f"topic {topic}" for topic in self._options.required_topics if topic not in there]
+        if self._options.required_id and not there:
+            lost.append(f"a topic with the id {self._options.required_id}")
         return tuple(f"in {where} {each}" for each in lost)
 
     def _longest(self, at: TopicPartition, views: list[PartitionView]) -> PartitionView:

@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from ottla.log.names import TopicPartition
 from ottla.spark.cluster_options import RecordOptions
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.plan import DEFAULT_TASK_BYTES, OnCorrupt, UpTo
@@ -15,6 +17,7 @@ from ottla.spark.options import Check, bad_option, names, one_of, option
 from ottla.spark.range_options import RangeOptions, pattern
 from ottla.spark.schemas import RecordColumns
 from ottla.wire import uuid_bytes
+from ottla.wire.keyed import FAMILIES
 
 if TYPE_CHECKING:
     from ottla.spark.log.read import ReadRules
@@ -92,6 +95,20 @@ class PathOptions(RangeOptions):
     def is_committed(self) -> bool:
         return self.isolation == "read_committed"
 
+    @property
+    def required_topics(self) -> tuple[str, ...]:
+        """Topics that have to be there."""
+        return ()
+
+    @property
+    def required_id(self) -> str:
+        """The id that topics must have; empty if any will do."""
+        return ""
+
+    def is_wanted(self, at: TopicPartition) -> bool:
+        """Whether a partition is to be read, by its name."""
+        return self.partitions is None or at.partition in self.partitions
+
     def read_rules(self, *, include_control: bool = False) -> ReadRules:
         """How tasks read."""
         from ottla.spark.log.read import ReadRules
@@ -116,7 +133,28 @@ class LogOptions(PathOptions, RecordOptions):
     def columns(self) -> RecordColumns:
         return RecordColumns(self.include_headers, self.include_leader_epoch, self.include_topic_id)
 
-    def matches(self, topic: str) -> bool:
-        import re2
+    @property
+    def required_topics(self) -> tuple[str, ...]:
+        return self.topics
 
-        return re2.compile(self.topic_pattern).fullmatch(topic) is not None
+    @property
+    def required_id(self) -> str:
+        return self.topic_id
+
+    def is_wanted(self, at: TopicPartition) -> bool:
+        if not super().is_wanted(at):
+            return False
+        if self.topics:
+            return at.topic in self.topics
+        # Whoever names the directory of a partition means it.
+        is_named = any(path.rstrip("/").endswith(f"/{at}") for path in self.paths)
+        if at.topic in FAMILIES and not is_named:
+            return bool(self.topic_id)
+        return not self.topic_pattern or _compiled(self.topic_pattern).fullmatch(at.topic) is not None
+
+
+@cache
+def _compiled(pattern_text: str) -> Any:
+    import re2
+
+    return re2.compile(pattern_text)

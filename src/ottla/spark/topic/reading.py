@@ -26,7 +26,7 @@ from ottla.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from ottla.wire.columns import Columns
 
-__all__ = ["columns_of", "read_task"]
+__all__ = ["columns_of", "read_task", "task_columns"]
 
 MIB: Final = 1024 * 1024
 PIECE_BYTES: Final = 4 * MIB
@@ -66,9 +66,7 @@ def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOp
         batch_bytes=options.arrow_batch_bytes,
     )
     figures = _Figures()
-    decoding = Decoding(options.kafka.get("check.crcs", "true").lower() != "false", options.isolation)
-    how = options.read_options(uuid_bytes(task.topic_id) if task.topic_id else None)
-    for columns in _without_lost(client, task, how, decoding, Loss(options.fail_on_data_loss), figures):
+    for columns in task_columns(client, task, options, figures):
         began_s = time.monotonic()
         for batch in maker.batches(columns, task.start, task.until):
             figures.rows += batch.num_rows
@@ -76,6 +74,15 @@ def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOp
             yield batch
             began_s = time.monotonic()
     _report(task, figures)
+
+
+def task_columns(
+    client: Callable[[], BlockingClient], task: Task, options: TopicOptions, figures: _Figures | None = None
+) -> Iterator[Columns]:
+    """The records of a task; the first and the last columns may have some outside of its range."""
+    decoding = Decoding(options.kafka.get("check.crcs", "true").lower() != "false", options.isolation)
+    how = options.read_options(uuid_bytes(task.topic_id) if task.topic_id else None)
+    return _without_lost(client, task, how, decoding, Loss(options.fail_on_data_loss), figures or _Figures())
 
 
 def _report(task: Task, figures: _Figures) -> None:

@@ -1,0 +1,123 @@
+"""Options of the format `ottla-records`, for log directories and for clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.log.names import TopicPartition
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.log.options import ISOLATIONS, PathOptions, with_paths
+from ottla.spark.options import CommonOptions, bad_option, boolean, one_of, option, positive, read_options, text
+from ottla.spark.records.tables import EVERY_RECORD, JSON_COLUMNS, METADATA_TOPICS, Table, find_table
+from ottla.spark.records.types import Column
+from ottla.spark.records.values import ValueRules
+from ottla.spark.topic.options import TopicOptions
+from ottla.wire.keyed import FAMILIES
+
+__all__ = ["ClusterRecordOptions", "PathRecordOptions", "RecordTableOptions", "read_record_options"]
+
+DEFAULT_BATCH_ROWS: Final = 50_000
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
+SERVERS: Final = "kafka.bootstrap.servers"
+CLUSTER_TOPICS: Final = tuple(topic for topic in FAMILIES if topic != METADATA_TOPICS[0])
+"""What brokers let clients read; the metadata log is the controllers' own."""
+
+
+@dataclass(frozen=True, repr=False)
+class RecordTableOptions(CommonOptions):
+    """Which table it is, and how its values look."""
+
+    record: str = option("record", text, "")
+    topic: str = option("topic", one_of(*FAMILIES), "")
+    view: str = option("view", one_of("all", "latest"), "all")
+    defaults: bool = option("defaults", boolean, False)
+    secrets: bool = option("secrets", boolean, False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.record:
+            raise bad_option("record", "it is required; name a record type such as OffsetCommit, or * for all")
+        if self.topic and not self.is_every and self.table.topic != self.topic:
+            raise bad_option("topic", f"{self.table.name} lies in {self.table.topic}, not in {self.topic}")
+        if self.is_latest and (self.is_every or self.table.kind != "keyed"):
+            raise bad_option("view", "latest needs a record type that has keys; the metadata log has none")
+
+    @property
+    def is_every(self) -> bool:
+        return self.record == EVERY_RECORD
+
+    @property
+    def table(self) -> Table:
+        return find_table(self.record)
+
+    @property
+    def table_columns(self) -> tuple[Column, ...]:
+        return JSON_COLUMNS if self.is_every else self.table.columns
+
+    @property
+    def table_topics(self) -> tuple[str, ...]:
+        """Where the records lie."""
+        if not self.is_every:
+            return (self.table.topic,)
+        return (self.topic,) if self.topic else tuple(FAMILIES)
+
+    @property
+    def is_latest(self) -> bool:
+        return self.view == "latest"
+
+    @property
+    def has_control(self) -> bool:
+        """Whether records of the quorum count."""
+        return self.is_every or self.table.kind == "control"
+
+    @property
+    def values(self) -> ValueRules:
+        return ValueRules(self.defaults, self.secrets)
+
+
+@dataclass(frozen=True, repr=False)
+class PathRecordOptions(RecordTableOptions, PathOptions):
+    isolation: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
+    arrow_batch_rows: int = option("arrowBatchRows", positive, DEFAULT_BATCH_ROWS)
+
+    def is_wanted(self, at: TopicPartition) -> bool:
+        return super().is_wanted(at) and at.topic in self.table_topics
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        return tuple(path for path in self.paths if not path.endswith(SNAPSHOT_SUFFIX))
+
+    @property
+    def snapshots(self) -> tuple[str, ...]:
+        """Snapshots that are named by themselves."""
+        return tuple(path for path in self.paths if path.endswith(SNAPSHOT_SUFFIX))
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterRecordOptions(RecordTableOptions, TopicOptions):
+    isolation_level: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if set(self.table_topics).isdisjoint(CLUSTER_TOPICS):
+            what = f"{self.table_topics[0]} is read from the files of a controller"
+            raise bad_option("path", f"it is required: {what}, brokers do not show it")
+
+
+def read_record_options(given: Mapping[str, str]) -> PathRecordOptions | ClusterRecordOptions:
+    """The options of a query: for files if there is a path, else for a cluster."""
+    options = with_paths(given)
+    names = {name.lower() for name in options}
+    if ("path" in names) == (SERVERS in names):
+        raise OttlaSparkError(f"options path, {SERVERS}: give exactly one")
+    if "path" in names:
+        return read_options(PathRecordOptions, options)
+    for name in ("subscribe", "subscribepattern", "assign"):
+        if name in names:
+            raise bad_option(name, "the record type says which topic is read")
+    wanted = {name: options[name] for name in options if name.lower() in ("record", "topic")}
+    topics = read_options(RecordTableOptions, wanted).table_topics
+    readable = [topic for topic in topics if topic in CLUSTER_TOPICS] or topics
+    return read_options(ClusterRecordOptions, {**options, "subscribe": ",".join(readable)})
