@@ -34,7 +34,7 @@ PARTITIONS = 3
 def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, name: str, client: str):
     """Each gets a batch of its own, and all are accepted."""
     cluster.topic(name)
-    cluster.configure(name, EARLIEST)
+    cluster.configure(name, EARLIEST | {"share.record.lock.duration.ms": 60_000})
     for start in range(0, MEMBERS * BATCH, BATCH):
         cluster.produce(name, *(f"v{number}" for number in range(start, start + BATCH)))
     settings = EXPLICIT | {"max.poll.records": str(BATCH)}
@@ -44,7 +44,7 @@ def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, n
 
         def step() -> bool:
             for number, worker in enumerate(members):
-                if number not in given and (found := worker.poll(0.02)):
+                if number not in given and (found := worker.poll(0.1)):
                     given[number] = found
             return len(given) == MEMBERS
 

@@ -231,6 +231,9 @@ class OttlaWorker:
                 found.append(Given(record.partition, record.offset, record.delivery_count, record.value.decode()))
         return found
 
+    def assigned(self) -> bool:
+        return bool(self._consumer.assignment)
+
     def acknowledge(self, given: Given, verdict: str) -> None:
         self._run(self._acknowledge(self._held[given.partition, given.offset], verdict))
 
