@@ -85,7 +85,7 @@ class Preparing(Generic[Waiter]):
             if group is not None:
                 group.not_prepared(self._family, context)
             return self._end(subject.group_id, outcome, context)
-        noted = () if group is None else group.prepared(context)
+        noted = () if group is None else group.prepared(subject, context)
         return Result(noted, after=_Noted(self._family, subject.group_id))
 
     def _perform(self, marked: _Marked, outcome: Outcome, context: Context) -> Result:

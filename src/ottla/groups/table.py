@@ -117,8 +117,9 @@ class Group(Protocol):
         `ottla.groups.preparing`."""
         ...
 
-    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
-        """What the group notes once the effect of `before_removal` has gone well. The group may have changed since."""
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
+        """What the group notes once the effect of its `before_removal` has gone well. It may have changed since, or may
+        be another group of the same name."""
         ...
 
     def not_prepared(self, family: str, context: Context) -> None:
@@ -140,7 +141,7 @@ class HoldsNothingElsewhere:
     def before_removal(self, family: str, context: Context) -> Preparation | None:
         return None
 
-    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         return ()
 
     def not_prepared(self, family: str, context: Context) -> None:

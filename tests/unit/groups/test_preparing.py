@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,7 +29,7 @@ class HeldGroup(OtherGroup):
     def before_removal(self, family: str, context: Context) -> Preparation | None:
         return Preparation([_mark(self.group_id, "marked")], Clear(family, self.group_id)) if self.is_held else None
 
-    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:
         self.is_held = False
         return [_mark(self.group_id, "noted")]
 
@@ -128,7 +128,7 @@ def test_group_that_holds_something_again_stays(bench: Bench) -> None:
     bench.ask(DeleteGroup("a"))
     group = bench.table.get("a")
     assert isinstance(group, HeldGroup)
-    group.prepared = lambda context: []  # type: ignore[method-assign]
+    group.prepared = lambda effect, context: []  # type: ignore[method-assign]
     perform(bench)
     assert bench.replies["caller"].error_code == ErrorCode.GROUP_DELETION_FAILED
 

@@ -40,5 +40,8 @@ class DescriptionEpochs(NamedTuple):
     def refused(self, epoch: int) -> DescriptionEpochs:
         return self._replace(failed=max(self.failed, epoch))
 
-    def cleared(self) -> DescriptionEpochs:
-        return self._replace(stored=UNCERTAIN if self.stored >= 0 else NONE)
+    def cleared(self, *, is_pushed_since: bool) -> DescriptionEpochs:
+        """`is_pushed_since`: whether a push began after the delete was decided. With several deletes at a time that is
+        more than what `stored` can tell."""
+        is_known = self.stored == NONE or not (is_pushed_since or self.stored >= 0)
+        return self._replace(stored=NONE if is_known else UNCERTAIN)

@@ -65,3 +65,5 @@ class DeleteDescription(NamedTuple):
 
     family: str
     group_id: str
+    last_push: int
+    """The number of the group's last push when this was decided."""

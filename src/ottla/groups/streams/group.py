@@ -19,8 +19,8 @@ NotReady comes before Assigning: members of a group that lost a source topic giv
 why.
 
 Soft: `configured` and `is_stale` (the topology against the topics), `endpoint_epoch` and `endpoints`,
-`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `version` (grows with every change, soft or
-hard), and members' soft fields.
+`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `last_push`, `version` (grows with every
+change, soft or hard), and members' soft fields.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ class StreamsGroup:
         self.progress: Progress | None = None
         self.back_off = BackOff()
         """Of asking for the topology's description."""
+        self.last_push = 0
+        """The number of the last push of a description; no two groups of a coordinator have the same."""
         self.version = 0
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -227,11 +229,12 @@ class StreamsGroup:
         if family == _JOINS_AGAIN_AT_ONCE and self.back_off.is_active(UNCERTAIN, context.now_ms):
             raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
         marked = self.description_records(self.description_epochs.marked())
-        return Preparation(marked, DeleteDescription(family, self.group_id))
+        return Preparation(marked, DeleteDescription(family, self.group_id, self.last_push))
 
-    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         self.back_off.clear_all()
-        return self.description_records(self.description_epochs.cleared())
+        is_pushed_since = effect.last_push != self.last_push
+        return self.description_records(self.description_epochs.cleared(is_pushed_since=is_pushed_since))
 
     def not_prepared(self, family: str, context: Context) -> None:
         if family == _JOINS_AGAIN_AT_ONCE:

@@ -105,6 +105,7 @@ class Pushing:
         number = next(self._numbers)
         effect = SetDescription(self._family, number, group.group_id, request.topology_epoch, description)
         self._pushes[number] = _Push(context.token, effect)
+        group.last_push = number
         return Result(group.description_records(group.description_epochs.marked()), after=_Marked(self._family, number))
 
     def _checked_group(self, request: StreamsGroupTopologyDescriptionUpdateRequest) -> StreamsGroup:

@@ -135,7 +135,7 @@ class ShareGroup:
                 found.setdefault(topic_id, set()).update(range(topic_or_none.partition_count))
         return {topic_id: numbers for topic_id, numbers in sorted(found.items()) if existing[topic_id] is not None}
 
-    def prepared(self, context: Context) -> Sequence[KeyedRecord]:
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         self.is_cleared = True
         return ()
 
