@@ -19,7 +19,7 @@ VERSIONS: Final = (1, 2)
 
 
 def handle(node: Node, request: Request) -> Answer:
-    return acknowledge(node.share.leader, request)
+    return node.share.serve(acknowledge, request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ShareAcknowledgeResponse:

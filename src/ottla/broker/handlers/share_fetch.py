@@ -20,7 +20,7 @@ VERSIONS: Final = (1, 2)
 
 
 def handle(node: Node, request: Request) -> Answer:
-    return fetch(node.share.leader, request)
+    return node.share.serve(fetch, request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ShareFetchResponse:

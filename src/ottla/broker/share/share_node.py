@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ottla.broker.connection import Connection
+from ottla.broker.request import Answer, Request
 from ottla.metadata.image import Changes
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ class ShareNode:
 
             self._leader = ShareLeader(NodeEdge(self._node, self.persister.ask, self._due_at))
         return self._leader
+
+    def serve(self, answer: Callable[[ShareLeader, Request], Answer], request: Request) -> Answer:
+        """Answer a request within its connection's turn, at the end of which what it decides is written."""
+        turns = self._node.coordinators.turns
+        turns.is_attended = True
+        try:
+            return answer(self.leader, request)
+        finally:
+            turns.is_attended = False
 
     def drop(self, group_id: str, topic_ids: Collection[bytes] | None = None) -> None:
         """Forget the share partitions of a group, of some topics or of all: their state was changed elsewhere."""

@@ -282,12 +282,15 @@ class SharePartition:
         if self.phase is Phase.STARTING:
             self.phase = Phase.ACTIVE
             return Actions(wakes=True)
+        before = self.can_acquire, self.window.next_fetch_offset
         for first, last in transition.ranges:
             self.window.complete(first, last, event.write_id)
         self.window.advance()
         self._count(transition, now_ms)
         replies = [] if token is None else [Reply(token)]
-        return Actions(replies=replies, wakes=bool(transition.ranges))
+        # What was accepted gives nobody anything to fetch, unless the window was full.
+        wakes = before != (self.can_acquire, self.window.next_fetch_offset)
+        return Actions(replies=replies, wakes=wakes)
 
     def _count(self, transition: Transition, now_ms: int) -> None:
         tally = self.tally

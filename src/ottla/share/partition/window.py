@@ -185,8 +185,9 @@ class Window:
     def reach(self, max_records: int, room: int) -> int:
         """Where a fetch ends that may get so many records, and of new ones as many as there is room for."""
         end = self.end - 1 if self.is_idle else self.end
-        if self.gap_start is None and self._first_available() is not None:
-            for entry in self.entries:
+        available = None if self.gap_start is not None else self._first_available()
+        if available is not None:
+            for entry in self.entries[max(0, self._floor(available)) :]:
                 max_records -= sum(run.size for run in entry.runs if run.is_acquirable)
                 if max_records <= 0:
                     return entry.last

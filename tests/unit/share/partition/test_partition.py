@@ -208,6 +208,21 @@ def test_dropped_share_partition_answers_who_waits() -> None:
     assert not bench.partition.can_acquire
 
 
+def test_an_acceptance_wakes_only_if_the_window_was_full() -> None:
+    bench = Bench((0, 49), (50, 99), (100, 149), settings=Settings(max_record_locks=100))
+    bench.writes_at_once = False
+    bench.fetch(max_records=10)
+    bench.acknowledge((0, 9, [1]))
+    assert not bench.step(WriteDone(bench.held_back.pop().write_id)).wakes
+    bench.acknowledge((20, 29, [2]))
+    assert bench.step(WriteDone(bench.held_back.pop().write_id)).wakes, "something to deliver again"
+    bench.fetch()
+    bench.fetch()
+    assert not bench.partition.can_acquire
+    bench.acknowledge((10, 19, [1]))
+    assert bench.step(WriteDone(bench.held_back.pop().write_id)).wakes, "there is room again"
+
+
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 
