@@ -209,7 +209,7 @@ def test_dropped_share_partition_answers_who_waits() -> None:
 
 
 def test_an_acceptance_wakes_only_if_the_window_was_full() -> None:
-    bench = Bench((0, 49), (50, 99), (100, 149), settings=Settings(max_record_locks=100))
+    bench = Bench((0, 49), (50, 99), (100, 109), settings=Settings(max_record_locks=100))
     bench.writes_at_once = False
     bench.fetch(max_records=10)
     bench.acknowledge((0, 9, [1]))
