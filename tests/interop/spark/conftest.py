@@ -1,0 +1,81 @@
+"""One matrix: ottla and Apache Kafka as the broker; local Spark, and for some rows a cluster and Spark Connect.
+
+`OTTLA_INTEROP_BROKERS=apache` (or `ottla`) runs against one of them alone, `OTTLA_INTEROP_SPARK=local` (or
+`standalone`, `connect`) in one surrounding.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.apache import ONE_NODE, ApacheKafka
+from tests.interop.node.brokers import APACHE, booting, wanted
+from tests.interop.serving import OttlaServe
+from tests.interop.spark.queries import Queries
+from tests.interop.spark.sessions import CONNECT, LOCAL, STANDALONE, Sessions
+from tests.interop.spark.topics import Topics
+
+Broker = ApacheKafka | OttlaServe
+SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))} | {
+    "log.cleaner.backoff.ms": "200",
+    "log.initial.task.delay.ms": "200",
+    "log.segment.delete.delay.ms": "100",
+}
+SURROUNDINGS = os.environ.get("OTTLA_INTEROP_SPARK", f"{LOCAL},{STANDALONE},{CONNECT}").split(",")
+
+
+def new_broker(kind: str, directory: Path, **settings: object) -> Broker:
+    return (ApacheKafka if kind == APACHE else OttlaServe)(directory, **{**SETTINGS, **settings})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session", params=wanted())
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def broker(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One node for all tests of a kind. A test that stops it takes `boot`."""
+    with new_broker(kind, tmp_path_factory.mktemp(kind)) as node:
+        yield node
+        assert "Traceback" not in node.log, node.log
+
+
+@pytest.fixture
+def boot(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Starts a node of its own for one test. What still runs at its end is killed."""
+    yield from booting(lambda number, **settings: new_broker(kind, tmp_path / f"node-{number}", **settings))
+
+
+@pytest.fixture(scope="session")
+def topics(broker: Broker) -> Iterator[Topics]:
+    made = Topics(broker.bootstrap_servers)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    made = Sessions(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def spark(sessions: Sessions) -> Any:
+    """Spark in this process."""
+    return sessions.get(LOCAL)
+
+
+@pytest.fixture(params=SURROUNDINGS)
+def any_spark(request: pytest.FixtureRequest, sessions: Sessions) -> Any:
+    """Spark in each of its surroundings."""
+    return sessions.get(request.param)
+
+
+@pytest.fixture
+def queries(spark: Any, broker: Broker, tmp_path: Path) -> Queries:
+    return Queries(spark, broker.bootstrap_servers, tmp_path)
