@@ -12,6 +12,8 @@ from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.share_state.nodes import STATE_TOPIC, Node, desk_of, state_file, state_records, text_of
 from tests.unit.broker.desk import Desk, Topic
+from tests.unit.broker.share.group_desk import alter
+from tests.unit.broker.share.share_desk import Member, produce
 from tests.unit.broker.share_state_desk import codes, delete, initialize, read, summarize, write
 
 TIME_LIMIT_S = 60
@@ -68,6 +70,35 @@ def test_1200_acknowledgements_leave_the_same_snapshots(boot: Callable[..., Node
     assert [offset for offset, kind, _, _ in left[APACHE] if kind == "ShareSnapshot"] == [0, 501, 1002]
     assert left[OTTLA] == left[APACHE]
     assert starts[OTTLA] == starts[APACHE] == 1002
+
+
+def test_1200_acknowledgements_of_a_member(boot: Callable[..., Node]) -> None:
+    """The same through a member: one request for each record, in a group whose start was set beforehand."""
+    left: dict[str, Records] = {}
+    for kind in (APACHE, OTTLA):
+        node = boot(kind=kind)
+        with talk(node) as (desk, topic):
+            produce(desk, topic, *[100] * 12)
+            desk.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+            until(lambda desk=desk, topic=topic: is_altered(alter(desk, "g", topic, 0)))  # type: ignore[misc]
+            member = Member(desk, "g", "m-1", topic)
+            taken = 0
+            while taken < 1200:
+                ranges = member.take(max_wait_ms=500, max_bytes=1 << 20, max_records=1200, batch_size=1200)
+                taken += sum(last - first + 1 for first, last, _ in ranges)
+            for offset in range(1200):
+                assert member.acknowledge((offset, offset, (1,))) == 0
+            desk.close_all()
+        left[kind] = state_records(node, topic.topic_id)
+    snapshots = [(each[0], each[3].snapshot_epoch) for each in left[APACHE] if each[1] == "ShareSnapshot"]
+    assert [epoch for _, epoch in snapshots] == [0, 1, 2]
+    assert left[OTTLA] == left[APACHE]
+
+
+def is_altered(answer: Any) -> bool:
+    return answer.error_code == 0 and not any(
+        each.error_code for topic in answer.responses for each in topic.partitions
+    )
 
 
 def converse(desk: Desk, topic: Topic) -> list[dict[int, int]]:
