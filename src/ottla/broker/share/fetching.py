@@ -1,12 +1,15 @@
 """ShareFetch: acknowledge, then acquire and read, or wait for something to read.
 
-The acknowledgements of a request and its fetch run side by side; the answer waits for both. A fetch is tried at once,
-and again whenever one of its partitions moves: records are written, locks end, acknowledgements are written, a load is
-finished. At the end of its time it is answered with what there is.
+The fetch begins when the acknowledgements of the request are written, or refused. It is tried at once, and again
+whenever one of its partitions moves: records are written, locks end, acknowledgements are written, a load is finished.
+At the end of its time it is answered with what there is.
+
+Records are acquired at the moment in which they are answered. Apache Kafka acquires while the acknowledgements are
+still being written; if that takes long, the answer brings records whose locks have ended. For the same reason nothing
+is acquired for an answer that will not be sent: whether the session has gone on without this request is asked before,
+and so is the quota.
 
 An answer has the partitions that took part in the read: one that is still loading, or whose window is full, is absent.
-Nothing is acquired for an answer that will not be sent: whether the session has gone on without this request is asked
-before, and so is the quota.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from ottla.broker.share.reading import Reading
 from ottla.broker.waiting import Waiter
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.read import Isolation
-from ottla.share.partition.events import Acknowledgement, Acquire, AcquiredRange
-from ottla.share.partition.states import AcknowledgeType, AcquireMode
+from ottla.share.partition.events import Acquire, AcquiredRange
+from ottla.share.partition.states import AcquireMode
 from ottla.share.sessions import Partition, Turn
 from ottla.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
@@ -152,14 +155,15 @@ class _ShareFetch:
         self.mode = AcquireMode(body.share_acquire_mode)
         is_committed = self.edge.group_setting(self.group_id, "share.isolation.level") == "read_committed"
         self.isolation = Isolation.TXN_COMMITTED if is_committed else Isolation.HIGH_WATERMARK
+        self.deadline_at_ms = self.edge.monotonic_ms() + body.max_wait_ms
+        self.fetches = not (body.is_renew_ack or turn.is_final or self.max_records <= 0 or self.max_bytes <= 0)
         self.order: Sequence[Partition] = ()
         self.throttle_ms = 0
         self.later = Later()
-        self.verdicts = Verdicts(leader, request, self._settle)
+        self.verdicts = Verdicts(leader, request, self._fetch)
         self._led: dict[Partition, Led] = {}
         self._known: set[Partition] | None = None
         """What could not be served from the beginning; others that fail later are worth an answer."""
-        self._found: dict[Partition, _Found] | None = None
         self._waiter: Waiter | None = None
 
     # --- the way of a request -----------------------------------------------------------------------------------------
@@ -172,63 +176,48 @@ class _ShareFetch:
             for each in topic.partitions
             if each.acknowledgement_batches
         )
-        self._fetch(body)
-        self._settle()
+        if self.verdicts.is_finished:
+            self._fetch()
         if self.later.is_complete:
             return self.later.message
         self.later.on_cancel = self._cancelled
         return self.later
 
-    def _fetch(self, body: ShareFetchRequest) -> None:
-        """Fetch now, or wait for something to fetch."""
-        if body.is_renew_ack or self.turn.is_final or self.max_records <= 0 or self.max_bytes <= 0:
-            self._found = {}
-            return
-        self.throttle_ms = self.edge.throttle_ms(self.request)
-        self.order = self.turn.order()
+    def _fetch(self) -> None:
+        """The acknowledgements are done: fetch now, or wait for something to fetch."""
+        if self.later.is_complete:
+            return  # the connection is gone
+        if self.fetches:
+            self.throttle_ms = self.edge.throttle_ms(self.request)
+            self.order = self.turn.order()
         if self.throttle_ms or not self.order:
-            self._found = {}
-        elif not self._try(is_last=body.max_wait_ms <= 0):
-            self._wait(body.max_wait_ms)
+            self._answer({})
+        elif not self._try(is_last=self.edge.monotonic_ms() >= self.deadline_at_ms):
+            self._wait()
 
-    def _wait(self, wait_ms: int) -> None:
+    def _wait(self) -> None:
         keys: list[Any] = [Key(self.group_id, *where) for where in self.order]
         keys += [led.source.topic_partition for led in self._led.values()]
-        waiter = Waiter(self._attempt, keys, self.edge.monotonic_ms() + wait_ms)
+        waiter = Waiter(lambda is_last: self._try(is_last=is_last), keys, self.deadline_at_ms)
         if self.edge.park(waiter):
             self._waiter = waiter
         else:
             self._try(is_last=True)
 
-    def _attempt(self, expired: bool) -> bool:
-        is_over = self._try(is_last=expired)
-        if is_over:
-            self._waiter = None
-            self._settle()
-        return is_over
-
-    def _settle(self) -> None:
-        """Answer, if both halves of the request are done."""
-        if self._found is None or not self.verdicts.is_finished or self.later.is_complete:
-            return
-        self.later.complete(self._response(self._found))
+    def _answer(self, found: dict[Partition, _Found]) -> None:
+        self.later.complete(self._response(found))
         if self.turn.is_final:
             self.leader.close(self.turn.session)
 
     def _cancelled(self) -> None:
-        """The connection is gone: nobody will get what was acquired."""
+        """The connection is gone."""
         if self._waiter is not None:
             self.edge.unpark(self._waiter)
-        for where, found in (self._found or {}).items():
-            if isinstance(found.records, FileSpan):
-                found.records.release()
-                release = [Acknowledgement(*each[:2], (AcknowledgeType.RELEASE,)) for each in found.acquired]
-                self._led[where].acknowledge(self.member_id, release, lambda *_: None)
 
     # --- trying -------------------------------------------------------------------------------------------------------
 
     def _try(self, *, is_last: bool) -> bool:
-        """Acquire what there is, if it is enough, or time is over."""
+        """Acquire what there is and answer, if it is enough or time is over; whether it was."""
         if not self.leader.sessions.is_current(self.turn):
             self.later.complete(ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH))
             return True
@@ -239,8 +228,9 @@ class _ShareFetch:
         has_news = len(faults) == len(self.order) or not self._known.issuperset(faults)
         if not (is_last or has_news or self._is_enough(reads)):
             return False
-        self._found = {where: _Found(error) for where, error in faults.items()}
-        self._acquire(reads, self._found)
+        found = {where: _Found(error) for where, error in faults.items()}
+        self._acquire(reads, found)
+        self._answer(found)
         return True
 
     def _look(self) -> tuple[dict[Partition, ErrorCode], list[_Open]]:

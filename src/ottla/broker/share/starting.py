@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from ottla.broker.share.edge import Source
+from ottla.metadata.config_values import duration_ms
 
-__all__ = ["duration_ms", "start_offset"]
-
-_DURATION: Final = re.compile(
-    r"\+?P(?:([+-]?\d+)D)?(?:T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{1,9}))?S)?)?"
-)
-_PARTS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
+__all__ = ["start_offset"]
 
 
 def start_offset(source: Source, reset: str, wall_ms: int) -> int:
@@ -32,14 +25,3 @@ def start_offset(source: Source, reset: str, wall_ms: int) -> int:
         if found is not None and found.offset < log.high_watermark:
             return found.offset
     return log.high_watermark
-
-
-def duration_ms(text: str) -> int:
-    """A duration as ISO 8601 has it; ValueError for anything else."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration")
-    *whole, fraction = match.groups()
-    ms = sum(int(part) * unit_ms for part, unit_ms in zip(whole, _PARTS_MS, strict=True) if part)
-    rest_ms = int((fraction or "").ljust(3, "0")[:3])
-    return ms - rest_ms if (whole[3] or "").startswith("-") else ms + rest_ms

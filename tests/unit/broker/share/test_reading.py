@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.share.reading import Reader
-from ottla.broker.share.starting import duration_ms
 from ottla.log.read import Isolation
 from tests.unit.broker.desk import Desk, RunningNode, Topic
 from tests.unit.broker.share.share_desk import produce
@@ -66,25 +65,3 @@ def test_the_place_of_some_batches(running: RunningNode, desk: Desk):
     for first, last, place in ((0, 19, slice(None)), (7, 12, slice(size, 3 * size)), (16, 17, slice(3 * size, None))):
         stretch = reader.read(reader.look(0, 1 << 20, Isolation.HIGH_WATERMARK), FAR)
         assert stretch.span(first, last).read(1 << 20) == whole[place]
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [
-        ("PT0S", 0),
-        ("PT1H", 3_600_000),
-        ("P1DT2H3M4.5S", 93_784_500),
-        ("PT0,25S", 250),
-        ("P2D", 172_800_000),
-        ("PT1H-30M", 1_800_000),
-        ("PT-0.5S", -500),
-    ],
-)
-def test_durations(text: str, ms: int):
-    assert duration_ms(text) == ms
-
-
-@pytest.mark.parametrize("text", ["", "1H", "P1H", "PT1", "yesterday"])
-def test_no_durations(text: str):
-    with pytest.raises(ValueError, match="duration"):
-        duration_ms(text)
