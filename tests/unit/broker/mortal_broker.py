@@ -1,4 +1,4 @@
-"""A broker that dies in the middle of a write: `python -m tests.unit.broker.mortal_broker DIRECTORY NUMBER HALF PLUGIN`.
+"""A broker that dies in the middle of a write: `python -m tests.unit.broker.mortal_broker DIRECTORY NUMBER END PLUGIN`.
 
 Of the writes to the logs of groups and of descriptions, the one of this number (0: none) does not return: half of its
 bytes are written, or all of them, and the process is killed by a signal that it cannot catch. It prints its port, and
@@ -49,6 +49,11 @@ class MortalDisk(OsDisk):
         return mortal
 
 
+def say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
 async def serve(directory: str, last: int, is_half: bool, plugin: str) -> None:
     config = NodeConfig(
         {
@@ -60,12 +65,12 @@ async def serve(directory: str, last: int, is_half: bool, plugin: str) -> None:
     disk = MortalDisk(last, is_half=is_half)
     node = Node(config, disk=disk)
     await node.start()
-    print(node.advertised["PLAINTEXT"].port, flush=True)
+    say(node.advertised["PLAINTEXT"].port)
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def read() -> None:
         for _ in sys.stdin:
-            print(disk.count, flush=True)
+            say(disk.count)
         loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=read, daemon=True).start()
