@@ -175,5 +175,6 @@ ACTED_ON: Final = frozenset(
         "transactional.id.expiration.ms",
         "unclean.leader.election.enable",
         "unstable.api.versions.enable",
+        "unstable.feature.versions.enable",
     ]
 )

@@ -14,6 +14,7 @@ a directory that is no partition's              refused by Apache Kafka
 damage inside the metadata log                  all later changes are dropped by Apache Kafka; ottla refuses
 metadata log starts late, no snapshot           refused
 metadata.version beyond what is known           refused
+a feature beyond what is known                  refused; share.version 2 is known to ottla alone
 the node is no voter, or one of several         it waits for ever; ottla refuses several so far
 partition.metadata missing or of another topic  the partition is set aside and starts empty
 clean stop, and yet a torn log                  the next records are written where no reader finds them
@@ -38,6 +39,7 @@ from ottla.log.names import LOG_SUFFIX, PARTITION_METADATA_FILE, TopicPartition,
 from ottla.log.scan import WalkEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
 from ottla.metadata.fault import MetadataFault
+from ottla.metadata.features import SUPPORTED
 from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
 from ottla.metadata.image import MetadataImage
 from ottla.quorum.stored import StoredStateError
@@ -208,6 +210,13 @@ def _look_at_cluster(found: Inspection, directory: LogDirectory, replay: Metadat
     own = properties.directory_id
     if replay.control.kraft_version >= 1 and own is not None and voters.find(properties.node_id, own) is None:
         found.problem(f"node {properties.node_id} with directory {uuid_text(own)} is not among the quorum's voters")
+    for name, level in image.features.items():
+        high = SUPPORTED[name][1]
+        if level > high:
+            found.problem(
+                f"{name} is at {level}; Apache Kafka 4.3.1 knows {high} at most and refuses to start, "
+                f"and ottla needs unstable.feature.versions.enable=true"
+            )
     if len(voters) > 1:
         found.problem(f"the quorum has {len(voters)} voters; ottla can lead quorums of one so far")
     broker = image.brokers.get(properties.node_id)

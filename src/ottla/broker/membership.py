@@ -12,7 +12,7 @@ from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.metadata_log import MetadataLog, MetadataLogError
 from ottla.broker.replicas import Replica
 from ottla.broker.storage import NodeStorage
-from ottla.metadata.features import SUPPORTED
+from ottla.metadata.features import supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -45,7 +45,7 @@ class Membership:
             controller_id=self._config.node_id,
             incarnation_id=self._new_uuid(),
             listeners=tuple(kind.Listener(*each) for each in listeners),
-            features=tuple(kind.Feature(name, low, high) for name, (low, high) in sorted(SUPPORTED.items())),
+            features=tuple(kind.Feature(name, low, high) for name, (low, high) in self._features()),
         )
         self._check(self._metadata.handle_now(request, 0).error_code, "controller")
 
@@ -56,7 +56,7 @@ class Membership:
             cluster_id=self._storage.cluster_id,
             incarnation_id=self._new_uuid(),
             listeners=tuple(kind.Listener(*each) for each in listeners),
-            features=tuple(kind.Feature(name, low, high) for name, (low, high) in sorted(SUPPORTED.items())),
+            features=tuple(kind.Feature(name, low, high) for name, (low, high) in self._features()),
             rack=self._config["broker.rack"],
             log_dirs=tuple(self._storage.directory_ids()),
             previous_broker_epoch=self._storage.previous_broker_epoch,
@@ -64,6 +64,9 @@ class Membership:
         reply = self._metadata.handle_now(request, _REGISTRATION_VERSION)
         self._check(reply.error_code, "broker")
         self.broker_epoch = reply.broker_epoch
+
+    def _features(self) -> list[tuple[str, tuple[int, int]]]:
+        return sorted(supported(is_unstable=self._config["unstable.feature.versions.enable"]).items())
 
     def _check(self, code: int, role: str) -> None:
         if code:

@@ -44,7 +44,7 @@ from ottla.metadata.bootstrap import bootstrap_records
 from ottla.metadata.config_rules import Rules
 from ottla.metadata.context import ControllerSettings
 from ottla.metadata.controller import Controller
-from ottla.metadata.features import levels_for_format
+from ottla.metadata.features import levels_for_format, supported
 from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
 from ottla.metadata.image import BROKER, Changes, MetadataImage
 from ottla.quorum.voters import Listener as VoterListener
@@ -339,7 +339,18 @@ class Node:
         tell(loaded.report)
         for fault in loaded.replay.faults:
             log.warning("metadata log: %s", fault)
+        for name, level in loaded.image.features.items():
+            low, high = self._supported_features[name]
+            if not low <= level <= high:
+                raise StartError(
+                    f"{name} is at level {level}; this node runs with {low} to {high}, "
+                    f"unless unstable.feature.versions.enable is true"
+                )
         return loaded
+
+    @property
+    def _supported_features(self) -> dict[str, tuple[int, int]]:
+        return supported(is_unstable=self.config["unstable.feature.versions.enable"])
 
     def _voter(self) -> Voter:
         names = self.config["controller.listener.names"]
@@ -358,6 +369,7 @@ class Node:
             delete_topic_enable=self.config["delete.topic.enable"],
             min_insync_replicas=self.config["min.insync.replicas"],
             broker_session_timeout_ms=self.config["broker.session.timeout.ms"],
+            supported_features=self._supported_features,
         )
 
     def _bootstrap_records(self) -> list[Versioned]:

@@ -54,7 +54,8 @@ def format_(
     try:
         node_config = NodeConfig(*places)
         _check_cluster_id(cluster_id)
-        levels = _levels(features, is_dynamic=not node_config.voters)
+        is_unstable = node_config["unstable.feature.versions.enable"]
+        levels = _levels(features, is_dynamic=not node_config.voters, is_unstable=is_unstable)
     except ConfigError as error:
         raise Failure(str(error)) from None
     from ottla.broker.formatting import format_directories, is_formatted
@@ -92,7 +93,7 @@ def _check_cluster_id(cluster_id: str | None) -> None:
         raise Failure(f"{cluster_id} is no cluster id: {error}") from None
 
 
-def _levels(features: Sequence[str], *, is_dynamic: bool) -> dict[str, int]:
+def _levels(features: Sequence[str], *, is_dynamic: bool, is_unstable: bool) -> dict[str, int]:
     from ottla.metadata.features import METADATA_VERSION, FeatureError, levels_for_format, metadata_version_of
 
     wanted: dict[str, int] = {}
@@ -107,7 +108,7 @@ def _levels(features: Sequence[str], *, is_dynamic: bool) -> dict[str, int]:
                 wanted[name] = int(level)
             else:
                 raise Failure(f"--feature {feature}: a level is a number")
-        return levels_for_format(wanted, is_dynamic_quorum=is_dynamic)
+        return levels_for_format(wanted, is_dynamic_quorum=is_dynamic, is_unstable=is_unstable)
     except FeatureError as error:
         raise Failure(str(error)) from None
 

@@ -34,6 +34,8 @@ SUBTRACT: Final = 3
 VALUE_BYTES_MAX: Final = 32_767
 MIN_ISR: Final = "min.insync.replicas"
 CORDONED_DIRS: Final = "cordoned.log.dirs"
+DEAD_LETTERS: Final = "errors.deadletterqueue."
+"""Begins settings that Apache Kafka has since 4.4."""
 
 Change = Mapping[str, str | None]
 """Key -> its new value; None takes the setting away."""
@@ -221,8 +223,16 @@ def _check_setting(state: ControllerState, resource_type: int, resource_name: st
             ErrorCode.INVALID_CONFIG,
             f"{CORDONED_DIRS} needs {features.METADATA_VERSION} {features.CORDONED_DIRS_FROM} or later.",
         )
+    if key.startswith(DEAD_LETTERS) and value is not None and not _has_dead_letters(state):
+        raise Reject(
+            ErrorCode.INVALID_CONFIG, f"{key} needs {features.SHARE_VERSION} {features.DEAD_LETTERS_FROM} or later."
+        )
     if value is not None and len(value.encode("utf-8", "surrogatepass")) > VALUE_BYTES_MAX:
         raise Reject(ErrorCode.INVALID_CONFIG, f"The value of {key} has more than {VALUE_BYTES_MAX} bytes.")
+
+
+def _has_dead_letters(state: ControllerState) -> bool:
+    return state.image.features.get(features.SHARE_VERSION, 0) >= features.DEAD_LETTERS_FROM
 
 
 def _check_name(resource_type: int, resource_name: str) -> None:

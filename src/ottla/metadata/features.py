@@ -79,6 +79,13 @@ FEATURES: Final[dict[str, dict[int, Since]]] = {
 }
 """Feature -> its levels above 0."""
 
+DEAD_LETTERS_FROM: Final = 2
+"""Level of share.version from which share groups can have dead-letter queues (KIP-1191)."""
+
+UNSTABLE: Final[dict[str, dict[int, Since]]] = {SHARE_VERSION: {DEAD_LETTERS_FROM: Since(METADATA_VERSION_MAX + 1)}}
+"""Levels that Apache Kafka 4.3.1 does not know: its nodes refuse a directory that has one. No cluster starts with them,
+and they can be finalized with unstable.feature.versions.enable only."""
+
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     **{name: (0, max(levels)) for name, levels in FEATURES.items()},
@@ -109,8 +116,16 @@ def record_version(record_name: str, metadata_version: int) -> int:
     return next((version for since, version in versions if metadata_version >= since), versions[-1][1])
 
 
-def is_supported(name: str, level: int) -> bool:
-    low, high = SUPPORTED.get(name, (0, 0))
+def supported(*, is_unstable: bool) -> dict[str, tuple[int, int]]:
+    """Like SUPPORTED, with the levels that must be asked for, if they are."""
+    if not is_unstable:
+        return SUPPORTED
+    return {name: (low, max((high, *UNSTABLE.get(name, ())))) for name, (low, high) in SUPPORTED.items()}
+
+
+def is_known(name: str, level: int) -> bool:
+    """Whether this software knows what a level means."""
+    low, high = supported(is_unstable=True).get(name, (0, 0))
     return low <= level <= high
 
 
@@ -127,7 +142,7 @@ def check_dependencies(name: str, level: int, levels: Levels) -> None:
     """FeatureError if a feature cannot be at `level` while the others are at `levels`."""
     if level == 0 or name == METADATA_VERSION:
         return
-    needed = FEATURES[name][level].needs_metadata_version
+    needed = (FEATURES[name] | UNSTABLE.get(name, {}))[level].needs_metadata_version
     if levels.get(METADATA_VERSION, 0) < needed:
         raise FeatureError(
             f"{name}={level} needs {METADATA_VERSION} {needed} ({METADATA_VERSIONS[needed].name}) or later"
@@ -149,37 +164,43 @@ def metadata_version_of(text: str) -> int:
 
 
 def levels_for_format(
-    requested: Levels | None = None, *, metadata_version: int | None = None, is_dynamic_quorum: bool = True
+    requested: Levels | None = None,
+    *,
+    metadata_version: int | None = None,
+    is_dynamic_quorum: bool = True,
+    is_unstable: bool = False,
 ) -> dict[str, int]:
     """The levels of a new cluster: what was asked for, the defaults of its metadata.version for the rest.
 
     `metadata_version` comes from a release, and then must not be asked for by its own name. A quorum whose voters are
-    kept in the log, as a standalone node has, needs kraft.version 1; one with configured voters has 0.
+    kept in the log, as a standalone node has, needs kraft.version 1; one with configured voters has 0. `is_unstable` is
+    what unstable.feature.versions.enable says.
     """
     requested = dict(requested or {})
     if metadata_version is not None and METADATA_VERSION in requested:
         raise FeatureError(f"{METADATA_VERSION} is given twice: as a feature and as the release")
     levels = {METADATA_VERSION: requested.get(METADATA_VERSION, metadata_version or METADATA_VERSION_MAX)}
     for name, level in requested.items():
-        _check_level(name, level)
+        _check_level(name, level, is_unstable=is_unstable)
     for name in FEATURES:
         levels[name] = requested.get(name, default_level(name, levels[METADATA_VERSION]))
     levels[KRAFT_VERSION] = _kraft_level(requested.get(KRAFT_VERSION), is_dynamic_quorum=is_dynamic_quorum)
     for name, level in levels.items():
-        _check_level(name, level)
+        _check_level(name, level, is_unstable=is_unstable)
         check_dependencies(name, level, levels)
     return levels
 
 
-def _check_level(name: str, level: int) -> None:
+def _check_level(name: str, level: int, *, is_unstable: bool) -> None:
     if name not in SUPPORTED:
         from difflib import get_close_matches
 
         near = get_close_matches(name, SUPPORTED, n=1, cutoff=0.0)[0]
         raise FeatureError(f"there is no feature {name!r}; the nearest is {near}")
-    if not is_supported(name, level):
-        low, high = SUPPORTED[name]
-        raise FeatureError(f"{name} has the levels {low} to {high}, not {level}")
+    low, high = supported(is_unstable=is_unstable)[name]
+    if not low <= level <= high:
+        hint = "; it can be had with unstable.feature.versions.enable=true" if is_known(name, level) else ""
+        raise FeatureError(f"{name} has the levels {low} to {high}, not {level}{hint}")
 
 
 def _kraft_level(requested: int | None, *, is_dynamic_quorum: bool) -> int:

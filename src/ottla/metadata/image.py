@@ -375,8 +375,8 @@ class MetadataImage:
     def _feature_level(self, record: log.FeatureLevelRecord, offset: int) -> None:
         if record.name == feature_levels.KRAFT_VERSION:
             return  # the quorum keeps it; some old logs have it by mistake
-        if not feature_levels.is_supported(record.name, record.feature_level):
-            low, high = feature_levels.SUPPORTED.get(record.name, (0, 0))
+        if not feature_levels.is_known(record.name, record.feature_level):
+            low, high = feature_levels.supported(is_unstable=True).get(record.name, (0, 0))
             raise UnsupportedMetadataError(
                 f"{record.name} is at level {record.feature_level}; this software runs with {low} to {high}"
             )

@@ -69,3 +69,12 @@ def test_the_release_is_given_once():
 def test_a_feature_may_be_on_before_it_is_the_default():
     levels = levels_for_format({"metadata.version": 23, "eligible.leader.replicas.version": 1})
     assert features.elr_enabled(levels)
+
+
+def test_levels_that_must_be_asked_for():
+    with pytest.raises(FeatureError, match=r"share.version has the levels 0 to 1, not 2; it can be had with unstable"):
+        levels_for_format({"share.version": 2})
+    assert levels_for_format({"share.version": 2}, is_unstable=True)["share.version"] == 2
+    assert levels_for_format(is_unstable=True) == levels_for_format()
+    with pytest.raises(FeatureError, match=r"share.version has the levels 0 to 2, not 3$"):
+        levels_for_format({"share.version": 3}, is_unstable=True)

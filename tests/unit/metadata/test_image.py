@@ -266,7 +266,7 @@ def test_a_record_that_does_not_fit_is_named_and_changes_nothing(record: Any):
     [
         log.FeatureLevelRecord("metadata.version", 31),
         log.FeatureLevelRecord("metadata.version", 6),
-        log.FeatureLevelRecord("share.version", 2),
+        log.FeatureLevelRecord("share.version", 3),
         log.FeatureLevelRecord("later.version", 1),
         object(),
     ],

@@ -66,6 +66,7 @@ SERVED: Final[dict[int, Served]] = {
     46: Served("list_partition_reassignments", 0, 0),
     47: Served("offset_delete", 0, 0),
     55: Served("describe_quorum", 0, 2),
+    57: Served("update_features", 0, 2),
     60: Served("describe_cluster", 0, 2),
     61: Served("describe_producers", 0, 0),
     65: Served("describe_transactions", 0, 0),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers import SERVED
 from ottla.broker.request import Request
-from ottla.metadata.features import KRAFT_VERSION, SUPPORTED
+from ottla.metadata.features import KRAFT_VERSION, supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import (
     ApiVersionsRequest,
@@ -43,7 +43,7 @@ def handle(node: Node, request: Request) -> ApiVersionsResponse:
         return refuse(request, code, None)
     return ApiVersionsResponse(
         api_keys=tuple(_served(node, key) for key in sorted(request.connection.offered_apis)),
-        supported_features=_supported(request.version),
+        supported_features=_supported(node, request.version),
         finalized_features_epoch=node.image.last_offset,
         finalized_features=_finalized(node),
     )
@@ -79,11 +79,10 @@ def _served(node: Node, key: int) -> ApiVersionsResponseApiVersion:
     return ApiVersionsResponseApiVersion(key, low, high)
 
 
-def _supported(version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:
+def _supported(node: Node, version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:
     kind = ApiVersionsResponseSupportedFeatureKey
-    return tuple(
-        kind(name, low, high) for name, (low, high) in SUPPORTED.items() if low or version >= _ALL_FEATURES_FROM
-    )
+    levels = supported(is_unstable=node.config["unstable.feature.versions.enable"])
+    return tuple(kind(name, low, high) for name, (low, high) in levels.items() if low or version >= _ALL_FEATURES_FROM)
 
 
 def _finalized(node: Node) -> tuple[ApiVersionsResponseFinalizedFeatureKey, ...]:
