@@ -24,8 +24,9 @@ __all__ = ["Reader", "Reading", "Stretch"]
 _WINDOW_BYTES: Final = 8192
 # Of magic 2: base offset, length, magic, attributes, last offset delta, producer id. The first three are always there.
 _HEADER: Final = struct.Struct(">qi4xb4xhi16xq")
-_TRANSACTIONAL: Final = 1 << 4
-_CONTROL: Final = 1 << 5
+_MARKS: Final = 0x30
+_MARKED: Final = {0x00: (False, False), 0x10: (True, False), 0x20: (False, True), 0x30: (True, True)}
+"""By the bits of a batch: whether it belongs to a transaction, and whether it is a marker."""
 
 
 class Reading(NamedTuple):
@@ -51,12 +52,13 @@ class Reading(NamedTuple):
 class Stretch:
     """Batches that lie one behind the other in a file."""
 
-    __slots__ = ("_places", "_region", "batches", "end")
+    __slots__ = ("_region", "_starts", "batches", "end")
 
     def __init__(self, region: FetchRegion, fetch_offset: int, until_offset: int) -> None:
         """Of what there is to read, the whole batches up to the one that has an offset."""
         self.batches: list[ReadBatch] = []
-        self._places: list[tuple[int, int]] = []
+        self._starts: list[int] = []
+        """Their positions."""
         self._region = region
         self.end = region.position
         """The position behind the last batch."""
@@ -64,42 +66,46 @@ class Stretch:
             self._walk(region.file.handle(), fetch_offset, until_offset)
 
     def _walk(self, handle: File, fetch_offset: int, until_offset: int) -> None:
-        end = self.end + self._region.length
-        window, start = b"", self.end
-        while end - self.end > LOG_OVERHEAD_BYTES:
-            at = self.end - start
+        position, end = self.end, self.end + self._region.length
+        window, start = b"", position
+        while end - position > LOG_OVERHEAD_BYTES:
+            at = position - start
             if at + HEADER_BYTES > len(window):
-                window, start, at = handle.read(min(_WINDOW_BYTES, end - self.end), self.end), self.end, 0
-                if len(window) < HEADER_BYTES:
-                    window += bytes(HEADER_BYTES)  # the last message of magic 0 or 1 may be shorter
+                window, start, at = _window(handle, position, end), position, 0
             base_offset, length, magic, attributes, last_offset_delta, producer_id = _HEADER.unpack_from(window, at)
-            if not 0 < length <= end - self.end - LOG_OVERHEAD_BYTES:
-                return  # the last one is cut
+            size = length + LOG_OVERHEAD_BYTES
+            if length <= 0 or size > end - position:
+                break  # the last one is cut
             if magic == 2:
-                batch = ReadBatch(
-                    base_offset,
-                    base_offset + last_offset_delta,
-                    producer_id,
-                    attributes & _TRANSACTIONAL != 0,
-                    attributes & _CONTROL != 0,
-                )
+                marks = attributes & _MARKS
+                last_offset = base_offset + last_offset_delta
+                batch = ReadBatch(base_offset, last_offset, producer_id, *_MARKED[marks])
             else:  # it does not say where it begins; not behind what was asked for, at any rate
-                batch = ReadBatch(min(base_offset, fetch_offset), base_offset)
+                last_offset, base_offset = base_offset, min(base_offset, fetch_offset)
+                batch = ReadBatch(base_offset, last_offset)
             if not self.batches:  # what was compacted away in front of it does not count
-                until_offset += max(0, batch.base_offset - fetch_offset)
+                until_offset += max(0, base_offset - fetch_offset)
             self.batches.append(batch)
-            self._places.append((self.end, self.end + length + LOG_OVERHEAD_BYTES))
-            self.end += length + LOG_OVERHEAD_BYTES
-            if batch.last_offset >= until_offset:
-                return
+            self._starts.append(position)
+            position += size
+            if last_offset >= until_offset:
+                break
+        self.end = position
 
     def span(self, first_offset: int, last_offset: int) -> FileSpan:
         """The place of the batches from the one with an offset to the one with another."""
         assert self._region.file is not None
         first = _index(self.batches, first_offset)
         last = _index(self.batches, last_offset)
-        position = self._places[first][0]
-        return FileSpan(self._region.file, position, self._places[last][1] - position)
+        end = self._starts[last + 1] if last + 1 < len(self._starts) else self.end
+        return FileSpan(self._region.file, self._starts[first], end - self._starts[first])
+
+
+def _window(handle: File, position: int, end: int) -> bytes:
+    """Some bytes from a position on: at least as many as a header has."""
+    window = handle.read(min(_WINDOW_BYTES, end - position), position)
+    # The last message of magic 0 or 1 may be shorter.
+    return window if len(window) >= HEADER_BYTES else window + bytes(HEADER_BYTES)
 
 
 def _index(batches: Sequence[ReadBatch], offset: int) -> int:
