@@ -11,6 +11,8 @@ import msgspec
 from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.faults import Faults
 from ottla.testing.simulation.inhabitants import FAMILIES, Others
+from ottla.testing.simulation.share.faults import run_share
+from ottla.testing.simulation.share.world import ShareWorld
 from ottla.testing.simulation.trace import Violation
 from ottla.testing.simulation.transaction_faults import run_transactions
 from ottla.testing.simulation.transaction_world import TransactionWorld
@@ -19,13 +21,17 @@ from ottla.testing.simulation.world import World
 __all__ = ["FAMILY_NAMES", "Failure", "Tally", "run_seed", "run_seeds"]
 
 TRANSACTIONS: Final = "transactions"
-FAMILY_NAMES: Final = (*FAMILIES, TRANSACTIONS)
+SHARE: Final = "share"
+FAMILY_NAMES: Final = (*FAMILIES, TRANSACTIONS, SHARE)
 
 _CHAOS_MS: Final = (40_000, 180_000)
 _CALM_MS: Final = 180_000
 """Within this every group must settle: several session and rebalance time-outs one after another."""
 _STEADY_MS: Final = 50_000
 """How long it must stay so: longer than any session, so that nobody is left in a group who is gone."""
+
+
+AnyWorld = World | TransactionWorld | ShareWorld
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -48,19 +54,27 @@ class Tally(msgspec.Struct):
     """The longest that any world took to settle."""
 
 
-def run_seed(seed: int, families: Sequence[str]) -> World | TransactionWorld:
-    """One world: of transactions, or of one or two groups. Raises Violation, whose world is in `world`."""
-    family = families[seed % len(families)]
-    world = _transactions(seed) if family == TRANSACTIONS else World(seed, KINDS["groups"])
+def run_seed(seed: int, families: Sequence[str]) -> AnyWorld:
+    """One world: of transactions, of a share group, or of one or two other groups. Raises Violation, whose world is in
+    `world`."""
+    world = _world(seed, families[seed % len(families)])
     try:
         if isinstance(world, World):
-            _run_groups(world, [each for each in families if each != TRANSACTIONS])
+            _run_groups(world, [each for each in families if each in FAMILIES])
+        elif isinstance(world, ShareWorld):
+            run_share(world)
         else:
             run_transactions(world, world.surroundings.features["transaction.version"])
     except Violation as violation:
         violation.world = world
         raise
     return world
+
+
+def _world(seed: int, family: str) -> AnyWorld:
+    if family == SHARE:
+        return ShareWorld(seed)
+    return _transactions(seed) if family == TRANSACTIONS else World(seed, KINDS["groups"])
 
 
 def _transactions(seed: int) -> TransactionWorld:
