@@ -1,0 +1,55 @@
+"""Which batches committed readers see: the same as batch by batch, in whatever pieces they come."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.client.committed import Aborted, visible
+from ottla.spark.committed import AbortedFilter
+from ottla.wire.batch import Record, build_batch, build_end_txn_marker, split_batches
+from ottla.wire.columns import decode_columns
+
+
+def history(steps: list[tuple[int, str]]) -> tuple[list[bytes], list[Aborted]]:
+    """Batches of some producers, and what a broker would say of their aborted transactions."""
+    batches: list[bytes] = []
+    aborted: list[Aborted] = []
+    first: dict[int, int] = {}
+    for offset, (producer_id, what) in enumerate(steps):
+        who = {"producer_id": producer_id, "producer_epoch": 0}
+        if what == "record":
+            batches.append(build_batch([Record(offset, 0, b"k", b"v")]))
+        elif what == "transactional":
+            first.setdefault(producer_id, offset)
+            batches.append(build_batch([Record(offset, 0, b"k", b"v")], is_transactional=True, base_sequence=0, **who))
+        else:
+            began = first.pop(producer_id, None)
+            if what == "abort" and began is not None:
+                aborted.append(Aborted(began, producer_id))
+            batches.append(
+                build_end_txn_marker(
+                    committed=what == "commit", coordinator_epoch=0, base_offset=offset, timestamp=0, **who
+                )
+            )
+    return batches, aborted
+
+
+steps = st.lists(
+    st.tuples(st.integers(1, 3), st.sampled_from(["record", "transactional", "commit", "abort"])), max_size=20
+)
+
+
+@given(steps, st.integers(1, 5))
+def test_pieces_are_judged_as_single_batches_are(history_steps: list[tuple[int, str]], piece: int):
+    batches, aborted = history(history_steps)
+    expected = [each.base_offset for each in visible(split_batches(b"".join(batches)), aborted)]
+    judge = AbortedFilter(aborted)
+    found: list[int] = []
+    for start in range(0, len(batches), piece):
+        columns = decode_columns(b"".join(batches[start : start + piece]), keep_batches=judge.keep, engine="pure")
+        found += columns.offset.tolist()
+    assert found == expected
+
+
+def test_nothing_aborted_hides_nothing():
+    batches, _ = history([(1, "transactional"), (1, "commit"), (2, "transactional")])
+    assert decode_columns(b"".join(batches), keep_batches=AbortedFilter([]).keep).offset.tolist() == [0, 2]
