@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.broker.clock import ManualClock
+from ottla.broker.share.reading import Reader
+from ottla.log.errors import CorruptMessageError, InvalidRecordError, LogError, StorageError
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, ShareFetchRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
@@ -420,6 +422,33 @@ def test_partitions_added_to_a_known_topic(desk: Desk):
     initialize(desk, group, topic, 1)
     more = (ShareFetchRequest.FetchTopic(topic.topic_id, (ShareFetchRequest.FetchPartition(1),)),)
     assert member.take(topics=more) == [(0, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(StorageError("gone"), 56), (CorruptMessageError("bad"), 2), (InvalidRecordError("odd"), -1)],
+)
+def test_logs_that_cannot_be_read(desk: Desk, monkeypatch: pytest.MonkeyPatch, error: LogError, code: int):
+    topic, group = filled(desk, 3)
+    member = Member(desk, group, "a", topic)
+    for name in ("look", "read"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Reader, name, lambda *_: (_ for _ in ()).throw(error))
+            answer = member.fetch()
+            assert [(each.error_code, each.records) for each in answer.responses[0].partitions] == [(code, b"")]
+    assert member.take() == [(0, 2, 1)]
+
+
+def test_nothing_is_acquired_for_a_client_that_is_held_up(
+    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    topic, group = filled(desk, 3)
+    member = Member(desk, group, "a", topic)
+    with monkeypatch.context() as patch:
+        patch.setattr(running.node.share.leader.edge, "throttle_ms", lambda _: 250)
+        answer = member.fetch(**WAIT)
+        assert (answer.throttle_time_ms, answer.responses) == (250, ())
+    assert member.take() == [(0, 2, 1)]
 
 
 @pytest.fixture
