@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.share.partition.events import Acknowledge, Acknowledgement, Settings, StateBatch
-from ottla.share.partition.states import TARGETS, AcknowledgeType, RecordState
+from ottla.share.partition.events import Acknowledge, Acknowledgement, DeadLetters, Settings, StateBatch
+from ottla.share.partition.states import TARGETS, AcknowledgeType, Cause, RecordState
 from ottla.share.partition.window import Entry, Run, Window
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -72,10 +72,14 @@ class Transition:
         """How many offsets the end of a session has set free."""
         self.held: list[tuple[int, int]] = []
         """Since when so many offsets were held."""
+        self.dead_letters: list[DeadLetters] = []
+        """What is to be done about once it is written down."""
 
-    def begin(self, window: Window, run: Run, target: RecordState) -> None:
+    def begin(self, window: Window, run: Run, target: RecordState, cause: Cause = Cause.DELIVERY_LIMIT) -> None:
         self.held.append((run.acquired_at_ms, run.size))
         window.begin(run, target, self.write_id)
+        if target is RecordState.ARCHIVING:
+            self.add_dead_letters(run, cause)
         self.add_range(run.first, run.last)
         self.add_batch(run, target)
 
@@ -83,6 +87,9 @@ class Transition:
         if self.ranges and self.ranges[-1][1] + 1 == first:
             first = self.ranges.pop()[0]
         self.ranges.append((first, last))
+
+    def add_dead_letters(self, run: Run, cause: Cause) -> None:
+        self.dead_letters.append(DeadLetters(run.first, run.last, run.delivery_count, cause))
 
     def add_batch(self, run: Run, state: RecordState) -> None:
         first = run.first
@@ -129,8 +136,7 @@ def _apply(
                     run.lock_at_ms = lock_at_ms
                     transition.renewed.append((run.first, run.last))
                 else:
-                    target = TARGETS[AcknowledgeType(kind)]
-                    transition.begin(window, run, _at_limit(target, run, settings))
+                    transition.begin(window, run, *_target(kind, run, settings))
         entry.join(first, last)
 
 
@@ -172,12 +178,21 @@ def _parts(batch: Acknowledgement, first: int, last: int) -> list[tuple[int, int
     return parts
 
 
-def _at_limit(target: RecordState, run: Run, settings: Settings) -> RecordState:
-    if target is RecordState.AVAILABLE and run.delivery_count >= settings.delivery_count_limit:
-        return RecordState.ARCHIVED
-    return target
+def _target(kind: int, run: Run, settings: Settings) -> tuple[RecordState, Cause]:
+    """What an acquired run becomes by an acknowledgement, and why it might be a dead letter."""
+    if kind == AcknowledgeType.RELEASE:
+        return state_after_release(run, settings), Cause.DELIVERY_LIMIT
+    if kind == AcknowledgeType.REJECT:
+        return _given_up(settings), Cause.REJECTED
+    return TARGETS[AcknowledgeType(kind)], Cause.REJECTED
 
 
 def state_after_release(run: Run, settings: Settings) -> RecordState:
     """What an acquired run becomes when nobody holds it any more."""
-    return _at_limit(RecordState.AVAILABLE, run, settings)
+    if run.delivery_count >= settings.delivery_count_limit:
+        return _given_up(settings)
+    return RecordState.AVAILABLE
+
+
+def _given_up(settings: Settings) -> RecordState:
+    return RecordState.ARCHIVING if settings.has_dead_letters else RecordState.ARCHIVED

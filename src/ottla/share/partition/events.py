@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.share.partition.states import AcquireMode
+from ottla.share.partition.states import AcquireMode, Cause
 from ottla.share.partition.transactions import AbortedTransaction, ReadBatch
 from ottla.wire.errors import ErrorCode
 
@@ -16,6 +16,8 @@ __all__ = [
     "Acquire",
     "AcquiredRange",
     "Actions",
+    "DeadLetters",
+    "DeadLettersSent",
     "Drop",
     "LoadFailed",
     "Loaded",
@@ -42,6 +44,8 @@ class Settings(NamedTuple):
     delivery_count_limit: int = 5
     max_record_locks: int = 2_000
     is_renew_enabled: bool = True
+    has_dead_letters: bool = False
+    """Whether records that are rejected, or delivered too often, go to a dead-letter queue first."""
 
 
 class StateBatch(NamedTuple):
@@ -131,6 +135,13 @@ class LogStartMoved(NamedTuple):
     log_start_offset: int
 
 
+class DeadLettersSent(NamedTuple):
+    """Records are in the dead-letter queue, or nobody tries any more to put them there."""
+
+    first_offset: int
+    last_offset: int
+
+
 class Drop(NamedTuple):
     """The partition is no longer served from here: leadership has moved, the topic is gone, offsets were altered."""
 
@@ -148,6 +159,7 @@ Event = (
     | WriteDone
     | WriteFailed
     | LogStartMoved
+    | DeadLettersSent
     | Drop
 )
 
@@ -183,6 +195,15 @@ class Write(NamedTuple):
     batches: Sequence[StateBatch]
 
 
+class DeadLetters(NamedTuple):
+    """Records for the dead-letter queue; answered by DeadLettersSent. It is written down that they are on their way."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    cause: Cause
+
+
 class Actions(NamedTuple):
     replies: Sequence[Reply] = ()
     writes: Sequence[Write] = ()
@@ -192,6 +213,7 @@ class Actions(NamedTuple):
     """Fetches that wait for this share partition should be tried again."""
     needs_start: bool = False
     """Find the offset of the group's reset strategy and tell it with StartResolved."""
+    dead_letters: Sequence[DeadLetters] = ()
     dropped: ErrorCode | None = None
     """The share partition is of no more use. Fetches that wait for it get this; the next one makes a new one."""
 

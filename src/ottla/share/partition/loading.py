@@ -10,14 +10,6 @@ from ottla.share.partition.window import Entry, Run, Window
 
 __all__ = ["load"]
 
-_LOADED = {
-    RecordState.AVAILABLE: RecordState.AVAILABLE,
-    RecordState.ACKNOWLEDGED: RecordState.ACKNOWLEDGED,
-    # It was on its way to a dead-letter queue, which there is none of; it is not to be delivered again.
-    RecordState.ARCHIVING: RecordState.ARCHIVED,
-    RecordState.ARCHIVED: RecordState.ARCHIVED,
-}
-
 
 def load(start_offset: int, batches: Sequence[StateBatch]) -> Window:
     """Raises ValueError for batches that no leader would have written."""
@@ -25,8 +17,8 @@ def load(start_offset: int, batches: Sequence[StateBatch]) -> Window:
     next_offset = start_offset
     gap_start = None
     for batch in sorted(batches):
-        state = _LOADED.get(RecordState(batch.delivery_state))
-        if state is None or not next_offset <= batch.first_offset <= batch.last_offset:
+        state = RecordState(batch.delivery_state)
+        if state is RecordState.ACQUIRED or not next_offset <= batch.first_offset <= batch.last_offset:
             raise ValueError(f"{batch} does not belong behind {next_offset - 1}")
         if gap_start is None and batch.first_offset > next_offset:
             gap_start = next_offset

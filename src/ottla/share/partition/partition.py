@@ -13,6 +13,9 @@ Acknowledgements and releases at the end of a session are pending until they are
 counts at once, whether or not its write succeeds. A failed acknowledgement gives the records back to their holder; if
 the lock has ended meanwhile, they are released in the same step.
 
+In a group with a dead-letter queue a record that is given up is first written down as ARCHIVING; then the edge puts it
+into the queue and tells so, whether or not that worked, and it is finished. It holds up the window meanwhile.
+
 A fetch reads at `next_fetch_offset` and acquires in one go: nothing may come between. No input or output here; time
 comes in.
 """
@@ -30,6 +33,8 @@ from ottla.share.partition.events import (
     Acknowledge,
     Acquire,
     Actions,
+    DeadLetters,
+    DeadLettersSent,
     Drop,
     Event,
     Loaded,
@@ -46,9 +51,9 @@ from ottla.share.partition.events import (
     WriteFailed,
 )
 from ottla.share.partition.locks import Locks
-from ottla.share.partition.states import AcknowledgeType
+from ottla.share.partition.states import AcknowledgeType, Cause, RecordState
 from ottla.share.partition.tally import Tally
-from ottla.share.partition.window import Window
+from ottla.share.partition.window import Run, Window
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -104,6 +109,7 @@ class SharePartition:
             WriteDone: self._write_done,
             WriteFailed: self._write_failed,
             LogStartMoved: self._log_start_moved,
+            DeadLettersSent: self._dead_letters_sent,
             Drop: self._drop,
         }
 
@@ -149,7 +155,13 @@ class SharePartition:
         except ValueError:
             return self._end(ErrorCode.UNKNOWN_SERVER_ERROR)
         self.phase = Phase.ACTIVE
-        return Actions(wakes=True)
+        return Actions(wakes=True, dead_letters=[self._unsent(run) for run in self.window.runs() if run.is_archiving])
+
+    def _unsent(self, run: Run) -> DeadLetters:
+        """What another leader has left on its way to the dead-letter queue. Why it was is not written down."""
+        is_at_limit = run.delivery_count >= self.settings.delivery_count_limit
+        cause = Cause.DELIVERY_LIMIT if is_at_limit else Cause.REJECTED
+        return DeadLetters(run.first, run.last, run.delivery_count, cause)
 
     def _load_failed(self, event: LoadFailed, now_ms: int) -> Actions:
         fenced = event.error in _FENCED
@@ -254,6 +266,8 @@ class SharePartition:
                 window.put(run, acknowledging.state_after_release(run, self.settings))
                 if run.last >= window.start:
                     transition.add_batch(run, run.state)
+                if run.is_archiving:
+                    transition.add_dead_letters(run, Cause.DELIVERY_LIMIT)
             entry.join(first, last)
         return found
 
@@ -290,7 +304,7 @@ class SharePartition:
         replies = [] if token is None else [Reply(token)]
         # What was accepted gives nobody anything to fetch, unless the window was full.
         wakes = before != (self.can_acquire, self.window.next_fetch_offset)
-        return Actions(replies=replies, wakes=wakes)
+        return Actions(replies=replies, wakes=wakes, dead_letters=transition.dead_letters)
 
     def _count(self, transition: Transition, now_ms: int) -> None:
         tally = self.tally
@@ -312,8 +326,27 @@ class SharePartition:
         for first, last in transition.ranges:
             for at_ms, held_first, held_last in self.window.undo(first, last, event.write_id):
                 self._locks.add(at_ms, held_first, held_last)
-        expired = self._tick(Tick(), now_ms)
-        return expired._replace(replies=replies)
+        # What was given up at the end of a lock stays so, whether or not it is written down.
+        dead_letters = [] if transition.ranges else transition.dead_letters
+        return self._tick(Tick(), now_ms)._replace(replies=replies, dead_letters=dead_letters)
+
+    # --- dead letters -------------------------------------------------------------------------------------------------
+
+    def _dead_letters_sent(self, event: DeadLettersSent, now_ms: int) -> Actions:
+        """Records that were given up are finished. As at the end of a lock, nothing waits for the write."""
+        window = self.window
+        first, last = event
+        transition = Transition(next(self._write_ids))
+        for entry in window.overlapping(first, last):
+            for run in window.carve(entry, first, last):
+                if run.is_archiving:
+                    window.put(run, RecordState.ARCHIVED)
+                    if run.last >= window.start:
+                        transition.add_batch(run, run.state)
+            entry.join(first, last)
+        writes = [self._begin(transition)] if transition.batches else []
+        window.advance()
+        return Actions(writes=writes, wakes=True)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -8,18 +8,20 @@ AVAILABLE      ARCHIVED       the record is gone from the log
 ACQUIRED       AVAILABLE      release, end of the lock, end of the session
 ACQUIRED       ARCHIVED       the same at the delivery limit or below the start; reject, gap; aborted data
 ACQUIRED       ACKNOWLEDGED   accept
+ACQUIRED       ARCHIVING      reject, and the delivery limit, in a group with a dead-letter queue (KIP-1191)
+ARCHIVING      ARCHIVED       the record is in the dead-letter queue, or could not be put there
 =============  =============  ==========================================================================
 
 ACKNOWLEDGED and ARCHIVED are final. ACQUIRED is never written down: what a lost leader had handed out is handed out
-again. ARCHIVING belongs to dead-letter queues (KIP-1191).
+again. ARCHIVING is written down, so that the next leader goes on with it; it holds up the start of the window.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final
 
-__all__ = ["TARGETS", "TERMINAL", "AcknowledgeType", "AcquireMode", "RecordState"]
+__all__ = ["TARGETS", "TERMINAL", "AcknowledgeType", "AcquireMode", "Cause", "RecordState"]
 
 
 class RecordState(IntEnum):
@@ -48,6 +50,13 @@ TARGETS: Final = {
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
 """What becomes of an acquired record. A renewal changes no state."""
+
+
+class Cause(Enum):
+    """Why a record goes to a dead-letter queue; the text is for people."""
+
+    REJECTED = "The record was rejected by a consumer."
+    DELIVERY_LIMIT = "The record was delivered as often as the group allows."
 
 
 class AcquireMode(IntEnum):

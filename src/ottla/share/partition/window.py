@@ -75,6 +75,11 @@ class Run:
     def is_finished(self) -> bool:
         return self.state in TERMINAL
 
+    @property
+    def is_archiving(self) -> bool:
+        """On its way to a dead-letter queue."""
+        return self.state is RecordState.ARCHIVING
+
     def cut(self, first: int) -> Run:
         """Take the part from an offset on out of this run."""
         rest = Run(first, self.last, self.state, self.delivery_count)
@@ -305,11 +310,12 @@ class Window:
         run.state = run.target = state
         run.member_id = NOBODY
         run.acquired_at_ms = run.lock_at_ms = 0
-        if state is RecordState.AVAILABLE:
-            if run.last < self.start:  # the log has lost it while somebody held it
-                run.state = run.target = RecordState.ARCHIVED
-            else:
-                self._offer(run.first)
+        if state in TERMINAL:
+            return
+        if run.last < self.start:  # the log has lost it while somebody held it
+            run.state = run.target = RecordState.ARCHIVED
+        elif state is RecordState.AVAILABLE:
+            self._offer(run.first)
 
     def archive_available(self, first: int, last: int) -> bool:
         """Finish what can never be delivered again, in memory alone; whether there was anything."""

@@ -9,6 +9,7 @@ from ottla.share.partition.events import (
     Acknowledge,
     Acknowledgement,
     Acquire,
+    DeadLetters,
     Event,
     Loaded,
     Release,
@@ -37,6 +38,7 @@ class Bench:
         self.partition = SharePartition(leader_epoch=7, settings=settings or Settings())
         self.now_ms = 0
         self.writes: list[Write] = []
+        self.letters: list[DeadLetters] = []
         self.held_back: list[Write] = []
         self.writes_at_once = True
         self.aborted: list[AbortedTransaction] | None = None
@@ -50,6 +52,7 @@ class Bench:
         """One step, and the writes that it asks for; gives all that came of it as one."""
         actions = self.partition.step(event, self.now_ms)
         replies = list(actions.replies)
+        self.letters += actions.dead_letters
         for write in actions.writes:
             self.writes.append(write)
             if self.writes_at_once:
