@@ -1,8 +1,8 @@
 """Settings by the names that Kafka's own clients have for them, so that one file serves the tools of both.
 
 Files are shared between programs, so keys that mean nothing here are passed over, as Kafka's clients do. From
-librdkafka come `sasl.username`, `sasl.password` and `ssl.ca.location`. Key and trust stores have to be PEM; Java's own
-formats are refused with a way out.
+librdkafka come `sasl.username`, `sasl.password` and `ssl.ca.location`. Key and trust stores are PEM or PKCS#12; Java's
+own format is refused with a way out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ssl
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.client.errors import ConfigurationError
 from ottla.client.sasl import Sasl, mechanism_named
@@ -42,6 +42,7 @@ PROTOCOLS: Final = {
 """Whether a security.protocol has TLS and SASL."""
 DEFAULT_PROTOCOL: Final = "PLAINTEXT"
 PEM: Final = "PEM"
+PKCS12: Final = "PKCS12"
 _JAAS_OPTION: Final = re.compile(r'([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s;"\']+))')
 
 
@@ -85,11 +86,35 @@ def _sasl(properties: Mapping[str, str]) -> Sasl:
     if mechanism is None:
         raise ConfigurationError("sasl.mechanism is not set; security.protocol asks for SASL")
     options = _jaas_options(properties.get("sasl.jaas.config", ""))
+    if mechanism == "OAUTHBEARER":
+        return _oauth(properties, options)
     username = properties.get("sasl.username", options.get("username"))
     password = properties.get("sasl.password", options.get("password"))
     if username is None or password is None:
         raise ConfigurationError("sasl.jaas.config names no username and password")
     return mechanism_named(mechanism, username, password)
+
+
+def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> Sasl:
+    # Late, as few need what it brings along.
+    from ottla.client.oauth import ClientCredentials, OAuthBearer, token_function
+
+    callback = properties.get("ottla.oauth.callback")
+    if callback is not None:
+        return OAuthBearer(token_function(callback))
+    url = properties.get("sasl.oauthbearer.token.endpoint.url")
+    if url is None:
+        raise ConfigurationError(
+            "sasl.oauthbearer.token.endpoint.url is not set; or name a function in ottla.oauth.callback"
+        )
+    given = "sasl.oauthbearer.client.credentials.client"
+    client_id = properties.get(f"{given}.id", options.get("clientId"))
+    secret = properties.get(f"{given}.secret", options.get("clientSecret"))
+    if client_id is None or secret is None:
+        raise ConfigurationError(f"{given}.id and {given}.secret are not set, and sasl.jaas.config does not have them")
+    return OAuthBearer(
+        ClientCredentials(url, client_id, secret, properties.get("sasl.oauthbearer.scope", options.get("scope")))
+    )
 
 
 def _jaas_options(text: str) -> dict[str, str]:
@@ -109,8 +134,8 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     """What a file or text trusts, if one is given, and else what the machine trusts."""
     path = properties.get("ssl.truststore.location", properties.get("ssl.ca.location"))
     text = properties.get("ssl.truststore.certificates")
-    if path is not None:
-        _check_pem("ssl.truststore", path, properties)
+    if path is not None and _is_pkcs12("ssl.truststore", path, properties):
+        text, path = _opened("ssl.truststore", path, properties).certificates, None
     context = _loaded("ssl.truststore", path, lambda: ssl.create_default_context(cafile=path, cadata=text))
     _load_own_certificate(context, properties)
     if not properties.get("ssl.endpoint.identification.algorithm", "https").strip():
@@ -121,10 +146,12 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
 def _load_own_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     password = properties.get("ssl.key.password")
     store = properties.get("ssl.keystore.location")
-    if store is not None:
-        _check_pem("ssl.keystore", store, properties)
-        _loaded("ssl.keystore", store, lambda: context.load_cert_chain(store, password=password))
     chain, key = properties.get("ssl.keystore.certificate.chain"), properties.get("ssl.keystore.key")
+    if store is not None and _is_pkcs12("ssl.keystore", store, properties):
+        opened = _opened("ssl.keystore", store, properties)
+        chain, key, password = opened.certificates, opened.key, None
+    elif store is not None:
+        _loaded("ssl.keystore", store, lambda: context.load_cert_chain(store, password=password))
     if chain is not None and key is not None:
         # OpenSSL reads keys from files only.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
@@ -134,15 +161,51 @@ def _load_own_certificate(context: ssl.SSLContext, properties: Mapping[str, str]
             _loaded("ssl.keystore.key", None, lambda: context.load_cert_chain(name, password=password))
 
 
-def _check_pem(store: str, path: str, properties: Mapping[str, str]) -> None:
-    kind = properties.get(f"{store}.type", PEM if path.endswith((".pem", ".crt", ".cert", ".cer")) else "JKS")
-    if kind.upper() != PEM:
+def _is_pkcs12(store: str, path: str, properties: Mapping[str, str]) -> bool:
+    """Which of the two formats a file has; ConfigurationError for others, and if there is no file."""
+    kind = properties.get(f"{store}.type") or _kind_by_name(path)
+    if kind.upper() not in (PEM, PKCS12):
         raise ConfigurationError(
-            f"{store}.location is a {kind} store, which only Java reads; "
-            f"export it as PEM (keytool and openssl can) and set {store}.type=PEM"
+            f"{store}.location is a {kind} store, which only Java reads; convert it by `keytool -importkeystore "
+            f"-srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12` and set {store}.type=PKCS12"
         )
     if not Path(path).is_file():
         raise ConfigurationError(f"{store}.location: there is no file {path}")
+    return kind.upper() == PKCS12
+
+
+def _kind_by_name(path: str) -> str:
+    if path.endswith((".pem", ".crt", ".cert", ".cer")):
+        return PEM
+    return PKCS12 if path.endswith((".p12", ".pfx")) else "JKS"
+
+
+class _Opened(NamedTuple):
+    """What a PKCS#12 store holds, as PEM."""
+
+    key: str | None
+    certificates: str
+
+
+def _opened(store: str, path: str, properties: Mapping[str, str]) -> _Opened:
+    password = properties.get(f"{store}.password", "")
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.serialization import pkcs12
+    except ImportError:
+        raise ConfigurationError(
+            f"{store}.location: PKCS#12 needs the package cryptography (`pip install ottla[pkcs12]`); "
+            f"or convert it by `openssl pkcs12 -in {path} -out store.pem -nodes` and set {store}.type=PEM"
+        ) from None
+    try:
+        found = pkcs12.load_pkcs12(Path(path).read_bytes(), password.encode())
+    except (OSError, ValueError):
+        raise ConfigurationError(f"{store}.location: {path} cannot be opened with {store}.password") from None
+    held = [each.certificate for each in ([found.cert] if found.cert else []) + found.additional_certs]
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    key = found.key and found.key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain).decode()
+    return _Opened(key or None, "".join(each.public_bytes(pem).decode() for each in held))
 
 
 def _loaded(key: str, path: str | None, load: Callable[[], T]) -> T:

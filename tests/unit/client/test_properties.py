@@ -2,6 +2,7 @@
 
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,10 +121,40 @@ def test_a_certificate_of_our_own_is_loaded(certificate: Path, tmp_path: Path):
 def test_java_s_own_stores_are_refused_with_a_way_out(kind: str, tmp_path: Path):
     (tmp_path / "store.jks").touch()
     properties = {"security.protocol": "SSL", f"ssl.{kind}.location": str(tmp_path / "store.jks")}
-    with pytest.raises(ConfigurationError, match=rf"export it as PEM .* ssl\.{kind}\.type=PEM"):
+    with pytest.raises(ConfigurationError, match=rf"keytool .* set ssl\.{kind}\.type=PKCS12"):
         settings_of(properties)
     with pytest.raises(ConfigurationError, match="there is no file"):
         settings_of({"security.protocol": "SSL", f"ssl.{kind}.location": "/nowhere/at/all.pem"})
+
+
+@pytest.fixture
+def pkcs12(certificate: Path, tmp_path: Path) -> Path:
+    """The same certificate and key in the other format."""
+    path = tmp_path / "store.p12"
+    words = ["pkcs12", "-export", "-in", certificate, "-inkey", certificate, "-out", path, "-passout", "pass:secret"]
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    return path
+
+
+def test_pkcs12_stores_are_opened(pkcs12: Path):
+    properties = {"security.protocol": "SSL"}
+    for kind in ("truststore", "keystore"):
+        properties |= {f"ssl.{kind}.location": str(pkcs12), f"ssl.{kind}.password": "secret"}
+    context = settings_of(properties)["tls"]
+    assert context is not None
+    assert len(context.get_ca_certs()) == 1
+    with pytest.raises(
+        ConfigurationError, match=r"store\.p12 cannot be opened with ssl\.keystore\.password"
+    ) as refused:
+        settings_of(properties | {"ssl.keystore.password": "wrong"})
+    assert "wrong" not in str(refused.value)
+
+
+def test_without_the_package_for_pkcs12_the_way_out_is_told(pkcs12: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    with pytest.raises(ConfigurationError, match=r"pip install ottla\[pkcs12\].*openssl pkcs12 -in"):
+        settings_of({"security.protocol": "SSL", "ssl.truststore.location": str(pkcs12)})
 
 
 def test_every_setting_can_be_changed_by_name():
