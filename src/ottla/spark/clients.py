@@ -31,10 +31,11 @@ def _key(options: ClusterOptions) -> tuple[object, ...]:
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Whatever a client has to complain about reaches Spark as one sentence, without the frames below."""
+    """Whatever there is to complain about reaches Spark as one sentence, without the frames below.
+
+    Our own errors are made anew for that: an error keeps its frames.
+    """
     try:
         yield
-    except (ClientError, WireError) as error:
+    except (ClientError, WireError, OttlaSparkError) as error:
         raise OttlaSparkError(str(error)) from None
-    except OttlaSparkError as error:
-        raise error.with_traceback(None) from None

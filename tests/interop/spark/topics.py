@@ -30,7 +30,8 @@ class Topics:
 
     def create(self, name: str | None = None, *, partitions: int = 1, **configs: object) -> str:
         made = name or new_name()
-        settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        kept = {"retention_ms": -1}  # whatever their timestamps say
+        settings = {key.replace("_", "."): str(value) for key, value in {**kept, **configs}.items()}
         self.client.call(topics.create, NewTopic(made, partitions=partitions, configs=settings))
         return made
 
