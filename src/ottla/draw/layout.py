@@ -72,12 +72,36 @@ def layout(graph: Graph, *, name_width: int = NAME_WIDTH, width: int = WIDTH) ->
     ValueError for an edge that ends nowhere, or that leads into or out of the middle of a cluster.
     """
     _check(graph)
-    entering = Counter(edge.target for edge in graph.edges)
-    leaving = Counter(edge.source for edge in graph.edges)
-    boxes = {node.id: _sized(node, max(entering[node.id], leaving[node.id]), name_width) for node in graph.nodes}
+    boxes = _all_sized(graph, name_width)
     insides = {each.id: _inside(each, graph, boxes) for each in graph.clusters}
     drawings = [_part(part, boxes, insides) for part in _parts(graph)]
     return _shelved(graph, drawings, width)
+
+
+def layout_within(graph: Graph, *, name_width: int, width: int) -> Drawing | None:
+    """The layout, if it is not wider than that; what is too wide is given up as soon as that shows."""
+    _check(graph)
+    boxes = _all_sized(graph, name_width)
+    if max((box.width for box in boxes.values()), default=0) > width:
+        return None
+    insides: dict[str, _Inside] = {}
+    for cluster in graph.clusters:
+        insides[cluster.id] = _inside(cluster, graph, boxes)
+        if insides[cluster.id].frame.width > width:
+            return None
+    drawings = []
+    for part in _parts(graph):
+        drawings.append(_part(part, boxes, insides))
+        if drawings[-1].width > width:
+            return None
+    drawing = _shelved(graph, drawings, width)
+    return drawing if drawing.width <= width else None
+
+
+def _all_sized(graph: Graph, name_width: int) -> dict[str, Box]:
+    entering = Counter(edge.target for edge in graph.edges)
+    leaving = Counter(edge.source for edge in graph.edges)
+    return {node.id: _sized(node, max(entering[node.id], leaving[node.id]), name_width) for node in graph.nodes}
 
 
 def _check(graph: Graph) -> None:

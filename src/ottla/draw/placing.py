@@ -22,6 +22,8 @@ STRAIGHT_WEIGHT: Final = 8.0
 
 def spread(wishes: Sequence[float], weights: Sequence[float], distances: Sequence[int]) -> list[int]:
     """Whole numbers in rising order, `distances[i]` or more between i and i + 1, as near to the wishes as can be."""
+    if not distances:
+        return [round(wish) for wish in wishes]
     offsets = [0]
     for distance in distances:
         offsets.append(offsets[-1] + distance)

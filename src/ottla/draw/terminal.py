@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ottla.draw.canvas import ASCII, ASCII_DOTTED, DOTTED, LIGHT, Canvas, Pen
 from ottla.draw.graph import EdgeKind, Graph, NodeKind
-from ottla.draw.layout import NAME_WIDTH, Box, Drawing, Frame, Line, layout
+from ottla.draw.layout import NAME_WIDTH, Box, Drawing, Frame, Line, layout, layout_within
 from ottla.draw.outline import outline
 from ottla.draw.palette import TERMINAL_COLOURS, TERMINAL_FRAME
 from ottla.draw.text import cells
@@ -73,13 +73,16 @@ def terminal_text(graph: Graph, *, width: int | None = None, ascii_only: bool = 
     """Drawn in at most `width` columns; as an outline if boxes do not fit. Without `width` it is as wide as it is."""
     if not graph.nodes and not graph.clusters:
         return EMPTY
-    for name_width in NAME_WIDTHS:
-        drawing = (
-            layout(graph, name_width=name_width) if width is None else layout(graph, name_width=name_width, width=width)
-        )
-        if width is None or drawing.width <= width:
-            return _ascii(drawn_text(drawing, ascii_only=ascii_only, colour=colour), ascii_only)
-    return _ascii(outline(graph, ascii_only=ascii_only, colour=colour), ascii_only)
+    drawing = layout(graph) if width is None else _narrowed(graph, width)
+    if drawing is None:
+        return _ascii(outline(graph, ascii_only=ascii_only, colour=colour), ascii_only)
+    return _ascii(drawn_text(drawing, ascii_only=ascii_only, colour=colour), ascii_only)
+
+
+def _narrowed(graph: Graph, width: int) -> Drawing | None:
+    """With names broken as little as will do."""
+    found = (layout_within(graph, name_width=name_width, width=width) for name_width in NAME_WIDTHS)
+    return next((drawing for drawing in found if drawing is not None), None)
 
 
 def _ascii(text: str, ascii_only: bool) -> str:

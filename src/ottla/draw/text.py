@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 BREAKS: Final = re.compile(r"(?<=[-._ /,:])(?=[^-._ /,:])")
@@ -14,6 +15,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
+@lru_cache(maxsize=4096)
 def _width(letter: str) -> int:
     if unicodedata.combining(letter) or unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
@@ -30,6 +32,8 @@ def broken(text: str, width_max: int) -> tuple[str, ...]:
 
     As few as can be, and then as even as can be: a box is as wide as its longest line.
     """
+    if cells(text) <= width_max:
+        return (text.strip() or " ",)
     lines = _filled(text, width_max)
     widest = max(map(cells, lines))
     while len(lines) > 1 and widest > 1:
@@ -41,12 +45,21 @@ def broken(text: str, width_max: int) -> tuple[str, ...]:
 
 
 def _filled(text: str, width_max: int) -> tuple[str, ...]:
-    lines = [""]
+    lines, width = [""], 0
     for part in BREAKS.split(text):
-        if lines[-1] and cells(lines[-1]) + cells(part.rstrip()) > width_max:
+        if lines[-1] and width + cells(part.rstrip()) > width_max:
             lines.append("")
+            width = 0
+        part_width = cells(part)
+        if width + part_width <= width_max:
+            lines[-1] += part
+            width += part_width
+            continue
         for letter in part:
-            if cells(lines[-1]) + cells(letter) > width_max and letter != " ":
+            letter_width = cells(letter)
+            if width + letter_width > width_max and letter != " ":
                 lines.append("")
+                width = 0
             lines[-1] += letter
+            width += letter_width
     return tuple(line.strip() for line in lines if line.strip()) or (" ",)
