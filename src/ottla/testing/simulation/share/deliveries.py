@@ -65,29 +65,36 @@ class _Holder(NamedTuple):
     until_ms: int
 
 
+class _Chapter:
+    """What has become of records since somebody has set the start offset: all that lies behind it comes again then,
+    whatever was said of it before."""
+
+    def __init__(self) -> None:
+        self.done: set[int] = set()
+        self.unclear: dict[int, set[int]] = {}
+        """Offset -> the acknowledgements that may have settled it."""
+        self.last: dict[int, _Delivery] = {}
+        self.counts: dict[int, int] = {}
+        """Offset -> how often it was delivered at least."""
+        self.holders: dict[int, _Holder] = {}
+        self.written: dict[int, int] = {}
+        """Offset -> the delivery count that the state has of it."""
+        self.open: set[int] = set()
+        """Acknowledgements without an answer, by the number of their request."""
+        self.start: int | None = None
+        """Where the group began, as soon as that is written."""
+        self.first: int | None = None
+        """What was delivered first, if that was before."""
+
+
 class Deliveries:
     """Of one share partition."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._done: set[int] = set()
-        self._unclear: dict[int, set[int]] = {}
-        """Offset -> the acknowledgements that may have settled it."""
-        self._last: dict[int, _Delivery] = {}
-        self._counts: dict[int, int] = {}
-        """Offset -> how often it was delivered at least."""
-        self._holders: dict[int, _Holder] = {}
-        self._written: dict[int, int] = {}
-        """Offset -> the delivery count that the state has of it."""
-        self._open: set[int] = set()
-        """Acknowledgements without an answer, by the number of their request."""
-        self._epoch_read = 0
-        self._epoch_judged = 0
-        """State epochs: of the last snapshot, and the highest of all."""
-        self.start: int | None = None
-        """Where the group began, as soon as that is written."""
-        self._first: int | None = None
-        """What was delivered first, if that was before."""
+        self._chapters = {0: _Chapter()}
+        """By state epoch. The last one counts; but a kill may undo it."""
+        self._now = self._chapters[0]
         self.slack = 0
         """How many fetches were given up: what they had acquired has cost a delivery that nobody saw."""
 
@@ -95,120 +102,108 @@ class Deliveries:
 
     def begin_state(self, records: Iterable[KeyedRecord]) -> None:
         """The log is this, whatever was appended before."""
-        self._written.clear()
-        self._epoch_read = 0
-        known = self.start
-        self.start = None
+        known = {epoch: chapter.start for epoch, chapter in self._chapters.items()}
+        self._now = self._chapters[0]
+        for chapter in self._chapters.values():
+            chapter.start = None
         for record in records:
             self.take_state(record)
-        self._keep_start(known)
-
-    def _keep_start(self, known: int | None) -> None:
-        """The log may have been pruned since; but what was never written is not known."""
-        if self.start is not None and known is not None:
-            self.start = min(known, self.start)
+        for epoch, chapter in self._chapters.items():
+            before = known.get(epoch)
+            if chapter.start is not None and before is not None:
+                chapter.start = min(before, chapter.start)  # the log may have been pruned since
 
     def take_state(self, record: KeyedRecord) -> None:
         value = record.value
         if value is None:
             return
         if isinstance(record.key, ShareSnapshotKey):
-            self._written.clear()
-            self._begin_epoch(value.state_epoch)
-        if self.start is None and value.start_offset >= 0:
-            self.start = value.start_offset
+            self._now = self._chapters.setdefault(value.state_epoch, _Chapter())
+            self._now.written.clear()
+        chapter = self._now
+        if chapter.start is None and value.start_offset >= 0:
+            chapter.start = value.start_offset
         for batch in value.state_batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                self._written[offset] = max(batch.delivery_count, self._written.get(offset, 0))
-
-    def _begin_epoch(self, state_epoch: int) -> None:
-        """Somebody has set the start offset: everything behind it comes again, whatever was said of it before."""
-        if state_epoch > self._epoch_read:
-            self._epoch_read = state_epoch
-            self.start = None
-        if state_epoch <= self._epoch_judged:
-            return
-        self._epoch_judged = state_epoch
-        self._open.clear()
-        self._done.clear()
-        self._unclear.clear()
-        self._last.clear()
-        self._counts.clear()
-        self._written.clear()
-        self._holders.clear()
-        self._first = None
+                chapter.written[offset] = max(batch.delivery_count, chapter.written.get(offset, 0))
 
     # --- what the brokers are asked and answer ------------------------------------------------------------------------
 
     def asked(self, asked: Asked) -> None:
-        self._open.add(asked.number)
+        chapter = self._now
+        chapter.open.add(asked.number)
         for offset, kind in asked.types.items():
-            holder = self._holders.get(offset)
+            holder = chapter.holders.get(offset)
             if holder is not None and holder.member_id == asked.member_id:
-                del self._holders[offset]
+                del chapter.holders[offset]
             if kind in _FINAL:
-                self._unclear.setdefault(offset, set()).add(asked.number)
+                chapter.unclear.setdefault(offset, set()).add(asked.number)
 
     def answered(self, asked: Asked, error: ErrorCode) -> None:
-        if asked.number not in self._open:
+        chapter = self._now
+        if asked.number not in chapter.open:
             return
-        self._open.remove(asked.number)
+        chapter.open.remove(asked.number)
         for offset, kind in asked.types.items():
             if kind not in _FINAL:
                 continue
             if error is ErrorCode.NONE:
-                self._done.add(offset)
+                chapter.done.add(offset)
             elif error in _NOT_WRITTEN:
-                self._unclear[offset].discard(asked.number)
+                chapter.unclear[offset].discard(asked.number)
 
-    def delivered(self, member_id: str, ranges: Sequence[AcquiredRange], life: Any, since_ms: int, now_ms: int) -> None:  # noqa: ANN401
-        """An answer gives records to a member, whose locks hold at least until `since_ms`. Raises Violation.
+    def delivered(self, member_id: str, ranges: Sequence[AcquiredRange], life: Any, until_ms: int, now_ms: int) -> None:  # noqa: ANN401
+        """An answer gives records to a member, whose locks hold at least until `until_ms`. Raises Violation.
 
         `life` is None if the share partition was dropped while the answer was being made.
         """
         for first, last, count in ranges:
             for offset in range(first, last + 1):
-                self._deliver(offset, count, member_id, life, since_ms, now_ms)
+                self._deliver(offset, count, _Holder(life, member_id, until_ms), now_ms)
 
-    def _deliver(self, offset: int, count: int, member_id: str, life: Any, until_ms: int, now_ms: int) -> None:  # noqa: ANN401
-        if offset in self._done:
-            raise Violation("done once", f"{self._name} gives {offset} to {member_id}: it is done")
-        self._counts[offset] = max(count, self._counts.get(offset, 0))
-        if life is None:
+    def _deliver(self, offset: int, count: int, taker: _Holder, now_ms: int) -> None:
+        chapter = self._now
+        if offset in chapter.done:
+            raise Violation("done once", f"{self._name} gives {offset} to {taker.member_id}: it is done")
+        chapter.counts[offset] = max(count, chapter.counts.get(offset, 0))
+        if taker.life is None:
             return
-        holder = self._holders.get(offset)
-        if holder is not None and holder.life is life and holder.until_ms > now_ms:
-            detail = f"{self._name} gives {offset} to {member_id}: {holder.member_id} has it until {holder.until_ms}"
-            raise Violation("one holder", detail)
-        if self.start is None and self._first is None:
-            self._first = offset
-        self._check_count(offset, count, life)
-        self._last[offset] = _Delivery(life, count, self.slack)
-        self._holders[offset] = _Holder(life, member_id, until_ms)
+        holder = chapter.holders.get(offset)
+        if holder is not None and holder.life is taker.life and holder.until_ms > now_ms:
+            told = f"{self._name} gives {offset} to {taker.member_id}"
+            raise Violation("one holder", f"{told}: {holder.member_id} has it until {holder.until_ms}")
+        if chapter.start is None and chapter.first is None:
+            chapter.first = offset
+        self._check_count(offset, count, taker.life)
+        chapter.last[offset] = _Delivery(taker.life, count, self.slack)
+        chapter.holders[offset] = taker
 
     def _check_count(self, offset: int, count: int, life: Any) -> None:  # noqa: ANN401
-        last = self._last.get(offset)
+        last = self._now.last.get(offset)
         if last is not None and last.life is life:
             wanted = range(last.times + 1, last.times + 2 + self.slack - last.slack)
         else:
-            wanted = range(self._written.get(offset, 0) + 1, 1_000)
+            wanted = range(self._now.written.get(offset, 0) + 1, 1_000)
         if count not in wanted:
             detail = f"{self._name} delivers {offset} for the {count}th time, where {wanted.start} is next"
             raise Violation("counted", detail)
 
     def released(self, member_id: str) -> None:
         """A session is over."""
-        self._holders = {offset: each for offset, each in self._holders.items() if each.member_id != member_id}
+        holders = self._now.holders
+        for offset in [offset for offset, holder in holders.items() if holder.member_id == member_id]:
+            del holders[offset]
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def unended(self, log_start_offset: int, end_offset: int, limit: int) -> list[int]:
         """The records that nothing has become of."""
-        starts = [each for each in (self.start, self._first) if each is not None]
+        chapter = self._now
+        start = min((each for each in (chapter.start, chapter.first) if each is not None), default=end_offset)
         return [
             offset
-            for offset in range(max(min(starts, default=end_offset), log_start_offset), end_offset)
-            if offset not in self._done
-            and not self._unclear.get(offset)
-            and self._counts.get(offset, 0) + self.slack < limit
+            for offset in range(max(start, log_start_offset), end_offset)
+            if offset not in chapter.done
+            and not chapter.unclear.get(offset)
+            and chapter.counts.get(offset, 0) + self.slack < limit
         ]

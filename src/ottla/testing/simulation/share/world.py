@@ -120,6 +120,7 @@ class ShareWorld(Timeline):
         body = wire.decode(name, call.version, wire.encode(call.body, call.version))
         asked = {number: Asked.of(parcel.number, body.member_id, each) for number, each in _acknowledged(body)}
         for number, each in asked.items():
+            self.note(f"   {body.member_id} epoch {body.share_session_epoch} says of {number}: {each.types}")
             self._deliveries[number].asked(each)
         until_ms = self.now_ms() + self.lock_ms
         life = self.node.life
