@@ -14,9 +14,11 @@ from ottla.groups.classic.family import ClassicFamily
 from ottla.groups.consumer import reconciliation, stepping
 from ottla.groups.consumer.family import ConsumerFamily
 from ottla.groups.offsets.family import OffsetsFamily
-from ottla.groups.streams import reconciling
+from ottla.groups.streams import assigning, heartbeat, highly_available, reconciling
 from ottla.groups.streams.family import StreamsFamily
 from ottla.groups.streams.heartbeat import Beat
+from ottla.groups.streams.highly_available import Limits
+from ottla.groups.streams.reconciling import Holders
 from ottla.groups.streams.tasks import Tasks
 from ottla.testing.simulation.running import run_seed
 from ottla.testing.simulation.trace import Violation
@@ -133,3 +135,43 @@ def test_streams_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_streams_time_out_is_forgotten(timer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StreamsFamily, "expire", forget(timer, StreamsFamily))
     assert violated("streams") == "converges"
+
+
+# --- warm-ups ---------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_move_to_cold_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highly_available._Group, "is_near", lambda self, task, process_id: True)
+    assert violated("streams-warmups") == "warm-ups"
+
+
+def test_warmups_are_not_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assigning, "Limits", lambda count, lag: Limits(count + 1, lag))
+    assert violated("streams-warmups") == "warm-ups"
+
+
+def test_warmups_that_are_still_held_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = highly_available.plan
+
+    def forgetful(*arguments: Any) -> Any:
+        *others, holders = arguments
+        return plan(*others, Holders(holders.active, holders.standby, {}))
+
+    monkeypatch.setattr(highly_available, "plan", forgetful)
+    assert violated("streams-warmups") == "warm-ups"
+
+
+def test_reports_lead_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Beat, "_has_step", lambda self: False)
+    assert violated("streams-warmups") == "converges"
+
+
+def test_who_has_caught_up_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assigning, "_has_caught_up", lambda waiting, candidates, lag: False)
+    assert violated("streams-warmups") == "converges"
+
+
+def test_no_warmup_follows_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress_of = assigning.progress_of
+    monkeypatch.setattr(heartbeat, "progress_of", lambda *given: progress_of(*given)._replace(lacks_warmups=False))
+    assert violated("streams-warmups") == "converges"

@@ -1,8 +1,10 @@
 """A streams group with the highly available assignor, and what must hold for it.
 
 Its members restore state and report on it, some of them at version 0, which does not; processes have up to two threads;
-a process whose disk is lost comes back as another. The log is judged record by record, by what the simulated disks hold
-in truth: a lag may be a little above the limit by then, since it was reported some time before.
+a process whose disk is lost comes back as another. In half of the worlds the application is scaled out in the calm.
+
+The log is judged record by record, by what the simulated disks hold in truth: a lag may be a little above the limit by
+then, since it was reported some time before.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class WarmupGroup:
         self._world = world
         self.group_id = group_id
         self.source = f"source-of-{group_id}"
-        self._partitions = world.random.randint(1, 4)
+        self._partitions = world.random.randint(1, 6)
         self.standby_count = world.random.randint(0, 1)
         self.warmup_count = world.random.randint(1, 2)
         world.put_topic(self.source, self._partitions)
@@ -52,18 +54,21 @@ class WarmupGroup:
             ("task.offset.interval.ms", RestoringMember.report_interval_ms),
         ):
             world.surroundings.set_for_group(group_id, f"streams.{name}", str(value))
-        self.disks = Disks(world, _ACCEPTABLE_LAG, world.random.choice((60, 150, 400)))
+        self.disks = Disks(world, _ACCEPTABLE_LAG, world.random.choice((100, 200, 400)))
         self._old_processes = set(world.random.sample(range(5), 2)) if world.random.random() < 0.3 else set()
-        self.clients: Sequence[RestoringMember] = [
+        self.clients: Sequence[_Instance] = [
             self._member(f"{group_id}-m{number}", max(1, number)) for number in range(world.random.randint(2, 5))
         ]
+        if world.random.random() < 0.5:
+            for newcomer in self.clients[1:]:
+                newcomer.comes_late = True
         self._versions = {each.name: each.version for each in self.clients}
         world.laws.append(_WarmupLaw(self))
 
-    def _member(self, name: str, process: int) -> RestoringMember:
+    def _member(self, name: str, process: int) -> _Instance:
         """The first two are threads of one process, which is of one version as a whole."""
         process_id = f"{self.group_id}-p{process}"
-        member = _Replaceable(self._world, name, self.group_id, self.source, disks=self.disks, process_id=process_id)
+        member = _Instance(self._world, name, self.group_id, self.source, disks=self.disks, process_id=process_id)
         member.version = 0 if process in self._old_processes else 1
         return member
 
@@ -91,15 +96,24 @@ class WarmupGroup:
             return f"somebody of {self.group_id} still warms up"
         return self._missing_standbys(alive)
 
-    def _missing_standbys(self, alive: list[RestoringMember]) -> str | None:
+    def _missing_standbys(self, alive: Sequence[RestoringMember]) -> str | None:
         wanted = min(self.standby_count, len({each.process_id for each in alive}) - 1)
         copies = Counter(task for each in alive for task in each.owned.standby)
         missing = [task for task in sorted(self.tasks) if task[0] == STATEFUL and copies[task] != wanted]
         return f"of {self.group_id}, {missing} have not {wanted} standbys" if missing else None
 
 
-class _Replaceable(RestoringMember):
-    """Now and then a machine is lost with its disk; a new one takes its place."""
+class _Instance(RestoringMember):
+    """Now and then a machine is lost with its disk; a new one takes its place. Who comes late waits for the calm,
+    unless it is started before."""
+
+    comes_late = False
+
+    def start_unless_alive(self) -> None:
+        if self.comes_late and not self.world.is_calm:
+            self.world.after(1_000, self.start_unless_alive)
+        else:
+            super().start_unless_alive()
 
     def begin(self) -> None:
         if self.life > 1 and self.world.random.random() < 0.2:
@@ -138,6 +152,8 @@ class _WarmupLaw:
         key, value = record.key, record.value
         if isinstance(key, StreamsGroupMemberMetadataKey):
             _put(self._process, key.member_id, None if value is None else value.process_id)
+            if value is None:  # it may come back under the same name
+                self._owners = {task: owner for task, owner in self._owners.items() if owner != key.member_id}
         elif isinstance(key, StreamsGroupTargetAssignmentMemberKey):
             target = None if value is None else _Target(_tasks(value.active_tasks), _tasks(value.warmup_tasks))
             _put(self._targets, key.member_id, target)
@@ -161,7 +177,7 @@ class _WarmupLaw:
 
     def _judge_move(self, task: Task, old: str | None, new: str) -> None:
         """A task that somebody runs who is still there."""
-        if task[0] != STATEFUL or old is None or old not in self._process:
+        if task[0] != STATEFUL or old is None:
             return
         process_id = self._process[new]
         if self._process[old] != process_id and not self._group.is_warm(new, process_id, task):

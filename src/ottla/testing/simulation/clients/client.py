@@ -23,6 +23,7 @@ class Surface(Protocol):
 
     random: random.Random
     network: Network
+    is_calm: bool
 
     @property
     def topics(self) -> VirtualTopics: ...
