@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -83,6 +83,18 @@ def produce(desk: Desk, topic: Topic, *sizes: int, partition: int = 0, **fields:
     for size in sizes:
         answer = desk.produce(topic, batch(*[b"v"] * size, **fields), partition=partition)
         assert answer.error_code == 0, answer
+
+
+def filled(
+    desk: Desk, *sizes: int, settings: Mapping[str, object] | None = None, **configs: object
+) -> tuple[Topic, str]:
+    """A topic with batches of these sizes, and a group, with settings, that begins with the first of them."""
+    topic, group = desk.topic(**configs), new_group()
+    produce(desk, topic, *sizes)
+    initialize(desk, group, topic)
+    if settings:
+        configure(desk, group, **settings)
+    return topic, group
 
 
 class Member:

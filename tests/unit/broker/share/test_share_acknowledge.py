@@ -19,6 +19,7 @@ from tests.unit.broker.share.share_desk import (
     Member,
     acquired,
     configure,
+    filled,
     initialize,
     kept,
     new_group,
@@ -38,9 +39,7 @@ def member(desk: Desk) -> Member:
 
 
 def holding(desk: Desk, *sizes: int) -> Member:
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, *sizes)
-    initialize(desk, group, topic)
+    topic, group = filled(desk, *sizes)
     member = Member(desk, group, "a", topic)
     assert member.take() == [(0, sum(sizes) - 1, 1)]
     return member

@@ -18,6 +18,7 @@ from tests.unit.broker.share.share_desk import (
     Member,
     acquired,
     configure,
+    filled,
     initialize,
     kept,
     new_group,
@@ -29,16 +30,6 @@ from tests.unit.broker.share.share_desk import (
 
 EXACT = {"share_acquire_mode": 1}
 WAIT = {"max_wait_ms": 60_000}
-
-
-def filled(desk: Desk, *sizes: int, **settings: object) -> tuple[Topic, str]:
-    """A topic with batches of these sizes, and a group that begins with the first of them."""
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, *sizes)
-    initialize(desk, group, topic)
-    if settings:
-        configure(desk, group, **settings)
-    return topic, group
 
 
 # --- what is acquired -------------------------------------------------------------------------------------------------
@@ -63,7 +54,7 @@ def test_scenario_27_record_limit_and_then_the_rest(desk: Desk):
 
 def test_scenario_27_a_full_window(desk: Desk):
     """Row 5: 100 locks, batches of 10."""
-    topic, group = filled(desk, *[10] * 12, partition_max_record_locks=100)
+    topic, group = filled(desk, *[10] * 12, settings={"partition_max_record_locks": 100})
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=95, batch_size=10) == [(first, first + 9, 1) for first in range(0, 100, 10)]
     assert member.take() == []
@@ -98,7 +89,7 @@ def test_scenario_29_a_limit_of_nothing_fetches_nothing(desk: Desk):
 
 
 def test_scenario_31_a_full_window_slides(desk: Desk):
-    topic, group = filled(desk, *[50] * 4, partition_max_record_locks=100)
+    topic, group = filled(desk, *[50] * 4, settings={"partition_max_record_locks": 100})
     first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
     assert first.take(max_records=100) == [(0, 99, 1)]
     assert second.take() == []
@@ -127,7 +118,7 @@ def test_scenario_32_suspects_in_ever_smaller_portions(desk: Desk):
 
 
 def test_scenario_33_a_limit_of_two(desk: Desk):
-    topic, group = filled(desk, 10, delivery_count_limit=2)
+    topic, group = filled(desk, 10, settings={"delivery_count_limit": 2})
     member = Member(desk, group, "a", topic)
     for delivery_count in (1, 2):
         assert member.take() == [(0, 9, delivery_count)]

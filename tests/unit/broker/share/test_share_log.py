@@ -16,6 +16,7 @@ from tests.unit.broker.share.share_desk import (
     Member,
     acquired,
     configure,
+    filled,
     initialize,
     kept,
     new_group,
@@ -30,13 +31,6 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 TODAY_MS = ManualClock().wall_ms()
 WAIT = {"max_wait_ms": 60_000}
 ONE_STATE_PARTITION = {"share_coordinator_state_topic_num_partitions": 1}
-
-
-def filled(desk: Desk, *sizes: int, **configs: object) -> tuple[Topic, str]:
-    topic, group = desk.topic(**configs), new_group()
-    produce(desk, topic, *sizes)
-    initialize(desk, group, topic)
-    return topic, group
 
 
 def delete_records(desk: Desk, topic: Topic, offset: int) -> None:
