@@ -33,6 +33,8 @@ HOW_TO = "print Topology.describe() in the application and give the text with --
     help="Text of Topology.describe(); - for standard input.",
 )
 @click.option("--format", "shape", type=click.Choice(FORMATS), help="By default as --out ends, else terminal.")
+@click.option("--svg", "shape", flag_value="svg", help="The same as --format svg.")
+@click.option("--json", "shape", flag_value="json", help="The same as --format json.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output.")
 @click.option("--width", type=click.IntRange(1), metavar="COLUMNS", help="Of the terminal; by default its own.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="No box-drawing letters.")

@@ -37,7 +37,7 @@ Task = tuple[str, int]
 ROLES: Final = ("active", "standby", "warmup")
 _DESCRIPTION_VERSION: Final = 1
 _WHY_NO_DESCRIPTION: Final = {
-    1: "the cluster holds no description of its topology",
+    1: "the cluster holds no description of its topology: no member has sent one, or its brokers have no plugin for it",
     2: "the cluster's plugin failed to give the description of its topology",
 }
 """By status of the description."""

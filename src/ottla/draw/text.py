@@ -30,13 +30,15 @@ def printable(text: str) -> str:
 def broken(text: str, width_max: int) -> tuple[str, ...]:
     """Lines of at most so many cells, broken after a hyphen, a dot and the like if that is possible.
 
-    As few as can be, and then as even as can be: a box is as wide as its longest line.
+    As few as can be, and then as even as can be without breaking more words: a box is as wide as its longest line.
     """
     if cells(text) <= width_max:
         return (text.strip() or " ",)
     lines = _filled(text, width_max)
     widest = max(map(cells, lines))
-    while len(lines) > 1 and widest > 1:
+    longest_word = max(cells(part.rstrip()) for part in BREAKS.split(text))
+    narrowest = longest_word if longest_word <= width_max else 1
+    while len(lines) > 1 and widest > narrowest:
         narrower = _filled(text, widest - 1)
         if len(narrower) > len(lines) or max(map(cells, narrower)) >= widest:
             break

@@ -19,8 +19,7 @@ from ottla.broker.clock import ManualClock
 from ottla.wire.types import StreamsGroupHeartbeatRequest
 from tests.unit.broker.desk import Closed, Desk, RunningNode
 from tests.unit.broker.test_streams_apis import join, topology
-from tests.unit.broker.test_topology_descriptions import IN_MEMORY, IN_TOPIC, described, description, node, push
-from tests.unit.broker.test_topology_descriptions import _Push as Push
+from tests.unit.broker.test_topology_descriptions import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
 
 EPOCH = 3
 """Of both members, when all is settled."""

@@ -26,7 +26,7 @@ PLACE = "tests.unit.broker.description_plugins"
 IN_MEMORY = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 IN_TOPIC = "ottla.topology_descriptions.TopicPlugin"
 _Beat = StreamsGroupHeartbeatRequest
-_Push = StreamsGroupTopologyDescriptionUpdateRequest
+Push = StreamsGroupTopologyDescriptionUpdateRequest
 UPDATE_FAILED = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
 
 
@@ -43,15 +43,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
         yield made
 
 
-def description(*topics: str) -> _Push.TopologyDescription:
-    kind = _Push.TopologyDescriptionNode
+def description(*topics: str) -> Push.TopologyDescription:
+    kind = Push.TopologyDescriptionNode
     nodes = (
         kind("in", 1, source_topics=topics, successors=("count",)),
         kind("count", 2, stores=("counts",), successors=("out",)),
         kind("out", 3, sink_topic="results"),
     )
-    store = _Push.TopologyDescriptionGlobalStore(kind("all", 1, source_topics=("facts",)), kind("fill", 2))
-    return _Push.TopologyDescription((_Push.TopologyDescriptionSubtopology("0", nodes),), (store,))
+    store = Push.TopologyDescriptionGlobalStore(kind("all", 1, source_topics=("facts",)), kind("fill", 2))
+    return Push.TopologyDescription((Push.TopologyDescriptionSubtopology("0", nodes),), (store,))
 
 
 def start(running: RunningNode, group_id: str, *, version: int = 1) -> bool:
@@ -69,7 +69,7 @@ def beat(running: RunningNode, group_id: str, member_epoch: int = 2) -> bool:
 
 
 def push(running: RunningNode, group: str, **fields: Any) -> tuple[int, str | None]:
-    request = _Push(**({"group_id": group, "member_id": "A", "topology_description": description("t")} | fields))
+    request = Push(**({"group_id": group, "member_id": "A", "topology_description": description("t")} | fields))
     answer = running.desk.ask(request, 0)
     return answer.error_code, answer.error_message
 
@@ -138,10 +138,10 @@ def test_v0_members_are_not_asked_and_silence_nobody(running: RunningNode) -> No
 def test_refused_pushes_do_not_delay_anybody(running: RunningNode) -> None:
     start(running, "strangers")
     running.advance(37_000)
-    kind = _Push.TopologyDescriptionNode
-    odd_node = _Push.TopologyDescription((_Push.TopologyDescriptionSubtopology("0", (kind("x", 4),)),))
-    sink = _Push.TopologyDescriptionGlobalStore(kind("x", 3), kind("y", 2))
-    odd_store = _Push.TopologyDescription((), (sink,))
+    kind = Push.TopologyDescriptionNode
+    odd_node = Push.TopologyDescription((Push.TopologyDescriptionSubtopology("0", (kind("x", 4),)),))
+    sink = Push.TopologyDescriptionGlobalStore(kind("x", 3), kind("y", 2))
+    odd_store = Push.TopologyDescription((), (sink,))
     assert push(running, "strangers", member_id="B")[0] == ErrorCode.UNKNOWN_MEMBER_ID
     assert push(running, "nobody")[0] == ErrorCode.GROUP_ID_NOT_FOUND
     for fields in (
@@ -165,7 +165,7 @@ def test_failures_for_now_are_asked_again_after_twice_the_time(
     assert start(running, group_id)
     if group_id == "hanging":
         line = running.desk.connect()
-        number = line.send(_Push(group_id, "A", 0, description("t")), 0)
+        number = line.send(Push(group_id, "A", 0, description("t")), 0)
         _wait_for_call(running, ("set", "hanging", 0))
         assert not beat(running, group_id)  # heartbeats go on
         running.advance(30_000)

@@ -1,13 +1,20 @@
 """`ottla streams topology`: where it takes a topology from, what it makes of it, and what it says if there is none."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ottla.testing
 from ottla.cli import run
 from ottla.wire import types
+from tests.unit.broker.desk import Desk
+from tests.unit.broker.test_streams_apis import join
+from tests.unit.broker.test_streams_apis import topology as declared
+from tests.unit.broker.test_topology_descriptions import Push
+from tests.unit.broker.test_topology_descriptions import description as pushed
 from tests.unit.cli.cluster_thread import fake_cluster
 
 Capture = pytest.CaptureFixture[str]
@@ -131,3 +138,24 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, capsys: Capture)
     out = tmp_path / "missing" / "drawn.svg"
     assert run([*WORDS, "--from", str(GOLDEN / "stateless.txt"), "--out", str(out)]) == 2
     assert f"cannot write {out}: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def described_app() -> Iterator[str]:
+    """The address of a node of ours that keeps the description of a group `app`."""
+    plugin = {"group.streams.topology.description.plugin.class": "ottla.topology_descriptions.TopicPlugin"}
+    with ottla.testing.broker(**plugin) as broker:
+        desk = Desk("127.0.0.1", broker.port)
+        assert desk.ask(join("app", "A", declared(desk.topic().name)), 1).topology_description_required
+        assert desk.ask(Push("app", "A", 0, pushed("orders")), 0).error_code == 0
+        desk.close_all()
+        yield broker.bootstrap_servers
+
+
+@pytest.mark.parametrize(("option", "begins"), [("--svg", "<svg "), ("--json", "{"), ("--ascii", " ")])
+def test_a_group_of_ours_is_drawn(option: str, begins: str, described_app: str, capsys: Capture) -> None:
+    assert run([*WORDS, "app", option, "--bootstrap-server", described_app]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(begins)
+    for word in ("orders", "count", "counts", "results", "facts"):
+        assert word in shown
