@@ -110,7 +110,7 @@ class _Produce:
             raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by brokers only.")
         replica = node.replicas.leader(name, partition.index)
         if self.acks == _ALL:
-            _check_isr(node, replica)
+            check_isr(node, replica)
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
             raise verification
@@ -266,7 +266,8 @@ def _check_records(records: bytes | memoryview | None, version: int) -> None:
         raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
 
 
-def _check_isr(node: Node, replica: Replica) -> None:
+def check_isr(node: Node, replica: Replica) -> None:
+    """Reject what too few replicas would take, for whoever waits for all of them."""
     if len(replica.isr) >= len(replica.replicas):
         return
     wanted: int = node.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")

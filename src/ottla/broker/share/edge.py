@@ -10,6 +10,8 @@ from ottla.broker.request import Request
 from ottla.broker.waiting import Waiter
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
+from ottla.share.partition.events import DeadLetters
+from ottla.share.state.kept import Key
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -66,6 +68,9 @@ class Edge(Protocol):
     def persist(self, body: object, done: Callable[[Any], None]) -> None:
         """Put a request to the share coordinators; see `Persister.ask`."""
 
+    def dead_letter(self, key: Key, source: Source, letters: DeadLetters, done: Callable[[], None]) -> None:
+        """Put records into the dead-letter queue of a group; see `DeadLetterQueues.send`."""
+
     def park(self, waiter: Waiter) -> bool: ...
     def unpark(self, waiter: Waiter) -> None: ...
 
@@ -79,7 +84,13 @@ class Edge(Protocol):
 class NodeEdge:
     """The edge to a node. `due_at` is what the timer of `ShareNode` is for."""
 
-    def __init__(self, node: Node, persist: Callable[..., None], due_at: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        persist: Callable[..., None],
+        due_at: Callable[[int], None],
+        dead_letter: Callable[..., None],
+    ) -> None:
         self._node = node
         self._world = node.coordinators.world
         self.monotonic_ms = node.monotonic_ms
@@ -88,6 +99,7 @@ class NodeEdge:
         self.topic_name = node.topic_name
         self.persist = persist
         self.due_at = due_at
+        self.dead_letter = dead_letter
         self.park = node.park
         self.unpark = node.waiting.remove
         self.wake = node.rouse

@@ -17,6 +17,7 @@ from ottla.broker.share.counts import GroupCounts
 from ottla.broker.share.edge import Edge, Source
 from ottla.broker.share.led import Led
 from ottla.coordinator.deadlines import Deadlines
+from ottla.metadata.features import DEAD_LETTERS_FROM
 from ottla.share.partition import Settings
 from ottla.share.sessions import Ended, ShareSession, ShareSessions
 from ottla.share.state.kept import Key
@@ -71,6 +72,7 @@ class ShareLeader:
 
     def follow(self) -> None:
         """The cluster has changed: drop what is not led here any more, and all if share groups were switched off."""
+        self._settings_version = -1  # what a group may have depends on features
         if not self.edge.share_version():
             self.stop()
             return
@@ -116,7 +118,12 @@ class ShareLeader:
             delivery_count_limit=setting("share.delivery.count.limit"),
             max_record_locks=setting("share.partition.max.record.locks"),
             is_renew_enabled=setting("share.renew.acknowledge.enable"),
+            has_dead_letters=self.edge.share_version() >= DEAD_LETTERS_FROM and self._has_queue(group_id),
         )
+
+    def _has_queue(self, group_id: str) -> bool:
+        name: str | None = self.edge.group_setting(group_id, "errors.deadletterqueue.topic.name")
+        return bool(name and name.strip())
 
     # --- the ends of sessions -----------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ only when the core's step is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.share.edge import Source
@@ -23,6 +24,7 @@ from ottla.share.partition.events import (
     Acknowledgement,
     Acquire,
     AcquiredRange,
+    DeadLettersSent,
     Drop,
     Event,
     Loaded,
@@ -139,6 +141,9 @@ class Led:
             self._edge.wake(self.key)
         if actions.needs_start:
             self._resolve()
+        for letters in actions.dead_letters:
+            sent = DeadLettersSent(letters.first_offset, letters.last_offset)
+            self._edge.dead_letter(self.key, self.source, letters, partial(self.step, sent))
         for reply in actions.replies:
             if callable(reply.token):
                 reply.token(reply.error, reply.message)

@@ -13,9 +13,13 @@ from ottla.metadata.image import Changes
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
+    from ottla.broker.share.dead_letters import DeadLetterQueues
+    from ottla.broker.share.edge import Source
     from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.led import Led
     from ottla.broker.share.persister import Persister
+    from ottla.share.partition.events import DeadLetters
+    from ottla.share.state.kept import Key
 
 __all__ = ["ShareNode"]
 
@@ -24,6 +28,7 @@ class ShareNode:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._leader: ShareLeader | None = None
+        self._dead_letters: DeadLetterQueues | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
 
@@ -41,8 +46,16 @@ class ShareNode:
             from ottla.broker.share.edge import NodeEdge
             from ottla.broker.share.leader import ShareLeader
 
-            self._leader = ShareLeader(NodeEdge(self._node, self.persister.ask, self._due_at))
+            edge = NodeEdge(self._node, self.persister.ask, self._due_at, self._dead_letter)
+            self._leader = ShareLeader(edge)
         return self._leader
+
+    def _dead_letter(self, key: Key, source: Source, letters: DeadLetters, done: Callable[[], None]) -> None:
+        if self._dead_letters is None:
+            from ottla.broker.share.dead_letters import DeadLetterQueues
+
+            self._dead_letters = DeadLetterQueues(self._node)
+        self._dead_letters.send(key, source, letters, done)
 
     def serve(self, answer: Callable[[ShareLeader, Request], Answer], request: Request) -> Answer:
         """Answer a request within its connection's turn, at the end of which what it decides is written."""
@@ -68,6 +81,8 @@ class ShareNode:
             from ottla.broker.share.samples import samples
 
             yield from samples(self._leader)
+        if self._dead_letters is not None:
+            yield from self._dead_letters.samples()
         from ottla.broker.share.state_samples import state_samples
 
         yield from state_samples(self._node.share_state, self.persister.counts)

@@ -17,6 +17,7 @@ from ottla.broker.handlers.partitions import Endpoint, Leader
 from ottla.broker.node import Node
 from ottla.broker.request import Later, Request
 from ottla.broker.share.acknowledging import acknowledge
+from ottla.broker.share.edge import Source
 from ottla.broker.share.fetching import fetch
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.persister import Persister
@@ -25,7 +26,9 @@ from ottla.coordinator.contract import COMMITTED, Core, Outcome
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Origin, Verification
+from ottla.share.partition.events import DeadLetters
 from ottla.share.state import PruneLog
+from ottla.share.state.kept import Key
 from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.host import Host
 from ottla.testing.simulation.machine import DATA_LOG, Machine
@@ -233,6 +236,10 @@ class Broker:
         connection.waiting.clear()
         self.leader.disconnected(connection)
         return given_up
+
+    def dead_letter(self, key: Key, source: Source, letters: DeadLetters, done: Callable[[], None]) -> None:
+        """No group has a dead-letter queue here."""
+        raise AssertionError(letters)
 
     # --- time and waiting ---------------------------------------------------------------------------------------------
 
