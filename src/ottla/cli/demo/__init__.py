@@ -3,10 +3,10 @@
 import click
 from rich.console import Console
 
-from ottla.cli.demo import broker, explain, groups, log, wire
+from ottla.cli.demo import broker, explain, groups, log, share, wire
 from ottla.cli.demo.step import Stage, Step
 
-TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS, *broker.STEPS, *groups.STEPS)
+TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS, *broker.STEPS, *groups.STEPS, *share.STEPS)
 
 
 @click.command()
