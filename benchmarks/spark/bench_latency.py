@@ -96,9 +96,8 @@ def delays(spark: SparkSession, source: Source, options: argparse.Namespace) -> 
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = source.stream(spark, startingOffsets="earliest").writeStream.foreachBatch(look)
         query = writer.option("checkpointLocation", checkpoint).start()
-        sender = threading.Thread(
-            target=send, args=(bootstrap_servers, topic, options.rate, WARM_UP_S + options.seconds)
-        )
+        to = (source.options["kafka.bootstrap.servers"], source.options["subscribe"])
+        sender = threading.Thread(target=send, args=(*to, options.rate, WARM_UP_S + options.seconds))
         sender.start()
         sender.join()
         query.processAllAvailable()
