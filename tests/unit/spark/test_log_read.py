@@ -154,10 +154,10 @@ def test_damage_in_the_middle_fails_and_names_file_and_byte(tmp_path: Path):
 @pytest.mark.parametrize(
     ("on_corrupt", "expected"), [("skipSegment", [0, 1, 2, 3, 6, 7, 8]), ("stopPartition", [0, 1, 2, 3])]
 )
-@pytest.mark.parametrize("kind", ["checksum", "length", "magic"])
+@pytest.mark.parametrize("kind", ["checksum", "length", "magic", "offset"])
 def test_damage_in_the_middle_can_be_passed_over(tmp_path: Path, on_corrupt: str, expected: list[int], kind: str):
     filled(tmp_path, batches=9)
-    flip(segment_file(tmp_path, 3), {"checksum": 1500, "length": 1008, "magic": 1016}[kind])
+    flip(segment_file(tmp_path, 3), {"checksum": 1500, "length": 1008, "magic": 1016, "offset": 1001}[kind])
     report = TaskReport()
     found = tasks(view_of(tmp_path), on_corrupt=on_corrupt)
     assert read_offsets(found, report, on_corrupt=on_corrupt) == expected

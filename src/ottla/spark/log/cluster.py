@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["LogCluster"]
 
 
+_said: set[tuple[str, str]] = set()
+
+
 class LogCluster:
     """The partitions under some paths. Each `assigned` looks at the directories anew."""
 
     def __init__(self, options: PathOptions) -> None:
         self._options = options
         self._views: dict[TopicPartition, PartitionView] = {}
-        self._said: set[tuple[str, str]] = set()
 
     def has(self, at: TopicPartition) -> bool:
         return at in self._views
@@ -82,8 +84,8 @@ class LogCluster:
         return view.last_stable_offset if self._options.is_committed else view.end_offset
 
     def _say(self, files: PartitionFiles, view: PartitionView) -> None:
-        """How far a directory is read, once."""
+        """How far a directory is read, once in a process."""
         said = (files.directory.path, view.up_to)
-        if said not in self._said:
-            self._said.add(said)
+        if said not in _said:
+            _said.add(said)
             progress(source="ottla-log", directory=said[0], upTo=said[1], isClean=files.directory.is_clean)

@@ -171,6 +171,7 @@ class _Reader:
         self._keep = keep
         self._report = report
         self._buffer = memoryview(bytearray(min(rules.chunk_bytes, piece.end - piece.start)))
+        self._last_offset = -1
 
     def columns(self) -> Iterator[Columns]:
         position = self._piece.start
@@ -230,7 +231,7 @@ class _Reader:
     def _columns(self, chunk: memoryview, decompressed_max: int) -> Columns:
         start = time.perf_counter()
         try:
-            return decode_columns(
+            columns = decode_columns(
                 chunk,
                 include_control=self._rules.include_control,
                 keep_batches=self._keep,
@@ -238,6 +239,21 @@ class _Reader:
             )
         finally:
             self._report.decode_ms += (time.perf_counter() - start) * 1000
+        self._check_order(columns)
+        return columns
+
+    def _check_order(self, columns: Columns) -> None:
+        """Offsets rise through a segment and stay below the next one's; no checksum covers a batch's first offset."""
+        bases, lasts = columns.batches.field("base_offset"), columns.batches.last_offset
+        before = np.concatenate(([self._last_offset], lasts[:-1]))
+        wrong = np.flatnonzero((bases <= before) | (bases >= self._piece.until_offset))
+        if len(wrong):
+            index = int(wrong[0])
+            reason = (
+                f"offset {bases[index]} after {before[index]}, in a file that ends before {self._piece.until_offset}"
+            )
+            raise WireError("RecordBatch.base_offset", None, reason)
+        self._last_offset = int(lasts[-1])
 
 
 def _has_whole_batch(chunk: memoryview) -> bool:
