@@ -74,10 +74,8 @@ def measure(options: argparse.Namespace) -> Found:
                     topic = f"latency-{number}-{form}"
                     with BlockingClient(broker.bootstrap_servers) as client:
                         client.call(topics.create, topics.NewTopic(topic, partitions=PARTITIONS))
-                    source = Source(
-                        name, form, {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
-                    )
-                    found[name].append(delays(spark, source, broker.bootstrap_servers, topic, options))
+                    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
+                    found[name].append(delays(spark, Source(name, form, given), options))
         finally:
             spark.stop()
     return found
