@@ -65,6 +65,8 @@ class Transition:
         self.ranges: list[tuple[int, int]] = []
         self.batches: list[StateBatch] = []
         """As they are to be written; neighbours that are alike are one."""
+        self.owed: list[StateBatch] = []
+        """What an earlier write that has failed was about; it goes along."""
         self.renewed: list[tuple[int, int]] = []
         self.kinds = [0] * len(AcknowledgeType)
         """How many offsets were acknowledged in which way."""

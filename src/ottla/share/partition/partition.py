@@ -44,6 +44,7 @@ from ottla.share.partition.events import (
     Reply,
     Settings,
     StartResolved,
+    StateBatch,
     Tick,
     Token,
     Write,
@@ -54,6 +55,7 @@ from ottla.share.partition.locks import Locks
 from ottla.share.partition.states import AcknowledgeType, Cause, RecordState
 from ottla.share.partition.tally import Tally
 from ottla.share.partition.window import Run, Window
+from ottla.share.state.batches import Batch, combine
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -97,6 +99,8 @@ class SharePartition:
         self._locks = Locks()
         self._pending: dict[int, tuple[Transition, Token]] = {}
         """What is being written, and who waits for it."""
+        self._owed: list[StateBatch] = []
+        """What holds though its write has failed."""
         self._write_ids = count()
         self._steps: dict[type, Callable[[Any, int], Actions]] = {
             Loaded: self._loaded,
@@ -223,9 +227,18 @@ class SharePartition:
         if transition.kinds[AcknowledgeType.RENEW]:
             self.tally.acknowledged[AcknowledgeType.RENEW] += transition.kinds[AcknowledgeType.RENEW]
             transition.kinds[AcknowledgeType.RENEW] = 0
-        if not transition.ranges:
+        if not transition.ranges and not self._is_ahead(event):
             return Actions(replies=[Reply(event.token)])
         return Actions(writes=[self._begin(transition, event.token)])
+
+    def _is_ahead(self, event: Acknowledge) -> bool:
+        """Whether what an acknowledgement passes over, since it is below the start, may be finished in memory alone.
+
+        Such a start must be written before the member hears that all is well: otherwise a crash brings it back.
+        """
+        if all(batch.first_offset >= self.window.start for batch in event.batches):
+            return False
+        return bool(self._owed) or any(each.batches and not each.ranges for each, _ in self._pending.values())
 
     def _release(self, event: Release, now_ms: int) -> Actions:
         transition = Transition(next(self._write_ids))
@@ -280,13 +293,18 @@ class SharePartition:
 
     def _write(self, transition: Transition) -> Write:
         start = self.window.start
+        transition.owed, self._owed = self._owed, []
+        batches: Iterable[StateBatch] = transition.batches
+        if transition.owed:
+            together = combine((Batch(*each) for each in (*transition.owed, *transition.batches)), start)
+            batches = (StateBatch(*each) for each in together)
         return Write(
             write_id=transition.write_id,
             state_epoch=self.state_epoch,
             leader_epoch=self.leader_epoch,
             start_offset=start,
             delivery_complete_count=self.window.complete_count,
-            batches=[batch for batch in transition.batches if batch.last_offset >= start],
+            batches=[batch for batch in batches if batch.last_offset >= start],
         )
 
     def _write_done(self, event: WriteDone, now_ms: int) -> Actions:
@@ -326,7 +344,8 @@ class SharePartition:
         for first, last in transition.ranges:
             for at_ms, held_first, held_last in self.window.undo(first, last, event.write_id):
                 self._locks.add(at_ms, held_first, held_last)
-        # What was given up at the end of a lock stays so, whether or not it is written down.
+        # What has become of records at the end of their locks stays so; the next write tells of it.
+        self._owed += transition.owed if transition.ranges else (*transition.owed, *transition.batches)
         dead_letters = [] if transition.ranges else transition.dead_letters
         return self._tick(Tick(), now_ms)._replace(replies=replies, dead_letters=dead_letters)
 

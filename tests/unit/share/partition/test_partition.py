@@ -208,6 +208,58 @@ def test_dropped_share_partition_answers_who_waits() -> None:
     assert not bench.partition.can_acquire
 
 
+def at_the_limit() -> Bench:
+    """Ten records whose locks have ended at the delivery limit; the write of that has not been answered."""
+    bench = Bench((0, 9), settings=Settings(delivery_count_limit=2))
+    for _ in range(2):
+        bench.fetch()
+        bench.writes_at_once = bench.partition.window.entries[0].runs[0].delivery_count < 2
+        bench.advance(30_000)
+    assert bench.partition.window.start == 10
+    return bench
+
+
+def test_an_acceptance_below_a_start_that_is_not_written_waits_for_it() -> None:
+    bench = at_the_limit()
+    assert bench.acknowledge((0, 9, [1])) is None
+    expiry, start = bench.held_back
+    assert (start.start_offset, start.batches) == (10, [])
+    assert not bench.step(WriteDone(expiry.write_id)).replies
+    assert bench.answer(bench.step(WriteDone(start.write_id)).replies) is ErrorCode.NONE
+    assert bench.acknowledge((0, 9, [1])) is ErrorCode.NONE, "it is written now"
+
+
+def test_an_acceptance_below_a_start_whose_write_has_failed_writes_it() -> None:
+    bench = at_the_limit()
+    bench.step(WriteFailed(bench.held_back.pop().write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert bench.acknowledge((0, 9, [1])) is None
+    failure = WriteFailed(bench.held_back.pop().write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bench.answer(bench.step(failure).replies) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    bench.writes_at_once = True
+    assert bench.acknowledge((0, 9, [1])) is ErrorCode.NONE
+    assert bench.writes[-1].start_offset == 10
+
+
+def test_the_end_of_a_lock_that_could_not_be_written_goes_with_the_next_write() -> None:
+    bench = Bench((0, 9), (10, 19))
+    bench.fetch(max_records=10)
+    bench.writes_at_once = False
+    bench.advance(20_000)
+    bench.fetch(max_records=10)
+    bench.advance(10_000)
+    failed = bench.held_back.pop()
+    assert failed.batches == [StateBatch(0, 9, 0, 1)]
+    bench.step(WriteFailed(failed.write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    bench.acknowledge((12, 13, [1]))
+    assert bench.writes[-1].batches == [StateBatch(0, 9, 0, 1), StateBatch(12, 13, 2, 1)]
+    bench.step(WriteFailed(bench.held_back.pop().write_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    bench.acknowledge((14, 14, [1]))
+    assert bench.writes[-1].batches == [StateBatch(0, 9, 0, 1), StateBatch(14, 14, 2, 1)]
+    bench.step(WriteDone(bench.held_back.pop().write_id))
+    bench.acknowledge((15, 15, [1]))
+    assert bench.writes[-1].batches == [StateBatch(15, 15, 2, 1)]
+
+
 def test_an_acceptance_wakes_only_if_the_window_was_full() -> None:
     bench = Bench((0, 49), (50, 99), (100, 109), settings=Settings(max_record_locks=100))
     bench.writes_at_once = False
