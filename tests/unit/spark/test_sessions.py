@@ -1,0 +1,53 @@
+"""Sessions and what they are told, with a session that only writes it down."""
+
+from typing import Any
+
+import pytest
+
+from ottla import __version__
+from ottla.spark import OttlaSparkError, register
+from ottla.spark.formats import FORMATS
+from ottla.spark.sessions import PUSHDOWN
+
+
+class FakeSession:
+    """Answers a task of one row with the version that executors have."""
+
+    def __init__(self, version: str | Exception) -> None:
+        self.version = version
+        self.settings: dict[str, str] = {}
+        self.registered: list[str] = []
+        self.conf = self.dataSource = self
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def register(self, kind: Any) -> None:
+        self.registered.append(kind.name())
+
+    def range(self, count: int) -> "FakeSession":
+        return self
+
+    def mapInArrow(self, function: Any, schema: str) -> "FakeSession":
+        return self
+
+    def first(self) -> dict[str, str]:
+        if isinstance(self.version, Exception):
+            raise self.version
+        return {"version": self.version}
+
+
+def test_every_format_is_registered_and_filters_are_on():
+    spark = FakeSession(__version__)
+    register(spark)  # type: ignore[arg-type]
+    assert spark.registered == list(FORMATS)
+    assert spark.settings == {PUSHDOWN: "true"}
+
+
+def test_executors_need_the_same_ottla():
+    with pytest.raises(OttlaSparkError, match=r"executors have ottla 0\.0, the driver has .*; install the same"):
+        register(FakeSession("0.0"))  # type: ignore[arg-type]
+    missing = RuntimeError("Traceback\nModuleNotFoundError: No module named 'ottla'")
+    with pytest.raises(OttlaSparkError, match="executors cannot run ottla: ModuleNotFoundError: No module"):
+        register(FakeSession(missing))  # type: ignore[arg-type]
+    register(FakeSession("0.0"), check=False)  # type: ignore[arg-type]
