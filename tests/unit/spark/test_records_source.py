@@ -1,0 +1,183 @@
+"""The format `ottla-records` without a JVM: its options, tables from files, snapshots of the metadata log."""
+
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.log.partition import Partition
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.records.options import ClusterRecordOptions, PathRecordOptions, read_record_options
+from ottla.spark.records.source import RecordsDataSource
+from ottla.wire.batch import Record, build_batch
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
+from tests.unit.log.logs import NOW, open_partition
+from tests.unit.spark.log_directories import append, close_cleanly, new_directory
+
+LIFE = Path(__file__).parents[2] / "golden" / "storage" / "life"
+OFFSETS = "__consumer_offsets-0"
+
+
+def rows(**options: object) -> list[dict[str, Any]]:
+    source = RecordsDataSource({name.lower(): str(value) for name, value in options.items()})
+    reader = source.reader(None)  # type: ignore[arg-type]
+    travelled = pickle.loads(pickle.dumps(reader))
+    found: list[dict[str, Any]] = []
+    for partition in reader.partitions():
+        for batch in travelled.read(pickle.loads(pickle.dumps(partition))):
+            found += batch.to_pylist()
+    return found
+
+
+def refusal(**options: str) -> str:
+    with pytest.raises(OttlaSparkError) as error:
+        read_record_options(options)
+    return str(error.value)
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_and_a_place_are_required():
+    assert refusal(path="/x").startswith("option record: it is required; name a record type such as OffsetCommit")
+    both = {"path": "/x", "kafka.bootstrap.servers": "localhost:1", "record": "*"}
+    assert refusal(**both) == "options path, kafka.bootstrap.servers: give exactly one"
+    assert refusal(record="*") == "options path, kafka.bootstrap.servers: give exactly one"
+
+
+def test_options_that_do_not_fit_the_record():
+    assert refusal(path="/x", record="Topic", view="latest").startswith("option view: latest needs a record type")
+    assert refusal(path="/x", record="*", view="latest").startswith("option view: latest needs a record type")
+    wrong = refusal(path="/x", record="Topic", topic="__consumer_offsets")
+    assert wrong == "option topic: TopicRecord lies in __cluster_metadata, not in __consumer_offsets"
+    network = {"kafka.bootstrap.servers": "localhost:1"}
+    assert refusal(record="Topic", **network).startswith("option path: it is required: __cluster_metadata is read")
+    assert refusal(record="*", subscribe="t", **network) == "option subscribe: the record type says which topic is read"
+
+
+def test_where_records_are_read_from():
+    files = read_record_options({"path": "/x", "record": "ShareSnapshot"})
+    assert isinstance(files, PathRecordOptions)
+    assert files.isolation == "read_committed"
+    network = read_record_options({"kafka.bootstrap.servers": "localhost:1", "record": "offsetcommit"})
+    assert isinstance(network, ClusterRecordOptions)
+    assert network.subscribe == ("__consumer_offsets",)
+    assert network.isolation == "read_committed"
+    everything = read_record_options({"kafka.bootstrap.servers": "localhost:1", "record": "*"})
+    assert isinstance(everything, ClusterRecordOptions)
+    assert "__cluster_metadata" not in everything.subscribe
+    assert "__share_group_state" in everything.subscribe
+
+
+def test_a_stream_has_no_latest_view():
+    source = RecordsDataSource({"path": "/x", "record": "OffsetCommit", "view": "latest"})
+    with pytest.raises(OttlaSparkError, match=r"^option view: latest is for batch queries"):
+        source.streamReader(None)  # type: ignore[arg-type]
+
+
+# --- tables from files ------------------------------------------------------------------------------------------------
+
+
+def commits(path: Path, *history: tuple[str, int | None], **settings: Any) -> Partition:
+    new_directory(path)
+    log = open_partition(path / OFFSETS, **settings)
+    for group, offset in history:
+        key = encode_framed(OffsetCommitKey(group, "orders", 0), 0)
+        value = None if offset is None else encode_framed(OffsetCommitValue(offset, metadata=""), 4)
+        log.append_as_leader(bytearray(build_batch([Record(0, NOW, key, value)])), 0, NOW)
+    return log
+
+
+HISTORY = (("a", 1), ("b", 5), ("a", 2), ("b", None), ("c", 7), ("a", 3))
+
+
+@pytest.mark.parametrize("segment_bytes", [10**6, 200])
+def test_all_rows_and_the_newest(tmp_path: Path, segment_bytes: int):
+    close_cleanly(tmp_path, commits(tmp_path, *HISTORY, segment_bytes=segment_bytes))
+    found = rows(path=tmp_path, record="OffsetCommit")
+    assert [(row["group"], row["offset"]) for row in found] == list(HISTORY)
+    assert [row["_offset"] for row in found] == list(range(6))
+    newest = rows(path=tmp_path, record="OffsetCommit", view="latest")
+    assert [(row["group"], row["offset"]) for row in newest] == [("c", 7), ("a", 3)]
+
+
+def test_a_directory_without_the_topic_has_an_empty_table(tmp_path: Path):
+    close_cleanly(tmp_path, commits(tmp_path, *HISTORY))
+    assert rows(path=tmp_path, record="ShareSnapshot") == []
+
+
+def test_other_topics_are_not_looked_into(tmp_path: Path):
+    close_cleanly(tmp_path, commits(tmp_path, *HISTORY))
+    log = open_partition(tmp_path / "orders-0")
+    append(log, 3)
+    log.close()
+    assert {row["_topic"] for row in rows(path=tmp_path, record="*")} == {"__consumer_offsets"}
+
+
+# --- the metadata log -------------------------------------------------------------------------------------------------
+
+
+def metadata_directory(path: Path, *names: str) -> Path:
+    target = path / "__cluster_metadata-0"
+    target.mkdir(parents=True)
+    for name in names or [each.name for each in LIFE.iterdir()]:
+        shutil.copy(LIFE / name, target / name)
+    return path
+
+
+def test_a_whole_log_needs_no_snapshot_but_that_of_its_making(tmp_path: Path):
+    found = rows(path=metadata_directory(tmp_path), record="*")
+    first = [row["_record"] for row in found if row["_offset"] == -1]
+    assert first == ["SnapshotHeader", "KRaftVersion", "Voters", "SnapshotFooter"]
+    rest = [row["_offset"] for row in found if row["_offset"] >= 0]
+    assert rest == list(range(len(rest)))
+    assert {"LeaderChange", "TopicRecord", "RegisterBrokerRecord"} <= {row["_record"] for row in found}
+    assert None not in {row["_record"] for row in found}
+
+
+def test_a_snapshot_stands_for_what_the_log_has_lost(tmp_path: Path):
+    """The beginning of the log is deleted: the oldest snapshot that reaches up to the rest takes its place."""
+    whole = metadata_directory(tmp_path / "whole")
+    removed = {row["TopicId"] for row in rows(path=whole, record="RemoveTopic") if row["_offset"] < 33}
+    alive = [row for row in rows(path=whole, record="Topic") if row["TopicId"] not in removed]
+    path = metadata_directory(
+        tmp_path / "cut",
+        "00000000000000000033-0000000001.checkpoint",
+        "00000000000000000099-0000000003.checkpoint",
+    )
+    cut_log(path / "__cluster_metadata-0", 33)
+    found = rows(path=path, record="Topic")
+    assert removed
+    assert sorted(row["TopicId"] for row in found) == sorted(row["TopicId"] for row in alive)
+    assert {row["_offset"] for row in found if row["_offset"] < 33} == {32}
+    later = rows(path=path, record="Topic", startingOffsets='{"__cluster_metadata":{"0":40}}')
+    assert all(row["_offset"] >= 40 for row in later)
+
+
+def cut_log(directory: Path, offset: int) -> None:
+    """The part of the log from an offset on, as a segment of its own."""
+    from ottla.wire.batch import split_batches
+
+    data = (LIFE / "00000000000000000000.log").read_bytes()
+    kept = b"".join(bytes(batch.data) for batch in split_batches(data) if batch.base_offset >= offset)
+    first = next(batch.base_offset for batch in split_batches(kept))
+    assert first == offset
+    (directory / f"{first:020d}.log").write_bytes(kept)
+
+
+def test_snapshots_can_be_read_by_themselves(tmp_path: Path):
+    snapshot = LIFE / "00000000000000000099-0000000003.checkpoint"
+    found = rows(path=snapshot, record="*")
+    assert [row["_record"] for row in (found[0], found[-1])] == ["SnapshotHeader", "SnapshotFooter"]
+    assert {row["_offset"] for row in found} == {98}
+    assert {row["_epoch"] for row in found} == {3}
+    assert rows(path=snapshot, record="FeatureLevel")
+    damaged = tmp_path / snapshot.name
+    damaged.write_bytes(snapshot.read_bytes()[:-3])
+    with pytest.raises(OttlaSparkError, match=rf"^corrupt snapshot {damaged}: it is cut off"):
+        rows(path=damaged, record="*")
+    with pytest.raises(OttlaSparkError, match=r"^option path: /x/y.checkpoint is no snapshot; those are named such as"):
+        rows(path="/x/y.checkpoint", record="*")
