@@ -1,0 +1,1 @@
+"""Share groups of ottla beside Apache Kafka's."""

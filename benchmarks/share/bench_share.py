@@ -1,0 +1,141 @@
+"""Share groups of ottla and of Apache Kafka 4.3.1, with Java's share consumers and with our own.
+
+    python -m benchmarks share [--quick] [--rounds 3] [--only TEXT] [--brokers ottla] [--out FILE]
+
+records    from the first record to the last: 1, 4 and 16 consumers on 1 and 4 partitions, 100 bytes each, accepted
+           implicitly; by KafkaShareConsumer in one virtual machine, and by our consumer in one process
+start      from the consumers' start to the first record, with the defaults of both brokers
+tool       kafka-share-consumer-perf-test, which counts its joining along
+latency    one record accepted, its answer awaited: the median; and the same with 100,000 records in flight, every
+           second one of a window accepted, so that it falls apart into ranges of one record
+
+Figures are seconds for a record or an acknowledgement, and the broker's processor time. A ratio says how many times
+ottla's figure Apache Kafka's is, so above 1 ottla does better. Java and Maven are needed; Linux only.
+"""
+
+import asyncio
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from benchmarks import rounds, runner
+from benchmarks.broker import raw
+from benchmarks.broker.brokers import Broker, resident_bytes, under_load
+from benchmarks.share import loads
+from benchmarks.share.loads import Times
+
+PACKAGES = ("confluent-kafka", "msgspec")
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "group.share.heartbeat.interval.ms": "5000",
+    "group.share.min.heartbeat.interval.ms": "5000",
+    "group.share.max.partition.max.record.locks": "10000",
+    "offsets.topic.num.partitions": "50",
+    "share.coordinator.state.topic.num.partitions": "50",
+}
+"""Kafka's defaults for both, but for the longest window; the interop fixtures' are quicker."""
+CROWD_PARTITIONS = 10
+
+
+class Scale(NamedTuple):
+    records: int
+    """For one consumer on one partition."""
+    shared: int
+    """For several."""
+    acknowledgements: int
+    in_flight: int
+
+
+FULL = Scale(2_400_000, 1_200_000, 2_000, 100_000)
+QUICK = Scale(300_000, 150_000, 300, 20_000)
+CROWDS = (1, 4, 16)
+Load = Callable[[str, str, str, int, int], Times]
+LOADS: dict[str, Load] = {"Java": loads.with_java, "our client": loads.with_ottla}
+
+Figures = Iterator[tuple[str, float]]
+
+
+def servers(broker: Broker) -> str:
+    return f"127.0.0.1:{broker.port}"
+
+
+def group(broker: Broker, name: str, **settings: object) -> str:
+    loads.configure(servers(broker), name, share_auto_offset_reset="earliest", **settings)
+    return name
+
+
+def measure_records(broker: Broker, scale: Scale) -> Figures:
+    for partitions in (1, 4):
+        for consumers in CROWDS:
+            for who, load in LOADS.items():
+                yield from measure_crowd(broker, scale, who, load, consumers, partitions)
+
+
+def measure_crowd(broker: Broker, scale: Scale, who: str, load: Load, consumers: int, partitions: int) -> Figures:
+    count = scale.records if consumers == partitions == 1 else scale.shared
+    own = group(broker, f"{who.split()[0]}-{consumers}-{partitions}")
+    found: list[Times] = []
+
+    def consume() -> float:
+        found.append(load(servers(broker), own, f"topic-{partitions}", consumers, count))
+        return found[0].first_to_last_s
+
+    seconds, cpu = under_load(broker, consume)
+    text = f"{consumers} consumer{'s' * (consumers > 1)}, {partitions} partition{'s' * (partitions > 1)}, {who}"
+    yield f"record, {text}", seconds / count
+    yield f"record, {text}: broker's processor time", cpu / count
+    if consumers == partitions == 1:
+        yield f"start to first record, {who}", found[0].to_first_s
+
+
+def measure_tool(broker: Broker, scale: Scale) -> Figures:
+    own = group(broker, "tool")
+    rate = loads.with_performance_test(servers(broker), own, "topic-1", scale.records)
+    yield "record, kafka-share-consumer-perf-test, joining included", 1 / rate
+
+
+def measure_latency(broker: Broker, scale: Scale) -> Figures:
+    own = group(broker, "latency")
+    times = asyncio.run(loads.acknowledge_in_turn(servers(broker), own, "topic-1", scale.acknowledgements))
+    yield "acknowledgement of one record", statistics.median(times)
+    own = group(broker, "crowd", share_partition_max_record_locks=10_000)
+    work = loads.acknowledge_in_a_crowd(servers(broker), own, "topic-crowd", scale.in_flight, scale.acknowledgements)
+    text = f"with {scale.in_flight:,} records in flight"
+    yield f"acknowledgement {text}", statistics.median(asyncio.run(work))
+    yield f"memory after that {text}", resident_bytes(broker.pid)
+
+
+PARTS = {"records": measure_records, "tool": measure_tool, "latency": measure_latency}
+
+
+def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
+    broker.prepare()
+    broker.exec()
+    raw.first_produce(broker.port, "first")
+    for partitions in (1, 4):
+        loads.fill(servers(broker), f"topic-{partitions}", partitions, scale.records)
+    loads.fill(servers(broker), "topic-crowd", CROWD_PARTITIONS, scale.in_flight)
+    for name, part in PARTS.items():
+        if only in name:
+            sys.stderr.write(f"  {name}\n")
+            yield from part(broker, scale)
+
+
+def shown(case: str, figure: float) -> str:
+    if case.startswith("memory"):
+        return f"{figure / (1 << 20):,.0f} MiB"
+    return f"{1 / figure:,.0f}/s" if case.startswith("record") and "time" not in case else runner.duration(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = rounds.read_options("share", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
+    scale = QUICK if options.quick else FULL
+    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only), SETTINGS)
+    sys.stdout.write("\n".join(rounds.table(found, shown)) + "\n")
+    rounds.save("share", found, options, PACKAGES)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
