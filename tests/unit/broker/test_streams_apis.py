@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from ottla.broker.clock import ManualClock
+from ottla.metadata.image import GROUP
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
     MetadataRequest,
     StreamsGroupDescribeRequest,
     StreamsGroupHeartbeatRequest,
@@ -165,3 +167,22 @@ def test_a_topology_of_ten_megabytes_is_refused_and_nothing_else_breaks(running:
     assert describe(running, "huge").error_code == ErrorCode.GROUP_ID_NOT_FOUND
     source = running.desk.topic(partitions=1).name
     assert running.desk.ask(join("small", "A", topology(source)), 0).error_code == 0
+
+
+def test_a_group_is_given_the_assignor_that_it_asks_for(running: RunningNode):
+    source = running.desk.topic(partitions=2).name
+    changelog = running.desk.topic(partitions=2).name
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        GROUP,
+        "warm",
+        (IncrementalAlterConfigsRequest.AlterableConfig("streams.assignor.name", 0, "highly_available"),),
+    )
+    [altered] = running.desk.ask(IncrementalAlterConfigsRequest((resource,)), 1).responses
+    assert altered.error_code == 0
+    reports: Any = {"task_offsets": (), "task_end_offsets": ()}
+    running.desk.ask(join("warm", "A", topology(source, changelog=changelog), **reports), 1)
+    running.advance(5_000)
+    answer = running.desk.ask(join("warm", "B", topology(source, changelog=changelog), **reports), 1)
+    assert (answer.active_tasks, [each.partitions for each in answer.warmup_tasks]) == ((), [(1,)])
+    [described] = running.desk.ask(StreamsGroupDescribeRequest(("warm",)), 1).groups
+    assert described.assignor_name == "highly_available"
