@@ -24,6 +24,8 @@ ACTED_ON: Final = frozenset(
         "controller.quorum.voters",
         "default.replication.factor",
         "delete.topic.enable",
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.topic.name.prefix",
         "fetch.max.bytes",
         "group.consumer.assignment.interval.ms",
         "group.consumer.assignors",

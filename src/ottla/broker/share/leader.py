@@ -56,6 +56,7 @@ class ShareLeader:
         if led is None:
             led = self._led[key] = Led(key, source, self)
             led.load()
+        led.is_retiring = False
         return led
 
     def forget(self, led: Led) -> None:
@@ -147,7 +148,9 @@ class ShareLeader:
             nonlocal unwritten
             unwritten -= 1
             if not unwritten and not self.sessions.has_group(ended.group_id):
-                self.drop(ended.group_id)
+                for led in self:
+                    if led.key.group_id == ended.group_id:
+                        led.retire()
 
         for led in held:
             led.release(ended.member_id, released)

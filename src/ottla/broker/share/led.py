@@ -24,6 +24,7 @@ from ottla.share.partition.events import (
     Acknowledgement,
     Acquire,
     AcquiredRange,
+    DeadLetters,
     DeadLettersSent,
     Drop,
     Event,
@@ -73,11 +74,15 @@ class Led:
         self.reader = Reader(source)
         self.dropped: ErrorCode | None = None
         """Why this is of no more use."""
+        self.is_retiring = False
+        """Nobody uses it any more; it is dropped once nothing is under way."""
         self._leader = leader
         self._edge = leader.edge
         self.core = SharePartition(source.leader_epoch, leader.settings(key.group_id), leader.counts.of(key.group_id))
         self._queued: list[Write] = []
         self._writing: Sequence[Write] = ()
+        self._unsent_count = 0
+        """Ranges on their way to a dead-letter queue."""
         self._due_at_ms: int | None = None
 
     @property
@@ -116,6 +121,15 @@ class Led:
         if self.dropped is None:
             self.step(Drop(error))
 
+    def retire(self) -> None:
+        """Nobody uses it any more: drop it, after what is being written or sent."""
+        self.is_retiring = True
+        self._retire_if_idle()
+
+    def _retire_if_idle(self) -> None:
+        if self.is_retiring and not (self._unsent_count or self._writing or self._queued):
+            self.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def step(self, event: Event) -> None:
@@ -142,8 +156,8 @@ class Led:
         if actions.needs_start:
             self._resolve()
         for letters in actions.dead_letters:
-            sent = DeadLettersSent(letters.first_offset, letters.last_offset)
-            self._edge.dead_letter(self.key, self.source, letters, partial(self.step, sent))
+            self._unsent_count += 1
+            self._edge.dead_letter(self.key, self.source, letters, partial(self._sent, letters))
         for reply in actions.replies:
             if callable(reply.token):
                 reply.token(reply.error, reply.message)
@@ -217,3 +231,9 @@ class Led:
             else:
                 self.step(WriteFailed(write.write_id, error, result.error_message))
         self._write()
+        self._retire_if_idle()
+
+    def _sent(self, letters: DeadLetters) -> None:
+        self._unsent_count -= 1
+        self.step(DeadLettersSent(letters.first_offset, letters.last_offset))
+        self._retire_if_idle()

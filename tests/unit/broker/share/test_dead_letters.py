@@ -1,0 +1,315 @@
+"""Dead-letter queues on a node with share.version 2: what is written where, and what happens if it cannot be."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.clock import ManualClock
+from ottla.broker.share.dead_letters import DeadLetterQueues
+from ottla.metadata.fault import Reject
+from ottla.testing.simulation.journal import read_log
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, batches, running_node
+from tests.unit.broker.share.share_desk import Member, configure, initialize, kept, new_group, until
+from tests.unit.broker.test_features_api import BROKER, GROUP, set_config, update
+
+ACCEPT, RELEASE, REJECT = [1], [2], [3]
+ARCHIVING, ARCHIVED = 3, 4
+LOCK_MS = 30_000
+STATE_TOPIC = "__share_group_state"
+SETTINGS: dict[str, Any] = {
+    "unstable_feature_versions_enable": "true",
+    "share_coordinator_state_topic_num_partitions": 1,
+}
+HEADERS = ["topic", "partition", "offset", "group", "delivery.count", "message"]
+_serial = count()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    with running_node(tmp_path_factory.mktemp("node"), ManualClock(), **SETTINGS) as running:
+        assert update(running.desk, "share.version", 2).error_code == 0
+        yield running
+
+
+@pytest.fixture(scope="module")
+def desk(running: RunningNode) -> Desk:
+    return running.desk
+
+
+def new_queue(desk: Desk, partitions: int = 1, prefix: str = "dlq.", **configs: object) -> Topic:
+    """A topic that lets share groups write to it, unless it is told otherwise."""
+    kind = CreateTopicsRequest
+    name = f"{prefix}q{next(_serial)}"
+    settings = {"errors.deadletterqueue.group.enable": "true", "retention.ms": "-1"}
+    settings |= {key.replace("_", "."): str(value) for key, value in configs.items()}
+    given = tuple(kind.CreatableTopicConfig(*each) for each in settings.items())
+    (made,) = desk.ask(kind((kind.CreatableTopic(name, partitions, 1, configs=given),), 5_000), 7).topics
+    assert made.error_code == 0, made
+    return Topic(name, made.topic_id)
+
+
+def begin(desk: Desk, queue: str, *, partition: int = 0, size: int = 5, **group_settings: object) -> Member:
+    """A member of a new group with a queue, and records to take."""
+    topic, group = desk.topic(partition + 1), new_group()
+    assert set_config(desk, GROUP, group, "errors.deadletterqueue.topic.name", queue) == 0
+    if group_settings:
+        configure(desk, group, **group_settings)
+    values = [b"v%d" % number for number in range(size)]
+    answer = desk.produce(topic, batch(*values, keys=[b"k%d" % number for number in range(size)]), partition=partition)
+    assert answer.error_code == 0
+    initialize(desk, group, topic, partition)
+    return Member(desk, group, "m1", topic, partition)
+
+
+def letters(desk: Desk, queue: Topic, partition: int = 0) -> list[Any]:
+    """The records of a queue."""
+    return [record for one in batches(desk.fetch(queue, partition=partition)) for record in one.records()]
+
+
+def told(letter: Any) -> dict[str, str]:
+    return {name.removeprefix("__dlq.errors."): bytes(value).decode() for name, value in letter.headers}
+
+
+def states(running: RunningNode, group: str) -> list[tuple[int, int, int]]:
+    """First offset, last offset and state of all that was written down for a group, in order."""
+    replica = running.node.replicas.get(STATE_TOPIC, 0)
+    assert replica is not None
+    records: list[KeyedRecord] = []
+    running.change(lambda: records.extend(read_log(replica.log)))
+    return [
+        (each.first_offset, each.last_offset, each.delivery_state)
+        for keyed in records
+        if keyed.key.group_id == group and keyed.value is not None
+        for each in keyed.value.state_batches
+    ]
+
+
+def start_of(member: Member) -> int:
+    """The start that is kept: all before it is finished."""
+    return kept(member.desk, member.group, member.topic)[0]
+
+
+def test_scenario_69_a_rejected_record_becomes_a_letter(running: RunningNode, desk: Desk) -> None:
+    queue = new_queue(desk, 2)
+    member = begin(desk, queue.name, partition=3)
+    assert member.take() == [(0, 4, 1)]
+    assert member.acknowledge((1, 2, REJECT), (3, 3, ACCEPT), partition=3) == 0
+    found = letters(desk, queue, partition=1)
+    assert letters(desk, queue, partition=0) == []
+    assert [(record.key, record.value) for record in found] == [(None, None)] * 2
+    assert [list(told(record)) for record in found] == [HEADERS] * 2
+    assert [record.timestamp for record in found] == [running.node.clock.wall_ms()] * 2
+    assert told(found[1]) == {
+        "topic": member.topic.name,
+        "partition": "3",
+        "offset": "2",
+        "group": member.group,
+        "delivery.count": "1",
+        "message": "The record was rejected by a consumer.",
+    }
+    assert states(running, member.group) == [(1, 2, ARCHIVING), (3, 3, 2), (1, 2, ARCHIVED)]
+
+
+def test_scenario_69_with_a_copy_of_the_record(desk: Desk) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    assert set_config(desk, GROUP, member.group, "errors.deadletterqueue.copy.record.enable", "true") == 0
+    member.take()
+    assert member.acknowledge((1, 1, REJECT), (3, 4, REJECT)) == 0
+    assert [(record.key, record.value) for record in letters(desk, queue)] == [
+        (b"k1", b"v1"),
+        (b"k3", b"v3"),
+        (b"k4", b"v4"),
+    ]
+
+
+@pytest.mark.parametrize("way", ["release", "session", "lock"])
+def test_scenario_70_delivered_too_often(running: RunningNode, desk: Desk, way: str) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name, size=1, delivery_count_limit=2)
+    assert member.take() == [(0, 0, 1)]
+    assert member.acknowledge((0, 0, RELEASE)) == 0
+    assert letters(desk, queue) == []
+    assert member.take() == [(0, 0, 2)]
+    if way == "release":
+        assert member.acknowledge((0, 0, RELEASE)) == 0
+    elif way == "session":
+        member.close()
+    else:
+        running.advance(LOCK_MS)
+    until(running, lambda: bool(letters(desk, queue)))
+    (letter,) = letters(desk, queue)
+    assert (told(letter)["delivery.count"], told(letter)["offset"]) == ("2", "0")
+    assert told(letter)["message"] == "The record was delivered as often as the group allows."
+    assert states(running, member.group)[-1] == (0, 0, ARCHIVING)
+    until(running, lambda: start_of(member) == 1)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if "no dead letters" in each.getMessage()]
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda desk: "dlq.missing", "the topic dlq.missing is not there"),
+        (lambda desk: new_queue(desk, errors_deadletterqueue_group_enable="false").name, "is no dead-letter queue"),
+        (lambda desk: new_queue(desk, prefix="other.").name, "is no name for a dead-letter queue"),
+        (lambda desk: "__dlq", "is no name for a dead-letter queue"),
+    ],
+)
+def test_scenario_71_no_queue_there(
+    running: RunningNode, desk: Desk, caplog: pytest.LogCaptureFixture, make: Any, reason: str
+) -> None:
+    member = begin(desk, make(desk))
+    member.take()
+    with caplog.at_level(logging.ERROR):
+        assert member.acknowledge((0, 1, REJECT), (2, 4, ACCEPT)) == 0
+        until(running, lambda: start_of(member) == 5)
+    (line,) = lines(caplog)
+    assert reason in line
+    assert f"share group {member.group}" in line
+    assert "offsets 0 to 1" in line
+    assert f'ottla_share_dead_letter_lost_records_total{{group="{member.group}"}} 2' in running.node.metrics.page()
+    desk.produce(member.topic, batch(b"next"))
+    assert member.take() == [(5, 5, 1)]
+
+
+def test_a_queue_is_made_if_that_is_allowed(running: RunningNode, desk: Desk) -> None:
+    assert set_config(desk, BROKER, "", "errors.deadletterqueue.auto.create.topics.enable", "true") == 0
+    try:
+        name = f"dlq.made{next(_serial)}"
+        member = begin(desk, name)
+        member.take()
+        assert member.acknowledge((0, 0, REJECT)) == 0
+        until(running, lambda: topic_of(desk, name) is not None)
+        queue = topic_of(desk, name)
+        assert queue is not None
+        until(running, lambda: bool(letters(desk, queue)))
+    finally:
+        assert set_config(desk, BROKER, "", "errors.deadletterqueue.auto.create.topics.enable", None) == 0
+
+
+def topic_of(desk: Desk, name: str) -> Topic | None:
+    answer = desk.ask(MetadataRequest((MetadataRequest.MetadataRequestTopic(name=name),)), 12).topics[0]
+    return None if answer.error_code else Topic(name, answer.topic_id)
+
+
+def test_any_prefix_if_none_is_set(running: RunningNode, desk: Desk) -> None:
+    assert set_config(desk, BROKER, "", "errors.deadletterqueue.topic.name.prefix", "") == 0
+    try:
+        queue = new_queue(desk, prefix="graveyard-")
+        member = begin(desk, queue.name)
+        member.take()
+        member.acknowledge((0, 0, REJECT))
+        until(running, lambda: bool(letters(desk, queue)))
+    finally:
+        assert set_config(desk, BROKER, "", "errors.deadletterqueue.topic.name.prefix", None) == 0
+
+
+def test_letters_are_cut_to_what_the_queue_takes(desk: Desk) -> None:
+    queue = new_queue(desk, max_message_bytes=1_200)
+    member = begin(desk, queue.name, size=1)
+    assert set_config(desk, GROUP, member.group, "errors.deadletterqueue.copy.record.enable", "true") == 0
+    values = [b"s" * 300, b"L" * 2_000, b"s" * 300, b"s" * 300]
+    assert desk.produce(member.topic, batch(*values)).error_code == 0
+    member.take()
+    assert member.acknowledge((1, 4, REJECT)) == 0
+    found = batches(desk.fetch(queue))
+    assert len(found) > 1
+    assert all(one.size_bytes <= 1_200 for one in found)
+    assert [record.value for one in found for record in one.records()] == [values[0], None, values[2], values[3]]
+
+
+def test_what_cannot_be_written_is_tried_again(
+    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
+    leader = running.node.replicas.leader
+
+    def fails(topic: str, partition: int) -> Any:
+        if topic == queue.name:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return leader(topic, partition)
+
+    monkeypatch.setattr(running.node.replicas, "leader", fails)
+    assert member.acknowledge((0, 0, REJECT)) == 0
+    for pause_ms in (1_000, 2_000):
+        running.advance(pause_ms)
+    assert states(running, member.group) == [(0, 0, ARCHIVING)]
+    monkeypatch.undo()
+    running.advance(4_000)
+    until(running, lambda: bool(letters(desk, queue)))
+    until(running, lambda: start_of(member) == 1)
+    assert lines(caplog) == []
+    page = running.node.metrics.page()
+    assert f'ottla_share_dead_letter_records_total{{group="{member.group}"}} 1' in page
+    assert f'ottla_share_dead_letter_failed_produce_requests_total{{group="{member.group}"}} 3' in page
+
+
+def test_a_queue_that_never_works_does_not_stop_the_group(
+    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
+    leader = running.node.replicas.leader
+
+    def fails(topic: str, partition: int) -> Any:
+        if topic == queue.name:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return leader(topic, partition)
+
+    monkeypatch.setattr(running.node.replicas, "leader", fails)
+    assert member.acknowledge((0, 0, REJECT)) == 0
+    for pause_ms in (1_000, 2_000, 4_000, 8_000):
+        assert states(running, member.group) == [(0, 0, ARCHIVING)]
+        running.advance(pause_ms)
+    until(running, lambda: start_of(member) == 1)
+    assert len(lines(caplog)) == 1
+
+
+def test_scenario_72_killed_with_letters_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = RunningNode(tmp_path, ManualClock(), **SETTINGS)
+    running.start()
+    desk = running.desk
+    assert update(desk, "share.version", 2).error_code == 0
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
+    with monkeypatch.context() as patched:
+        patched.setattr(DeadLetterQueues, "send", lambda *arguments: None)  # the kill comes first
+        assert member.acknowledge((0, 1, REJECT), (2, 2, ACCEPT)) == 0
+        running.kill()
+    desk.close_all()
+    with running_node(tmp_path, ManualClock(), **SETTINGS) as running:
+        desk = running.desk
+        assert kept(desk, member.group, member.topic)[1] == [(0, 1, ARCHIVING, 1), (2, 2, 2, 1)]
+        again = Member(desk, member.group, "m1", member.topic)
+        assert again.take(max_wait_ms=60_000) == [(3, 4, 1)]
+        until(running, lambda: len(letters(desk, queue)) == 2)
+        until(running, lambda: kept(desk, member.group, member.topic)[0] == 3)
+
+
+def test_without_share_version_2_nothing_is_a_letter(running: RunningNode, desk: Desk) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
+    assert update(desk, "share.version", 1, 2).error_code == 0
+    try:
+        assert member.acknowledge((0, 0, REJECT)) == 0
+        assert letters(desk, queue) == []
+        assert states(running, member.group) == [(0, 0, ARCHIVED)]
+    finally:
+        assert update(desk, "share.version", 2).error_code == 0
