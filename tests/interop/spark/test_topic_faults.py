@@ -28,7 +28,8 @@ from ottla.spark.topic.reading import read_task
 servers, topic, until = sys.argv[1], sys.argv[2], int(sys.argv[3])
 options = read_options(TopicOptions, {"kafka.bootstrap.servers": servers, "subscribe": topic})
 with BlockingClient(servers) as client:
-    rows = sum(b.num_rows for b in read_task(lambda: client, Task(TopicPartition(topic, 0), None, 0, until, 1, 0), options))
+    task = Task(TopicPartition(topic, 0), None, 0, until, 1, 0)
+    rows = sum(each.num_rows for each in read_task(lambda: client, task, options))
 assert rows == until, rows
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -50,6 +50,8 @@ def test_names_have_no_case_and_defaults_stand():
         ("kafka.request.timeout.ms", "soon", "option kafka.request.timeout.ms is 'soon', which is no number"),
         ("kafka.bootstrap.servers", "nowhere", "option kafka.bootstrap.servers: 'nowhere' is not an address"),
         ("kafka.security.protocol", "SASL_PLAINTEXT", "option kafka.sasl.mechanism is not set"),
+        ("kafka.fetch.min.bytes", "many", "option kafka.fetch.min.bytes: 'many' is not a positive integer"),
+        ("kafka.isolation.level", "some", "option kafka.isolation.level: 'some' is none of read_uncommitted"),
         ("assign", '{"t":[0]}', "options subscribe, subscribePattern, assign: give exactly one"),
         ("subscribe", "a,__ottla", "topic __ottla cannot be read"),
     ],
@@ -152,6 +154,13 @@ def test_nothing_that_opens_doors_is_shown():
     assert "pencil" not in str(shown)
     assert shown["subscribe"] == "t"
     assert "pencil" not in repr(topic_options(**secret))
+
+
+def test_clients_call_themselves_as_those_of_sparks_own_source():
+    assert topic_options().client_settings()["client_id"] == "spark-kafka-source"
+    assert topic_options(groupIdPrefix="mine").client_settings()["client_id"] == "mine"
+    assert topic_options(**{"kafka.group.id": "g"}).client_settings()["client_id"] == "g"
+    assert topic_options(**{"kafka.client.id": "c", "kafka.group.id": "g"}).client_settings()["client_id"] == "c"
 
 
 def test_a_pasted_login_is_understood():

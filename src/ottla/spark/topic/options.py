@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from ottla.client.blocking.reading import ReadOptions
 from ottla.client.offsets import Isolation
+from ottla.client.settings import Changes
 from ottla.spark.cluster_options import ClusterOptions, RecordOptions
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.offsets import RESERVED, TopicPartition
@@ -48,6 +49,7 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
             raise OttlaSparkError("options subscribe, subscribePattern, assign: give exactly one")
         if RESERVED in {*self.subscribe, *(at.topic for at in self.assign)}:
             raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name has a meaning in checkpoints")
+        self.read_options(None)  # so that the planner finds what is wrong, and no task has to
 
     # --- what the values mean -----------------------------------------------------------------------------------------
 
@@ -61,6 +63,11 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
         if named not in ISOLATIONS:
             raise bad_option("kafka.isolation.level", f"{named!r} is none of {', '.join(ISOLATIONS)}")
         return cast(Isolation, named)
+
+    def client_settings(self) -> Changes:
+        """The settings of a client, which calls itself as Spark's own source calls its group."""
+        named = self.kafka.get("group.id", self.group_id_prefix)
+        return {"client_id": named, **super().client_settings()}
 
     def read_options(self, topic_id: bytes | None) -> ReadOptions:
         """How a task reads."""
