@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ottla.coordinator.contract import NOTHING, Context, Outcome, Result
-from ottla.groups.table import Group, GroupTable
+from ottla.groups.table import Group, GroupTable, Preparation
 from ottla.wire.reject import Reject
 
 __all__ = ["Preparing"]
@@ -33,7 +33,7 @@ class _Marked(NamedTuple):
 
     family: str
     group_id: str
-    effect: Any
+    preparation: Preparation
 
 
 class _Noted(NamedTuple):
@@ -67,7 +67,9 @@ class Preparing(Generic[Waiter]):
         if preparation is None:
             return None
         self._waiting[group.group_id] = [waiter]
-        return Result(preparation.records, after=_Marked(self._family, group.group_id, preparation.effect))
+        if preparation.begun is not None:
+            preparation.begun()
+        return Result(preparation.records, after=_Marked(self._family, group.group_id, preparation))
 
     def waiters(self) -> Iterable[Waiter]:
         return [waiter for waiting in self._waiting.values() for waiter in waiting]
@@ -83,7 +85,7 @@ class Preparing(Generic[Waiter]):
         group = self._table.get(subject.group_id)
         if not outcome.is_ok:
             if group is not None:
-                group.not_prepared(self._family, context)
+                group.not_prepared(self._family, subject, context)
             return self._end(subject.group_id, outcome, context)
         noted = () if group is None else group.prepared(subject, context)
         return Result(noted, after=_Noted(self._family, subject.group_id))
@@ -92,9 +94,11 @@ class Preparing(Generic[Waiter]):
         try:
             if outcome.is_ok:
                 self._table.deletable(marked.group_id)
-                return Result(effects=(marked.effect,))
+                return Result(effects=(marked.preparation.effect,))
         except Reject as reject:
             outcome = Outcome(reject.code, message=reject.message)
+        if marked.preparation.given_up is not None:
+            marked.preparation.given_up()
         return self._end(marked.group_id, outcome, context)
 
     def _end(self, group_id: str, outcome: Outcome, context: Context) -> Result:

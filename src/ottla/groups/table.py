@@ -65,6 +65,10 @@ class Preparation(NamedTuple):
 
     records: Sequence[KeyedRecord]
     effect: Any
+    begun: Callable[[], object] | None = None
+    """Called when this is decided on."""
+    given_up: Callable[[], object] | None = None
+    """Called if the effect is not performed after all; else `prepared` or `not_prepared` of the group are."""
 
 
 class Group(Protocol):
@@ -122,7 +126,7 @@ class Group(Protocol):
         be another group of the same name."""
         ...
 
-    def not_prepared(self, family: str, context: Context) -> None:
+    def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
         """The effect has failed."""
         ...
 
@@ -144,7 +148,7 @@ class HoldsNothingElsewhere:
     def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         return ()
 
-    def not_prepared(self, family: str, context: Context) -> None:
+    def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
         """Nothing can fail."""
 
 

@@ -65,5 +65,5 @@ class DeleteDescription(NamedTuple):
 
     family: str
     group_id: str
-    last_push: int
-    """The number of the group's last push when this was decided."""
+    pushes: int
+    """Of the group's pushes when this was decided, for `Calls.end_delete`."""

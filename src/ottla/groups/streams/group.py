@@ -19,7 +19,7 @@ NotReady comes before Assigning: members of a group that lost a source topic giv
 why.
 
 Soft: `configured` and `is_stale` (the topology against the topics), `endpoint_epoch` and `endpoints`,
-`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `last_push`, `version` (grows with every
+`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `calls`, `version` (grows with every
 change, soft or hard), and members' soft fields.
 """
 
@@ -34,7 +34,7 @@ from ottla.groups.streams import records
 from ottla.groups.streams.assigning import Candidate, Progress
 from ottla.groups.streams.back_off import BackOff
 from ottla.groups.streams.configuring import Configured, configure
-from ottla.groups.streams.description_epochs import UNCERTAIN, DescriptionEpochs
+from ottla.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.groups.streams.effects import DeleteDescription
 from ottla.groups.streams.member import Member, MemberState, Metadata
 from ottla.groups.streams.reconciling import Holders
@@ -96,8 +96,7 @@ class StreamsGroup:
         self.progress: Progress | None = None
         self.back_off = BackOff()
         """Of asking for the topology's description."""
-        self.last_push = 0
-        """The number of the last push of a description; no two groups of a coordinator have the same."""
+        self.calls = Calls()
         self.version = 0
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -229,14 +228,19 @@ class StreamsGroup:
         if family == _JOINS_AGAIN_AT_ONCE and self.back_off.is_active(UNCERTAIN, context.now_ms):
             raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
         marked = self.description_records(self.description_epochs.marked())
-        return Preparation(marked, DeleteDescription(family, self.group_id, self.last_push))
+        effect = DeleteDescription(family, self.group_id, self.calls.pushes)
+        return Preparation(marked, effect, self.calls.begin_delete, lambda: self.calls.end_delete(effect.pushes))
 
     def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         self.back_off.clear_all()
-        is_pushed_since = effect.last_push != self.last_push
-        return self.description_records(self.description_epochs.cleared(is_pushed_since=is_pushed_since))
+        is_alone = self.calls.end_delete(effect.pushes)
+        epochs = self.description_epochs
+        if not epochs.may_be_held:
+            return ()
+        return self.description_records(epochs.cleared() if is_alone else epochs.marked())
 
-    def not_prepared(self, family: str, context: Context) -> None:
+    def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
+        self.calls.end_delete(effect.pushes)
         if family == _JOINS_AGAIN_AT_ONCE:
             self.back_off.arm_if_not_active(UNCERTAIN, context.now_ms, context.world.draw)
 

@@ -37,7 +37,7 @@ from ottla.groups.streams.reconciling import Holders
 from ottla.groups.streams.sticky import MemberInput
 from ottla.groups.streams.tasks import Task, Tasks
 
-__all__ = ["NAME", "UNTOLD_LAG", "Limits", "Plan", "plan"]
+__all__ = ["NAME", "UNTOLD_LAG", "Copy", "Limits", "Plan", "plan"]
 
 NAME: Final = "highly_available"
 UNTOLD_LAG: Final = 2**63

@@ -26,7 +26,6 @@ from ottla.groups.streams.settings import has_description_plugin, is_served
 from ottla.groups.table import GroupTable
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
-from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 from ottla.wire.types.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
@@ -51,6 +50,9 @@ _MOVED: Final = frozenset(
 class _Push(NamedTuple):
     token: Token
     effect: SetDescription
+    group: StreamsGroup
+    begun: int
+    """What the group's calls want to know in the end."""
 
 
 class _Marked(NamedTuple):
@@ -66,6 +68,8 @@ class _Noted(NamedTuple):
     family: str
     number: int
     answer: _Answer
+    is_final: bool
+    """Whether the group need not be asked again."""
 
 
 def check_push(
@@ -104,8 +108,7 @@ class Pushing:
         description = description_of(request.topology_description)
         number = next(self._numbers)
         effect = SetDescription(self._family, number, group.group_id, request.topology_epoch, description)
-        self._pushes[number] = _Push(context.token, effect)
-        group.last_push = number
+        self._pushes[number] = _Push(context.token, effect, group, group.calls.begin_push(number))
         return Result(group.description_records(group.description_epochs.marked()), after=_Marked(self._family, number))
 
     def _checked_group(self, request: StreamsGroupTopologyDescriptionUpdateRequest) -> StreamsGroup:
@@ -135,21 +138,17 @@ class Pushing:
         return Result(effects=(push.effect,))
 
     def _called(self, effect: SetDescription, outcome: Outcome, context: Context) -> Result:
+        push = self._pushes[effect.number]
+        is_alone = push.group.calls.end_push(push.begun, next(self._numbers))
         group = self._group(effect.group_id)
         if group is None:
             return self._end(effect.number, _Answer(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
-        epochs, epoch = group.description_epochs, effect.topology_epoch
-        if outcome.is_ok:
-            return self._note(effect, group, epochs.held(epoch), _Answer())
-        answer = _Answer(error_code=ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED, error_message=outcome.message)
-        if outcome.value == PERMANENT:
-            return self._note(effect, group, epochs.refused(epoch), answer)
-        group.back_off.arm_or_extend(epoch, context.now_ms, context.world.draw)
-        return self._end(effect.number, answer)
-
-    def _note(self, effect: SetDescription, group: StreamsGroup, epochs: DescriptionEpochs, answer: _Answer) -> Result:
-        records: Iterable[KeyedRecord] = group.description_records(epochs)
-        return Result(tuple(records), after=_Noted(self._family, effect.number, answer))
+        is_known = is_alone and group is push.group and group.description_epochs.may_be_held
+        records = group.description_records(_epochs_after(group, effect, outcome, is_known=is_known))
+        is_final = outcome.is_ok or outcome.value == PERMANENT
+        if not is_final:
+            group.back_off.arm_or_extend(effect.topology_epoch, context.now_ms, context.world.draw)
+        return Result(records, after=_Noted(self._family, effect.number, _answer_to(outcome), is_final))
 
     def _noted(self, noted: _Noted, outcome: Outcome, context: Context) -> Result:
         effect = self._pushes[noted.number].effect
@@ -158,12 +157,29 @@ class Pushing:
             if group is not None and outcome.error not in _MOVED:
                 group.back_off.arm_or_extend(epoch, context.now_ms, context.world.draw)
             return self._end(noted.number, _refusal(outcome))
-        if group is not None:
+        if group is not None and noted.is_final:
             group.back_off.clear(epoch)
         return self._end(noted.number, noted.answer)
 
     def _end(self, number: int, answer: _Answer) -> Result:
         return Result(replies=(Reply(self._pushes.pop(number).token, answer),))
+
+
+def _epochs_after(
+    group: StreamsGroup, effect: SetDescription, outcome: Outcome, *, is_known: bool
+) -> DescriptionEpochs:
+    """What the group knows after a call; nothing of what is held, if another call may have come between."""
+    epochs = group.description_epochs if is_known else group.description_epochs.marked()
+    if outcome.is_ok:
+        return epochs.held(effect.topology_epoch) if is_known else epochs
+    return epochs.refused(effect.topology_epoch) if outcome.value == PERMANENT else epochs
+
+
+def _answer_to(outcome: Outcome) -> _Answer:
+    if outcome.is_ok:
+        return _Answer()
+    code = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
+    return _Answer(error_code=code, error_message=outcome.message)
 
 
 def _refusal(outcome: Outcome) -> _Answer:

@@ -139,7 +139,7 @@ class ShareGroup:
         self.is_cleared = True
         return ()
 
-    def not_prepared(self, family: str, context: Context) -> None:
+    def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
         """Its topics stay under `deleting`: whoever deletes the group again tries again."""
 
     def tombstones(self) -> Sequence[KeyedRecord]:

@@ -10,6 +10,7 @@ from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.consumer import ConsumerMember
 from ottla.testing.simulation.clients.others import Administrator, LoneCommitter
 from ottla.testing.simulation.clients.streams import StreamsMember
+from ottla.testing.simulation.described import DescribingMember, description_law
 from ottla.testing.simulation.warmups import WarmupGroup
 from ottla.testing.simulation.world import Inhabitant, World
 
@@ -177,6 +178,32 @@ class StreamsGroup:
         return _difference(self.group_id, [unit for each in alive for unit in each.owned.active], wanted)
 
 
+class DescribedGroup(StreamsGroup):
+    """An application whose members describe their topology; one in three is older and cannot."""
+
+    def __init__(self, world: World, group_id: str) -> None:
+        self._undescribed = description_law(world, group_id)
+        super().__init__(world, group_id, (1, 3))
+
+    def _member(self, name: str) -> StreamsMember:
+        member = DescribingMember(
+            self._world,
+            name,
+            self.group_id,
+            self.source,
+            has_internal_topics=self.has_internal_topics,
+            process_id=f"p{self._world.random.randint(1, 3)}",
+        )
+        member.version = 0 if self._world.random.random() < 0.3 else 1
+        return member
+
+    def unsettled(self) -> str | None:
+        found = super().unsettled()
+        if found is not None or not any(each.is_alive and each.version for each in self.clients):
+            return found
+        return self._undescribed()
+
+
 def streams_crowd(world: World, group_id: str) -> StreamsGroup:
     """A streams group with hundreds of members."""
     return StreamsGroup(world, group_id, (100, 300))
@@ -222,5 +249,6 @@ FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
     "streams": StreamsGroup,
     "streams-crowd": streams_crowd,
     "streams-warmups": WarmupGroup,
+    "streams-described": DescribedGroup,
 }
 """Family -> what makes a group of it."""

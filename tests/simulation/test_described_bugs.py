@@ -1,0 +1,84 @@
+"""Bugs planted in what streams groups know of their descriptions: the simulation must find each within a few worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ottla.groups.streams import family, gate
+from ottla.groups.streams.description_epochs import UNCERTAIN, DescriptionEpochs
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.pushing import Pushing
+from ottla.testing.simulation.running import run_seeds
+from ottla.wire.keyed import KeyedRecord
+
+SEEDS = range(30)
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def violated() -> str | None:
+    """The name of the first invariant that is broken."""
+    for seed in SEEDS:
+        tally = run_seeds([seed], ["streams-described"])
+        if tally.failures:
+            return tally.failures[0].violation.partition(":")[0]
+    return None
+
+
+def test_nothing_is_found_where_nothing_is_planted() -> None:
+    assert run_seeds(SEEDS[:4], ["streams-described"]).failures == []
+
+
+def test_a_fenced_member_takes_the_description_s_epochs_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fence = family.fence
+
+    def forgetful(group: StreamsGroup, member_id: str) -> Sequence[KeyedRecord]:
+        known, group.description_epochs = group.description_epochs, DescriptionEpochs()
+        try:
+            return fence(group, member_id)
+        finally:
+            group.description_epochs = known
+
+    monkeypatch.setattr(family, "fence", forgetful)
+    assert violated() == "described"
+
+
+def test_the_mark_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = StreamsGroup.description_records
+
+    def unmarked(self: StreamsGroup, epochs: DescriptionEpochs) -> Sequence[KeyedRecord]:
+        return () if epochs.stored == UNCERTAIN else written(self, epochs)
+
+    monkeypatch.setattr(StreamsGroup, "description_records", unmarked)
+    assert violated() == "converges"
+
+
+def test_success_is_noted_before_the_plugin_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    push = Pushing.push
+
+    def hasty(self: Pushing, request: Any, context: Any) -> Any:
+        result = push(self, request, context)
+        group = self._table.get(request.group_id)
+        assert isinstance(group, StreamsGroup)
+        return result._replace(records=group.description_records(DescriptionEpochs(0)))
+
+    monkeypatch.setattr(Pushing, "push", hasty)
+    assert violated() == "described"
+
+
+def test_nobody_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[str] = set()
+    is_asked = gate.is_asked
+
+    def once(group: StreamsGroup, *rest: Any, **named: Any) -> bool:
+        if group.group_id in asked:
+            return False
+        found = is_asked(group, *rest, **named)
+        asked.update({group.group_id} if found else ())
+        return found
+
+    monkeypatch.setattr(family, "is_asked", once)
+    assert violated() == "converges"
