@@ -102,13 +102,12 @@ class ShareConsumer:
         self._group_id = group_id
         self._on_acknowledged = on_acknowledged
         self._sessions: dict[int, ShareSession] = {}
-        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._fetches: dict[int, asyncio.Task[list[Acquired]]] = {}
         self._ready: deque[Acquired] = deque()
         self._given: list[Acquired] = []
         self._reading: _Reading | None = None
         self._current: ShareRecord | None = None
         self._held: dict[TopicPartition, dict[int, Acquired]] = {}
-        self._error: ClientError | None = None
         self._turns = 0
         self._is_closed = False
 
@@ -330,9 +329,10 @@ class ShareConsumer:
         self._check_open()
         while not self._ready:
             self._membership.raise_failure()
-            self._raise_error()
             self._news.clear()
-            await self._send_fetches(deadline)
+            self._collect()
+            if not self._ready:
+                await self._send_fetches(deadline)
             if deadline.passed or self._ready or self._is_closed:
                 return
             try:
@@ -340,6 +340,13 @@ class ShareConsumer:
                     await self._news.wait()
             except TimeoutError:
                 continue
+
+    def _collect(self) -> None:
+        """Take what leaders have answered; an error is raised once, and what others have brought waits meanwhile."""
+        for node_id, task in list(self._fetches.items()):
+            if task.done():
+                del self._fetches[node_id]
+                self._ready += task.result()
 
     def _patience_s(self, deadline: Deadline) -> float:
         """How long to wait for news: while nothing is asked, look again soon whether a leader is known by now."""
@@ -357,8 +364,9 @@ class ShareConsumer:
             places = wanted.get(node_id, [])
             is_full = bool(places) and node_id in chosen
             if node_id not in self._fetches and (is_full or session.differs(places) or session.has_verdicts):
-                limits = self._limits if is_full else NOTHING
-                self._fetches[node_id] = asyncio.create_task(self._fetch(session, places, limits))
+                task = asyncio.create_task(self._exchange.fetch(session, places, self._limits if is_full else NOTHING))
+                task.add_done_callback(lambda _: self._news.set())
+                self._fetches[node_id] = task
 
     def _chosen(self, leaders: list[int]) -> list[int]:
         """Who is asked for records: all, or one at a time where the number of records is a strict limit."""
@@ -368,20 +376,6 @@ class ShareConsumer:
             return []
         self._turns += 1
         return [leaders[self._turns % len(leaders)]]
-
-    async def _fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> None:
-        try:
-            self._ready += await self._exchange.fetch(session, places, limits)
-        except ClientError as error:
-            self._error = error
-        finally:
-            self._fetches.pop(session.node_id, None)
-            self._news.set()
-
-    def _raise_error(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
 
     def _session(self, node_id: int) -> ShareSession:
         if node_id not in self._sessions:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ottla.client.client import Answer, Client
@@ -245,7 +246,8 @@ class Exchange:
             if session.is_open:
                 sent = session.take_verdicts()
                 request = session.closing_request(sent)
-                await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
+                with suppress(ClientError):  # what became of the acknowledgements was told
+                    await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
                 session.end()
 
     async def _open(self, session: ShareSession, deadline: Deadline) -> None:

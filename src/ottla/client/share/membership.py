@@ -68,11 +68,14 @@ class Membership:
 
     def raise_failure(self) -> None:
         """Tell the user what went wrong. What ends the membership is told every time."""
+        has_ended = self._task is not None and self._task.done()
         failure = self._failure
         if failure is not None:
-            if self._task is not None and not self._task.done():
+            if not has_ended:
                 self._failure = None
             raise failure
+        if self._task is not None and has_ended:
+            self._task.result()  # a bug of ours
 
     async def leave(self) -> None:
         """Stop, and tell the coordinator; if it cannot be reached, it will notice by itself."""
