@@ -185,7 +185,7 @@ class _ShareFetch:
 
     def _fetch(self) -> None:
         """The acknowledgements are done: fetch now, or wait for something to fetch."""
-        if self.later.is_complete:
+        if self.later.is_complete and not self.turn.is_final:
             return  # the connection is gone
         if self.fetches:
             self.throttle_ms = self.edge.throttle_ms(self.request)

@@ -416,3 +416,19 @@ def test_a_connection_that_goes_before_its_answer_has_acquired_nothing(
     running.change(coordinator.answer)
     member.epoch = 2
     assert member.take(**WAIT) == [(10, 14, 1)]
+
+
+def test_a_session_ends_though_nobody_is_there_to_hear_it(
+    running: RunningNode, desk: Desk, coordinator: Coordinator, member: Member
+):
+    coordinator.is_silent = True
+    second = desk.connect("a")
+    second.send(member.request(-1, {0: [(0, 4, [ACCEPT])]}), 2)
+    until(running, lambda: coordinator.waiting)
+    second.close()
+    coordinator.is_silent = False
+    running.change(coordinator.answer)
+    sessions = running.node.share.leader.sessions
+    until(running, lambda: sessions.get(member.group, "a") is None)
+    other = Member(desk, member.group, "b", member.topic)
+    assert other.take(**WAIT) == [(5, 9, 2)]
