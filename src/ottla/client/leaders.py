@@ -37,6 +37,7 @@ class LeaderCall(NamedTuple, Generic[V]):
     build: Callable[[list[TopicPartition], int], object]
     read: Callable[[Answer], Iterable[Reply[V]]]
     more_retriable: frozenset[int] = frozenset()
+    max_version: int | None = None
 
     async def ask(self, client: Client, partitions: Iterable[TopicPartition], deadline: Deadline) -> Outcomes[V]:
         """A value or an error for each partition."""
@@ -61,7 +62,9 @@ class LeaderCall(NamedTuple, Generic[V]):
 
         timeout_ms = max(1, deadline.left_ms)
         try:
-            answer = await client.ask(self.api, build, broker=node_id, retry=False, timeout_ms=timeout_ms)
+            answer = await client.ask(
+                self.api, build, broker=node_id, retry=False, timeout_ms=timeout_ms, max_version=self.max_version
+            )
         except ClientError as error:
             if error.retriable:
                 _distrust(client, partitions)

@@ -12,6 +12,9 @@ acknowledged. What makes it quick is giving it many records at once.
 An idempotent producer has an id from the cluster and numbers its batches, so that one that is sent again after a lost
 answer is not written twice. After a failure whose outcome is not known the numbers are no longer certain: the producer
 then takes a new id. Its calls run one after the other.
+
+With an identity of `ottla.client.transactions` all records belong to that transaction. It keeps its id; after a failure
+the transaction has to be aborted.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_leader, by_topi
 from ottla.client.metadata import Topic, TopicPartition
 from ottla.client.partitioner import Sticky, partition_of_key
 from ottla.client.timing import Deadline
+from ottla.client.transactions import PRODUCE_EXPLICIT_MAX, Identity, add_partitions
 from ottla.wire.batch import BatchBuilder, Compression, Header, increment_sequence
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest
@@ -109,10 +113,12 @@ class Producer:
         compression: str | Compression = Compression.NONE,
         compression_level: int | None = None,
         idempotent: bool = False,
+        identity: Identity | None = None,
         batch_bytes: int = BATCH_BYTES,
         delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
     ) -> None:
         self._client = client
+        idempotent = idempotent or identity is not None
         self._acks = _acks(acks, idempotent)
         self._compression = _compression(compression)
         self._level = compression_level
@@ -121,7 +127,8 @@ class Producer:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._sticky = Sticky()
         self._one_at_a_time = asyncio.Lock()
-        self._identity: _Identity | None = None
+        self._transaction = identity
+        self._identity = None if identity is None else _Identity(identity.producer_id, identity.producer_epoch)
         self._sequences: dict[TopicPartition, int] = {}
 
     async def send(
@@ -214,12 +221,20 @@ class Producer:
             batch.encoded = self._encoded(batch)
         if self._acks == 0:
             return await self._post(batches, deadline)
+        await self._join(batches)
 
         def build(partitions: list[TopicPartition], _: int) -> ProduceRequest:
             return self._request([batches[at] for at in partitions])
 
-        call = LeaderCall("Produce", build, self._read, RETRIABLE)
+        is_explicit = self._transaction is not None and not self._transaction.is_implicit
+        call = LeaderCall("Produce", build, self._read, RETRIABLE, PRODUCE_EXPLICIT_MAX if is_explicit else None)
         return await call.ask(self._client, batches, deadline)
+
+    async def _join(self, partitions: Iterable[TopicPartition]) -> None:
+        """Let partitions that nothing was written to yet take part in the transaction."""
+        new = [at for at in partitions if at not in self._sequences]
+        if new and self._transaction is not None and not self._transaction.is_implicit:
+            await add_partitions(self._client, self._transaction, new)
 
     async def _post(
         self, batches: dict[TopicPartition, _Batch], deadline: Deadline
@@ -240,6 +255,7 @@ class Producer:
         by_partition = {batch.at: batch for batch in batches}
         topics = self._client.metadata.topics
         return ProduceRequest(
+            transactional_id=None if self._transaction is None else self._transaction.transactional_id,
             acks=self._acks,
             timeout_ms=self._client.settings.request_timeout_ms,
             topic_data=tuple(
@@ -293,6 +309,7 @@ class Producer:
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
             base_sequence=self._sequences.get(batch.at, 0),
+            is_transactional=self._transaction is not None,
         )
 
     async def _introduce(self, deadline: Deadline) -> _Identity:
@@ -303,8 +320,9 @@ class Producer:
 
     def _doubt(self) -> None:
         """A batch failed: the broker may have it or not, so its number must not be given to another one."""
-        self._identity = None
-        self._sequences.clear()
+        if self._transaction is None:
+            self._identity = None
+            self._sequences.clear()
 
 
 def _front(queues: Queues) -> dict[TopicPartition, _Batch]:

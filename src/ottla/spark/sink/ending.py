@@ -1,0 +1,61 @@
+"""The driver's part of exactly-once writes: it ends the transactions that the tasks of a batch have left open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.client.blocking import BlockingClient
+from ottla.client.errors import ClientError, ResponseError
+from ottla.client.transactions import end
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.notes import warn
+from ottla.spark.sink.exactly import Prepared, read_markers
+from ottla.spark.sink.options import SinkOptions
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["abort_all", "commit_all"]
+
+_OVER: Final = frozenset((ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED))
+"""The transaction has ended, or belongs to somebody else now."""
+
+
+def commit_all(client: BlockingClient, options: SinkOptions, prepared: Sequence[Prepared]) -> None:
+    """Commit every transaction. One that has ended already counts, if its marker says that it was committed."""
+    for each in prepared:
+        if each.identity is None:
+            continue
+        try:
+            client.call(end, each.identity, commit=True)
+        except ResponseError as error:
+            if error.code not in _OVER or not _is_committed(client, options, each):
+                raise _failed(each, options, error) from None
+
+
+def _is_committed(client: BlockingClient, options: SinkOptions, prepared: Prepared) -> bool:
+    task = prepared.task
+    marker = read_markers(client, options, task.query_id).get(task.partition_id)
+    return marker is not None and marker.offset > task.batch_id
+
+
+def _failed(prepared: Prepared, options: SinkOptions, error: ResponseError) -> OttlaSparkError:
+    task = prepared.task
+    if error.code not in _OVER:
+        return OttlaSparkError(str(error))
+    return OttlaSparkError(
+        f"the transaction of task {task.partition_id} in batch {task.batch_id} was ended by somebody else: the batch "
+        f"took longer than transactionTimeoutMs={options.transaction_timeout_ms} (brokers allow no more than their "
+        "transaction.max.timeout.ms), or another driver or a speculative copy runs the same query; it has to run again"
+    )
+
+
+def abort_all(client: BlockingClient, prepared: Sequence[Prepared]) -> None:
+    """Abort what is open. Spark aborts after a failed commit, too, so some of it has ended already."""
+    for each in prepared:
+        if each.identity is None:
+            continue
+        try:
+            client.call(end, each.identity, commit=False)
+        except ClientError as error:
+            if not isinstance(error, ResponseError) or error.code not in _OVER:
+                warn(f"a transaction was not aborted and will end by its time-out: {error}")
