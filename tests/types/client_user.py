@@ -2,7 +2,21 @@
 
 from typing import assert_type
 
-from ottla.client import EARLIEST, LATEST, Client, ConsumerRecord, Delivered, Producer, fetch, topics
+from ottla.client import (
+    EARLIEST,
+    LATEST,
+    Client,
+    ClientError,
+    ConsumerRecord,
+    Delivered,
+    Producer,
+    ShareConsumer,
+    ShareRecord,
+    TopicPartition,
+    fetch,
+    topics,
+)
+from ottla.client.share import Acquired
 from ottla.wire.types import FetchRequest, FetchResponse, ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 
@@ -15,7 +29,14 @@ async def use(client: Client) -> None:
     async for record in fetch(client, {("orders", 0): EARLIEST}, until=LATEST, isolation="read_committed"):
         assert_type(record, ConsumerRecord)
         assert_type(record.value, bytes | None)
+    async with ShareConsumer(client, "workers", ["jobs"], acknowledgement="explicit") as consumer:
+        async for job in consumer:
+            assert_type(job, ShareRecord)
+            consumer.accept(job)
+        assert_type(await consumer.poll(), list[Acquired])
+        assert_type(await consumer.commit(), dict[TopicPartition, ClientError | None])
 
+    ShareConsumer(client, "workers", ["jobs"], acknowledgement="both")  # type: ignore[arg-type]
     await client.send(FetchRequest(), partition="orders")  # type: ignore[call-overload]
     await client.send(FetchRequest(), node=1)  # type: ignore[call-overload]
     Client("localhost:9092", clientid="me")  # type: ignore[call-arg]
