@@ -27,6 +27,8 @@ from ottla.wire.reject import Reject
 __all__ = ["ShareLeader"]
 
 _SESSIONS_MAX: Final = "group.share.max.share.sessions"
+SETTINGS_MAX: Final = 10_000
+"""Groups whose settings are remembered: whoever may fetch can name as many as he likes."""
 
 
 class ShareLeader:
@@ -104,7 +106,7 @@ class ShareLeader:
 
     def settings(self, group_id: str) -> Settings:
         """Of a group, as they are now."""
-        if self._settings_version != self.edge.settings_version:
+        if self._settings_version != self.edge.settings_version or len(self._settings) > SETTINGS_MAX:
             self._settings_version = self.edge.settings_version
             self._settings.clear()
         settings = self._settings.get(group_id)
