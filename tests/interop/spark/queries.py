@@ -98,7 +98,8 @@ class Stream:
         return explain_error(raised.value)
 
     def rows(self) -> list[Row]:
-        found = self._queries.spark.read.parquet(str(self.rows_path)).collect() if self.rows_path.exists() else []
+        is_there = any(self.rows_path.glob("*.parquet"))
+        found = self._queries.spark.read.parquet(str(self.rows_path)).collect() if is_there else []
         return sorted((plain(row) for row in found), key=lambda row: (row[2], row[3], row[4]))
 
     def await_rows(self, count: int, query: Any) -> list[Row]:

@@ -1,5 +1,6 @@
 """Topics as a stream, rows 17 to 19 and 24 to 31 of the matrix."""
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,12 +135,12 @@ def test_24_a_batch_that_was_not_committed_is_repeated(queries: Queries, topics:
     topics.fill(name, 0, 5)
     stream.await_rows(5, query)
     query.stop()
-    commits = stream.checkpoint / "commits"
-    for path in [*commits.glob("*"), *commits.glob(".*.crc")]:
+    for path in (stream.checkpoint / "commits").iterdir():
         path.unlink()  # as if the driver had died before it noted them
-    for number in range(1, len(list((stream.checkpoint / "offsets").glob("[0-9]*")))):
-        for path in (stream.checkpoint / "offsets").glob(f"*{number}*"):
+    for path in (stream.checkpoint / "offsets").iterdir():
+        if path.name not in ("0", ".0.crc"):
             path.unlink()
+    shutil.rmtree(stream.rows_path)  # which knows the batches that it has
     topics.fill(name, 0, 3)
     stream.run()
     assert [row[OFFSET] for row in stream.rows()] == list(range(5, 13))
