@@ -1,0 +1,326 @@
+"""The sink without Spark: tasks and the driver's part, against a broker in this process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ottla.testing
+from ottla.client.blocking import BlockingClient
+from ottla.client.partitioner import partition_of_key
+from ottla.client.topics import NewTopic, create
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.options import read_options
+from ottla.spark.sink.columns import HEADERS, Columns, records_of
+from ottla.spark.sink.ending import abort_all, commit_all
+from ottla.spark.sink.exactly import Prepared, Task, prepare, read_markers
+from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.writing import Records, _rounds, write_all
+from ottla.spark.topic.batch_reader import PlainReader
+from ottla.spark.topic.options import TopicOptions
+
+VALUE_ONLY = Columns(key=False, topic=False, partition=False, headers=False)
+
+
+# --- columns and options ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("types", "sentence"),
+    [
+        ({"key": "string"}, "column value: it is required"),
+        ({"value": "int"}, "column value: its type is int, and has to be string or binary"),
+        ({"value": "string", "offset": "bigint"}, "column offset: a record has none"),
+        ({"value": "string", "partition": "bigint"}, "column partition: its type is bigint, and has to be int"),
+        ({"value": "string", "headers": HEADERS}, "column headers: it is written with includeHeaders=true only"),
+    ],
+)
+def test_columns_that_cannot_be_written(types: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OttlaSparkError) as caught:
+        Columns.of(types, has_topic_option=True, include_headers=False)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_topic_has_to_come_from_somewhere() -> None:
+    with pytest.raises(OttlaSparkError, match="option topic: give it, or let the query have a column topic"):
+        Columns.of({"value": "string"}, has_topic_option=False, include_headers=False)
+    assert Columns.of({"value": "string", "topic": "string"}, has_topic_option=False, include_headers=False).topic
+
+
+def test_rows_become_records() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array(["v", None], pa.string()),
+            "key": pa.array([b"k", None], pa.binary()),
+            "topic": pa.array(["a", "b"]),
+            "partition": pa.array([3, None], pa.int32()),
+            "headers": pa.array(
+                [[{"key": "h", "value": b"x"}, {"key": "h", "value": None}], None],
+                pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+            ),
+        }
+    )
+    columns = Columns(key=True, topic=True, partition=True, headers=True)
+    first, second = records_of(batch, columns, "")
+    assert first[:5] == ("a", b"v", b"k", [("h", b"x"), ("h", None)], 3)
+    assert second[:5] == ("b", None, None, [], None)
+    assert [record.topic for record in records_of(batch, columns, "other")] == ["other", "other"]
+
+
+def test_a_row_without_a_topic() -> None:
+    batch = pa.RecordBatch.from_pydict({"value": ["v"], "topic": pa.array([None], pa.string())})
+    with pytest.raises(OttlaSparkError, match="column topic: a row has none"):
+        list(records_of(batch, VALUE_ONLY._replace(topic=True), ""))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kafka.acks": "2"}, "option kafka.acks: '2' is none of all, -1, 1, 0"),
+        ({"kafka.acks": "1", "exactlyOnce": "true"}, "option kafka.acks: exactlyOnce needs all"),
+        ({"kafka.compression.type": "rar"}, "option kafka.compression.type: 'rar' is none of"),
+        ({"writeId": "w"}, "option writeId: it is for exactlyOnce=true"),
+        ({"kafka.key.serializer": "x"}, "option kafka.key.serializer: cast the key"),
+        ({"exactlyonce.onahed": "skip"}, "unknown option exactlyonce.onahed: did you mean exactlyOnce.onAhead?"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OttlaSparkError) as caught:
+        read_options(SinkOptions, {"kafka.bootstrap.servers": "h:1", **options})
+    assert str(caught.value).startswith(sentence)
+
+
+def test_batches_and_streams_are_known_by_different_names() -> None:
+    given = {"kafka.bootstrap.servers": "h:1", "exactlyOnce": "true"}
+    with pytest.raises(OttlaSparkError, match="option exactlyOnce: a batch query needs writeId"):
+        read_options(SinkOptions, given).for_batch()
+    with pytest.raises(OttlaSparkError, match="option writeId: it is for batch queries"):
+        read_options(SinkOptions, {**given, "writeId": "w"}).for_stream()
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def format_with_version_1(directory: Path) -> None:
+    """A cluster of transaction version 1, in which the coordinator is told of partitions first."""
+    command = [sys.executable, "-m", "ottla", "storage", "format", "--data", str(directory)]
+    subprocess.run([*command, "--feature", "transaction.version=1"], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module", params=[2, 1], ids=["tv2", "tv1"])
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory = tmp_path_factory.mktemp("data")
+    if request.param == 1:
+        format_with_version_1(directory)
+    with ottla.testing.broker(directory=directory) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def client(servers: str) -> Iterator[BlockingClient]:
+    with BlockingClient(servers, allow_auto_create_topics=True) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(client: BlockingClient, request: pytest.FixtureRequest) -> str:
+    name = request.node.name.translate(str.maketrans("[]", "--"))
+    client.call(create, NewTopic(name, 3))
+    return str(name)
+
+
+MakeSink = Callable[..., "Sink"]
+
+
+class Sink:
+    """A query that writes to one topic, and whoever reads there."""
+
+    def __init__(self, client: BlockingClient, servers: str, topic: str, **options: str) -> None:
+        given = {"kafka.bootstrap.servers": servers, "topic": topic, "exactlyOnce": "true", **options}
+        self.client = client
+        self.topic = topic
+        self.options = read_options(SinkOptions, given)
+
+    def task(self, values: Sequence[str], *, batch_id: int = 0, partition_id: int = 0) -> Prepared:
+        batches = [pa.RecordBatch.from_pydict({"value": list(values)})] if values else []
+        task = Task(f"q-{self.topic}", batch_id, partition_id)
+        return prepare(self.client, self.options, task, Records(batches, VALUE_ONLY, self.topic))
+
+    def commit(self, *prepared: Prepared) -> None:
+        commit_all(self.client, self.options, prepared)
+
+    def committed(self) -> list[str]:
+        return sorted(row["value"].decode() for row in self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What the source reads of committed transactions."""
+        given = {
+            "kafka.bootstrap.servers": self.options.bootstrap_servers,
+            "subscribe": self.topic,
+            "isolationLevel": "read_committed",
+        }
+        reader = PlainReader(read_options(TopicOptions, given).for_batch())
+        return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+@pytest.fixture
+def sink(client: BlockingClient, servers: str, topic: str) -> MakeSink:
+    def make(**options: str) -> Sink:
+        return Sink(client, servers, topic, **options)
+
+    return make
+
+
+def test_at_least_once(sink: MakeSink, client: BlockingClient) -> None:
+    one = sink(exactlyOnce="false")
+    batch = pa.RecordBatch.from_pydict({"value": ["a", "b"]})
+    write_all(client, one.options, Records([batch], VALUE_ONLY, one.topic), None)
+    assert one.committed() == ["a", "b"]
+
+
+def test_keys_go_where_java_sends_them(sink: MakeSink, client: BlockingClient) -> None:
+    one = sink(exactlyOnce="false")
+    keys = [b"alice", b"bob", b"carol", b"dave"]
+    batch = pa.RecordBatch.from_pydict({"value": [key.decode() for key in keys], "key": pa.array(keys, pa.binary())})
+    write_all(client, one.options, Records([batch], VALUE_ONLY._replace(key=True), one.topic), None)
+    placed = {row["key"]: row["partition"] for row in one.rows()}
+    assert placed == {key: partition_of_key(key, 3) for key in keys}
+
+
+def test_nothing_is_seen_before_the_driver_commits(sink: MakeSink) -> None:
+    one = sink()
+    prepared = [one.task(["a"]), one.task(["b", "c"], partition_id=1)]
+    assert one.committed() == []
+    one.commit(*prepared)
+    assert one.committed() == ["a", "b", "c"]
+
+
+def test_a_failed_task_is_written_by_its_next_attempt_alone(sink: MakeSink) -> None:
+    one = sink()
+    one.task(["a", "b"])
+    again = one.task(["a", "b"])
+    one.commit(again)
+    assert one.committed() == ["a", "b"]
+
+
+def test_the_driver_dies_between_two_commits(sink: MakeSink) -> None:
+    one = sink()
+    first, second = one.task(["a"], batch_id=3), one.task(["b"], batch_id=3, partition_id=1)
+    one.commit(first)
+    del second  # the driver is gone with it
+    again = [one.task(["a"], batch_id=3), one.task(["b"], batch_id=3, partition_id=1)]
+    assert [each.identity is None for each in again] == [True, False]
+    one.commit(*again)
+    assert one.committed() == ["a", "b"]
+
+
+def test_the_driver_dies_after_all_commits(sink: MakeSink) -> None:
+    one = sink()
+    one.commit(one.task(["a"], batch_id=7))
+    again = one.task(["a"], batch_id=7)
+    assert again.identity is None
+    assert again.rows == 1
+    one.commit(again)
+    assert one.committed() == ["a"]
+
+
+def test_a_commit_whose_answer_was_lost(sink: MakeSink) -> None:
+    one = sink()
+    prepared = one.task(["a"])
+    one.commit(prepared)
+    one.commit(prepared)
+    assert one.committed() == ["a"]
+
+
+def test_abort_after_a_failed_commit(sink: MakeSink, client: BlockingClient) -> None:
+    one = sink()
+    first, second = one.task(["a"]), one.task(["b"], partition_id=1)
+    one.commit(first)
+    abort_all(client, [first, second])
+    assert one.committed() == ["a"]
+
+
+def test_two_drivers_on_one_checkpoint(sink: MakeSink) -> None:
+    one, other = sink(), sink()
+    prepared = one.task(["a"])
+    rival = other.task(["a"])
+    with pytest.raises(OttlaSparkError, match="the transaction of task 0 in batch 0 was ended by somebody else"):
+        one.commit(prepared)
+    other.commit(rival)
+    assert one.committed() == ["a"]
+
+
+def test_input_that_is_not_deterministic(sink: MakeSink) -> None:
+    one = sink()
+    one.commit(one.task(["a"]))
+    with pytest.raises(OttlaSparkError, match="batch 0 was partly committed with other rows: task 0 has written 1"):
+        one.task(["A"])
+    with pytest.raises(OttlaSparkError, match="and now has 2 rows or others"):
+        one.task(["a", "b"])
+
+
+def test_a_sink_that_is_ahead_of_its_checkpoint(sink: MakeSink) -> None:
+    one = sink()
+    one.commit(one.task(["a"], batch_id=5))
+    with pytest.raises(OttlaSparkError, match="ahead of the checkpoint: task 0 has written batch 5 already"):
+        one.task(["a"], batch_id=3)
+    assert sink(**{"exactlyOnce.onAhead": "skip"}).task(["old"], batch_id=3).identity is None
+    assert one.committed() == ["a"]
+
+
+def test_a_marker_that_has_expired(sink: MakeSink) -> None:
+    one = sink()
+    one.commit(one.task(["b"], batch_id=4, partition_id=1))
+    with pytest.raises(OttlaSparkError, match="the marker of task 0 is gone from group ottla-sink-"):
+        one.task(["a"], batch_id=5)
+    assert sink(onMissingMarker="warn").task(["a"], batch_id=5).identity is not None
+
+
+def test_a_task_that_is_new_needs_no_marker(sink: MakeSink) -> None:
+    one = sink()
+    one.commit(one.task(["a"], batch_id=4))
+    assert one.task(["b"], batch_id=5, partition_id=1).identity is not None
+
+
+def test_an_empty_task_leaves_a_marker(sink: MakeSink, client: BlockingClient) -> None:
+    one = sink()
+    one.commit(one.task([], batch_id=2))
+    markers = read_markers(client, one.options, f"q-{one.topic}")
+    assert {number: each.offset for number, each in markers.items()} == {0: 3}
+
+
+def test_more_tasks_than_the_marker_topic_has_partitions(sink: MakeSink) -> None:
+    one = sink(markerTopic=f"markers-{sink().topic}")
+    one.commit(one.task(["a"]))
+    one.commit(one.task(["b"], partition_id=70))
+    assert one.committed() == ["a", "b"]
+
+
+def test_many_rows_are_written_in_rounds(sink: MakeSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.spark.sink.writing.ROUND_RECORDS", 7)
+    one = sink()
+    values = [f"{number:03}" for number in range(50)]
+    one.commit(one.task(values))
+    assert one.committed() == values
+
+
+def test_bytes_bound_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.spark.sink.writing.ROUND_BYTES", 10)
+    batch = pa.RecordBatch.from_pydict({"value": ["x" * 6] * 5})
+    sizes = [len(some) for some in _rounds(iter(Records([batch], VALUE_ONLY, "t")))]
+    assert sizes == [2, 2, 1]
+
+
+def test_digests_tell_rows_apart() -> None:
+    def digest(values: Any) -> Any:
+        return Records([pa.RecordBatch.from_pydict({"value": values})], VALUE_ONLY, "t").read_on()
+
+    assert digest(["a", "b"]) == digest(["a", "b"])
+    assert digest(["a", "b"]) != digest(["b", "a"])
+    assert digest(["a"]).rows == 1
