@@ -17,7 +17,7 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
-from ottla.cli.groups.watch import DEFAULT_INTERVAL_S, Watch, look
+from ottla.cli.groups.watch import Watch, look, watching_options
 from ottla.cli.topology import topology
 
 if TYPE_CHECKING:
@@ -105,18 +105,10 @@ def tasks(target: Target, group: str, as_json: bool) -> None:
 
 @streams.command("watch")
 @click.argument("group")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0, min_open=True),
-    default=DEFAULT_INTERVAL_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait between two looks.",
-)
-@click.option("--count", type=click.IntRange(1), metavar="N", help="Look N times; else until interrupted.")
+@watching_options
 @json_option
 @target_options
-def watch(target: Target, group: str, interval: float, count: int | None, as_json: bool) -> None:
+def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
     """Show a group again and again, and warn if its epoch climbs for no visible reason."""
     from ottla.client.streams import EpochWatch
 
@@ -131,7 +123,7 @@ def watch(target: Target, group: str, interval: float, count: int | None, as_jso
     def as_object(seen: Look) -> object:
         return _json(seen) | {"warning": epochs.take(seen.group)}
 
-    look(target, Watch(interval, count), _finder(group), as_object if as_json else None, show)
+    look(target, watch, _finder(group), as_object if as_json else None, show)
 
 
 def _finder(group_id: str) -> Any:  # noqa: ANN401 - a coroutine function over a client

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.find import viewed_groups
-from ottla.cli.groups.watch import Watch, look, watch_options
+from ottla.cli.groups.watch import Watch, apart, look, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -36,10 +36,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
         return await viewed_groups(client, names)
 
     def show(found: list[GroupView]) -> None:
-        for number, each in enumerate(found):
-            if number:
-                click.echo()
-            _print_group(each)
+        apart(found, _print_group)
 
     look(target, watch, find, (lambda found: [group_json(each) for each in found]) if as_json else None, show)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -29,29 +29,53 @@ class Watch(NamedTuple):
 
 
 def watch_options(command: Callable[..., T]) -> Callable[..., T]:
-    """The options of commands that can look again and again; the command gets them as one `watch`."""
+    """The options of every command that can look again and again; the command gets them as one `watch`."""
 
     @wraps(command)
     def gathered(*, watch: bool, interval: float, count: int | None, **others: object) -> T:
         return command(watch=Watch(interval, count) if watch else Watch(), **others)
 
-    for option in reversed(_OPTIONS):
-        gathered = option(gathered)
-    return gathered
+    return _with(
+        gathered,
+        click.option("--watch", is_flag=True, help="Look again and again, until interrupted."),
+        _interval_option("How long --watch waits between two looks."),
+        _count_option("Let --watch look N times."),
+    )
 
 
-_OPTIONS = (
-    click.option("--watch", is_flag=True, help="Look again and again, until interrupted."),
-    click.option(
+def watching_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The same for a command that does nothing else."""
+
+    @wraps(command)
+    def gathered(*, interval: float, count: int | None, **others: object) -> T:
+        return command(watch=Watch(interval, count), **others)
+
+    return _with(
+        gathered,
+        _interval_option("How long to wait between two looks."),
+        _count_option("Look N times; else until interrupted."),
+    )
+
+
+def _with(command: Callable[..., T], *options: Callable[[Callable[..., T]], Callable[..., T]]) -> Callable[..., T]:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _interval_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    return click.option(
         "--interval",
         type=click.FloatRange(0, min_open=True),
         default=DEFAULT_INTERVAL_S,
         show_default=True,
         metavar="SECONDS",
-        help="How long --watch waits between two looks.",
-    ),
-    click.option("--count", type=click.IntRange(1), metavar="N", help="Let --watch look N times."),
-)
+        help=text,
+    )
+
+
+def _count_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    return click.option("--count", type=click.IntRange(1), metavar="N", help=text)
 
 
 def look(
@@ -106,3 +130,11 @@ async def _one_look(
         click.clear()
     click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
     show(found)
+
+
+def apart(found: Iterable[T], show: Callable[[T], None]) -> None:
+    """Show several things with an empty line between them."""
+    for number, each in enumerate(found):
+        if number:
+            click.echo()
+        show(each)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
-from ottla.cli.groups.watch import DEFAULT_INTERVAL_S, Watch, look
+from ottla.cli.groups.watch import Watch, look, watching_options
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.share.sources import windows
 from ottla.cli.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES, Window
@@ -60,18 +60,10 @@ def _done(each: Standing) -> int | None:
 
 @click.command()
 @click.argument("name", metavar="GROUP")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0, min_open=True),
-    default=DEFAULT_INTERVAL_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait between two looks.",
-)
-@click.option("--count", type=click.IntRange(1), metavar="N", help="Look N times; else until interrupted.")
+@watching_options
 @json_option
 @target_options
-def watch(target: Target, name: str, interval: float, count: int | None, as_json: bool) -> None:
+def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
     """Show a share group again and again: what is left, what is in flight, and how quickly it gets on.
 
     ACQUIRED and AVAILABLE need an ottla broker with --inspect-port; else they are shown as '-'. REDELIVERED counts the
@@ -84,7 +76,7 @@ def watch(target: Target, name: str, interval: float, count: int | None, as_json
         shown = await windows(client, name, found.standings)
         return Seen(found, {each.at: each for each in shown}, rates.take(found, time.monotonic()))
 
-    look(target, Watch(interval, count), find, _json if as_json else None, _print)
+    look(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(seen: Seen) -> None:
