@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node.brokers import booting, wanted
-from tests.interop.share_state.nodes import Node, new_node
+from tests.interop.share_state.nodes import Node, desk_of, new_node
 from tests.unit.broker.desk import Desk
 
 
@@ -38,8 +38,3 @@ def desk(broker: Node) -> Iterator[Desk]:
     desk = desk_of(broker)
     yield desk
     desk.close()
-
-
-def desk_of(node: Node) -> Desk:
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    return Desk(host, int(port))

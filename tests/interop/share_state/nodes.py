@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ Node = ApacheKafka | OttlaServe
 
 STATE_TOPIC = "__share_group_state"
 SETTINGS = {key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "share."))}
+TIME_LIMIT_S = 60
+PAUSE_S = 0.05
 FIRST_SEGMENT = "00000000000000000000.log"
 
 
@@ -31,6 +35,13 @@ def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **sett
 def desk_of(node: Node) -> Desk:
     host, _, port = node.bootstrap_servers.rpartition(":")
     return Desk(host, int(port))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(PAUSE_S)
 
 
 def state_file(node: Node) -> Path:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import pytest
 
 from ottla.wire.types import FindCoordinatorRequest
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.share_state.nodes import Node, desk_of, new_node
+from tests.interop.share_state.nodes import Node, desk_of, new_node, until
 from tests.unit.broker.desk import Desk, Topic
 from tests.unit.broker.share.group_desk import beat, describe, join, offsets, set_config, starts_and_lags
 from tests.unit.broker.share.share_desk import Member, produce
 
 GROUP, MEMBER = "workers", "m-1"
-TIME_LIMIT_S = 60
 ACCEPT, RELEASE, REJECT = (1,), (2,), (3,)
 ANSWERED = [(0, 4, ACCEPT), (5, 5, RELEASE), (7, 7, ACCEPT), (12, 14, ACCEPT), (20, 20, REJECT)]
 LEFT = {5, 6, *range(8, 12), *range(15, 20), *range(21, 30)}
@@ -40,13 +38,6 @@ def talk(node: Node) -> Iterator[Desk]:
         yield desk
     finally:
         desk.close_all()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIME_LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def become_member(desk: Desk, topic: Topic) -> int:

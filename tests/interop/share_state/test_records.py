@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from ottla.wire.types import FindCoordinatorRequest, ListOffsetsRequest
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.share_state.nodes import STATE_TOPIC, Node, desk_of, state_file, state_records, text_of
+from tests.interop.share_state.nodes import STATE_TOPIC, Node, desk_of, state_file, state_records, text_of, until
 from tests.unit.broker.desk import Desk, Topic
 from tests.unit.broker.share.group_desk import alter
 from tests.unit.broker.share.share_desk import Member, produce
 from tests.unit.broker.share_state_desk import codes, delete, initialize, read, summarize, write
 
-TIME_LIMIT_S = 60
 Records = list[tuple[int, str, int, Any]]
 
 
@@ -33,13 +31,6 @@ def talk(node: Node, partitions: int = 1) -> Iterator[tuple[Desk, Topic]]:
     finally:
         desk.close()
     node.stop()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIME_LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def log_start(desk: Desk) -> int:

@@ -230,12 +230,8 @@ def test_letters_are_cut_to_what_the_queue_takes(desk: Desk) -> None:
     assert [record.value for one in found for record in one.records()] == [values[0], None, values[2], values[3]]
 
 
-def test_what_cannot_be_written_is_tried_again(
-    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    queue = new_queue(desk)
-    member = begin(desk, queue.name)
-    member.take()
+def break_queue(running: RunningNode, queue: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody leads its partitions."""
     leader = running.node.replicas.leader
 
     def fails(topic: str, partition: int) -> Any:
@@ -244,6 +240,15 @@ def test_what_cannot_be_written_is_tried_again(
         return leader(topic, partition)
 
     monkeypatch.setattr(running.node.replicas, "leader", fails)
+
+
+def test_what_cannot_be_written_is_tried_again(
+    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
+    break_queue(running, queue, monkeypatch)
     assert member.acknowledge((0, 0, REJECT)) == 0
     for pause_ms in (1_000, 2_000):
         running.advance(pause_ms)
@@ -264,14 +269,7 @@ def test_a_queue_that_never_works_does_not_stop_the_group(
     queue = new_queue(desk)
     member = begin(desk, queue.name)
     member.take()
-    leader = running.node.replicas.leader
-
-    def fails(topic: str, partition: int) -> Any:
-        if topic == queue.name:
-            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return leader(topic, partition)
-
-    monkeypatch.setattr(running.node.replicas, "leader", fails)
+    break_queue(running, queue, monkeypatch)
     assert member.acknowledge((0, 0, REJECT)) == 0
     for pause_ms in (1_000, 2_000, 4_000, 8_000):
         assert states(running, member.group) == [(0, 0, ARCHIVING)]
