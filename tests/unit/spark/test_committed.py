@@ -46,6 +46,7 @@ def test_pieces_are_judged_as_single_batches_are(history_steps: list[tuple[int, 
     found: list[int] = []
     for start in range(0, len(batches), piece):
         columns = decode_columns(b"".join(batches[start : start + piece]), keep_batches=judge.keep, engine="pure")
+        judge.advance()
         found += columns.offset.tolist()
     assert found == expected
 
@@ -53,3 +54,11 @@ def test_pieces_are_judged_as_single_batches_are(history_steps: list[tuple[int, 
 def test_nothing_aborted_hides_nothing():
     batches, _ = history([(1, "transactional"), (1, "commit"), (2, "transactional")])
     assert decode_columns(b"".join(batches), keep_batches=AbortedFilter([]).keep).offset.tolist() == [0, 2]
+
+
+def test_a_piece_may_be_judged_twice():
+    batches, aborted = history([(1, "transactional"), (1, "abort"), (1, "transactional"), (1, "commit")])
+    judge = AbortedFilter(aborted)
+    for _ in range(2):
+        columns = decode_columns(b"".join(batches), keep_batches=judge.keep)
+        assert columns.offset.tolist() == [2]

@@ -7,12 +7,10 @@ import pytest
 
 from ottla.client.errors import ResponseError
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.topic import reading
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
-from ottla.spark.topic.reading import pieces, read_task
+from ottla.spark.topic.reading import read_task
 from ottla.wire import frames, types
-from ottla.wire.batch import Compression, split_batches
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
 from tests.unit.client.fake import FakeCluster
 from tests.unit.client.test_fetcher import ORDERS, Logs, batch
@@ -126,21 +124,3 @@ def test_other_errors_are_the_callers():
     logs.errors[ORDERS] = [29] * 10
     with threaded(cluster_with(logs)) as there, pytest.raises(ResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
         read(there, 0, 1)
-
-
-def test_pieces_hold_whole_batches(monkeypatch: pytest.MonkeyPatch):
-    plain = [batch(offset, value=b"x" * 300) for offset in range(10)]
-    monkeypatch.setattr(reading, "PIECE_BYTES", len(plain[0]) * 4)
-    monkeypatch.setattr(reading, "COMPRESSED_PIECE_BYTES", len(plain[0]))
-    found = [len(list(split_batches(each))) for each in pieces(memoryview(b"".join(plain)))]
-    assert found == [4, 4, 2]
-    packed = [batch(offset, value=b"x" * 300, compression=Compression.GZIP) for offset in range(9)]
-    sizes = [len(each) for each in pieces(memoryview(b"".join(packed)))]
-    assert sum(sizes) == sum(map(len, packed))
-    assert max(sizes) <= len(plain[0])
-
-
-def test_a_large_batch_is_a_piece_of_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reading, "PIECE_BYTES", 100)
-    chunks = [batch(0, value=b"x" * 500), batch(1), batch(2, value=b"x" * 500)]
-    assert [bytes(each) for each in pieces(memoryview(b"".join(chunks)))] == chunks

@@ -5,22 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from ottla.client.blocking import BlockingClient, Chunk, ReadOptions, read_range
+from ottla.client.blocking import BlockingClient, ReadOptions, read_range
 from ottla.client.blocking.reading import ReadStats
 from ottla.client.errors import ResponseError
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
-from ottla.spark.committed import AbortedFilter
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import progress, warn
 from ottla.spark.offsets import TopicPartition, named
+from ottla.spark.topic.decoding import Decoding
 from ottla.spark.topic.loss import Loss
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
 from ottla.wire import WireError, uuid_bytes
-from ottla.wire.batch import Compression, split_batches
-from ottla.wire.columns import decode_columns
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,22 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["columns_of", "read_task", "task_columns"]
 
-MIB: Final = 1024 * 1024
-PIECE_BYTES: Final = 4 * MIB
-COMPRESSED_PIECE_BYTES: Final = MIB // 2
-"""Compressed bytes may become twenty times as many, and pieces are decompressed as a whole."""
-DECOMPRESSED_MAX_BYTES: Final = 256 * MIB
 CORRUPT_ATTEMPTS: Final = 3
 GONE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.INCONSISTENT_TOPIC_ID,
 )
-
-
-class Decoding(NamedTuple):
-    check_crc: bool = True
-    isolation: str = "read_uncommitted"
 
 
 @dataclass
@@ -80,7 +68,8 @@ def task_columns(
     client: Callable[[], BlockingClient], task: Task, options: TopicOptions, figures: _Figures | None = None
 ) -> Iterator[Columns]:
     """The records of a task; the first and the last columns may have some outside of its range."""
-    decoding = Decoding(options.kafka.get("check.crcs", "true").lower() != "false", options.isolation)
+    check_crc = options.kafka.get("check.crcs", "true").lower() != "false"
+    decoding = Decoding(check_crc, is_committed=options.isolation == "read_committed")
     how = options.read_options(uuid_bytes(task.topic_id) if task.topic_id else None)
     return _without_lost(client, task, how, decoding, Loss(options.fail_on_data_loss), figures or _Figures())
 
@@ -166,7 +155,7 @@ def columns_of(
     while position < until:
         try:
             for chunk in read_range(client(), at, position, until, how, figures.read):
-                for columns, next_position in _decoded(chunk, decoding, figures):
+                for columns, next_position in _timed(decoding.columns_of(chunk), figures):
                     yield columns, next_position
                     position = next_position
                     attempts = 0
@@ -180,30 +169,11 @@ def columns_of(
             return
 
 
-def _decoded(chunk: Chunk, decoding: Decoding, figures: _Figures) -> Iterator[tuple[Columns, int]]:
-    committed = AbortedFilter(chunk.aborted) if decoding.isolation == "read_committed" else None
-    for piece in pieces(chunk.data):
+def _timed(decoded: Iterator[tuple[Columns, int]], figures: _Figures) -> Iterator[tuple[Columns, int]]:
+    while True:
         began_s = time.monotonic()
-        columns = decode_columns(
-            piece,
-            check_crc=decoding.check_crc,
-            keep_batches=None if committed is None else committed.keep,
-            max_decompressed_bytes=DECOMPRESSED_MAX_BYTES,
-        )
+        found = next(decoded, None)
         figures.decode_s += time.monotonic() - began_s
-        yield columns, int(columns.batches.last_offset[-1]) + 1
-
-
-def pieces(data: memoryview) -> Iterator[memoryview]:
-    """Whole batches in pieces whose decoded form stays small; a large batch is a piece of its own."""
-    first = position = 0
-    limit = PIECE_BYTES
-    for batch in split_batches(data):
-        limit = COMPRESSED_PIECE_BYTES if batch.compression is not Compression.NONE else limit
-        if position > first and batch.position + batch.size_bytes - first > limit:
-            yield data[first:position]
-            first = position
-            limit = COMPRESSED_PIECE_BYTES if batch.compression is not Compression.NONE else PIECE_BYTES
-        position = batch.position + batch.size_bytes
-    if position > first:
-        yield data[first:position]
+        if found is None:
+            return
+        yield found
