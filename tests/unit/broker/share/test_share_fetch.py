@@ -473,3 +473,50 @@ def test_scenario_67_rights_to_read(guarded: RunningNode, denied: set[tuple[int,
     assert member.acknowledge((0, 2, [1])) == 29
     denied.clear()
     assert member.acknowledge((0, 2, [1])) == 0
+
+
+# --- odd requests -----------------------------------------------------------------------------------------------------
+
+
+def test_odd_numbers_do_no_harm(desk: Desk):
+    topic, group = filled(desk, 3, 3)
+    member = Member(desk, group, "a", topic)
+    request = ShareFetchRequest
+    partitions = tuple(map(request.FetchPartition, (0, 0, -1, 2**31 - 1)))
+    topics = (request.FetchTopic(topic.topic_id, partitions), request.FetchTopic(bytes(16), partitions[:1]))
+    answer = member.fetch(topics=topics, max_records=2**31 - 1, batch_size=-5, min_bytes=-7, max_wait_ms=-1)
+    assert acquired(answer) == [(0, 2, 1), (3, 5, 1)]
+    codes = {
+        (each.topic_id, one.partition_index): one.error_code for each in answer.responses for one in each.partitions
+    }
+    assert codes == {
+        (topic.topic_id, 0): 0,
+        (topic.topic_id, -1): 3,
+        (topic.topic_id, 2**31 - 1): 3,
+        (bytes(16), 0): 100,
+    }
+    gone = (request.ForgottenTopic(topic.topic_id, (-1, 2**31 - 1, 77)), request.ForgottenTopic(bytes(16), (0,)))
+    assert member.fetch(forgotten_topics_data=gone, max_bytes=-1).responses == ()
+    assert member.fetch(max_records=-1).responses == ()
+
+
+@pytest.mark.parametrize("last", [6, 2**63 - 1])
+def test_acknowledgements_beyond_everything_are_refused(desk: Desk, last: int):
+    topic, group = filled(desk, 3, 3)
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 5, 1)]
+    assert member.acknowledge((0, last, [1])) == 42
+    assert member.acknowledge((-(2**63), 5, [1])) == 42
+    assert member.acknowledge((-1, 5, [1])) == 0, "what is below the start is passed over"
+
+
+def test_a_partition_that_is_acknowledged_twice_in_a_request_has_the_error(desk: Desk):
+    topic, group = filled(desk, 6)
+    member = Member(desk, group, "a", topic)
+    assert member.take() == [(0, 5, 1)]
+    request = ShareFetchRequest
+    batches = (request.AcknowledgementBatch(0, 2, (1,)), request.AcknowledgementBatch(9, 9, (1,)))
+    twice = tuple(request.FetchPartition(0, acknowledgement_batches=(each,)) for each in batches)
+    answer = member.fetch(topics=(request.FetchTopic(topic.topic_id, twice),))
+    assert [each.acknowledge_error_code for each in answer.responses[0].partitions] == [42]
+    assert kept(desk, group, topic) == (0, [(0, 2, 2, 1)])
