@@ -16,6 +16,7 @@ from ottla.client.metadata import TopicPartition
 from ottla.spark import explain_error
 from ottla.wire import uuid_text
 from ottla.wire.types.describe_transactions import DescribeTransactionsRequest
+from tests.interop.node.brokers import OTTLA
 from tests.interop.spark.conftest import Broker, new_broker
 from tests.interop.spark.group_history import (
     CLASSIC,
@@ -262,6 +263,19 @@ def test_68_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world
     assert files.rows("LeaderChange")[0]["LeaderId"] == 1
 
 
+def test_68_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, world: World):
+    network = Tables(spark, world.broker, NETWORK)
+    if kind == OTTLA:
+        assert "read its files by path" in network.refusal("Topic")
+        return
+    for record in ("Topic", "Partition", "LeaderChange", "Voters"):
+        assert keyed(network.rows(record)) == keyed(files.rows(record))
+
+
+def keyed(rows: list[Any]) -> list[Any]:
+    return [row for row in rows if row["_offset"] >= 0]
+
+
 def test_68_snapshots_by_themselves(spark: Any, files: Tables, world: World, tmp_path: Path):
     directory = world.broker.data_dir / "__cluster_metadata-0"
     snapshots = sorted(directory.glob("*.checkpoint"))
@@ -294,8 +308,6 @@ def test_errors_name_the_option(tables: Tables):
         "option view: latest needs a record type that has keys"
     )
     assert tables.refusal("OffsetCommit", topic="__transaction_state").startswith("option topic: OffsetCommit lies in")
-    if "path" not in tables.where:
-        assert tables.refusal("Partition").startswith("option path: it is required: __cluster_metadata is read from")
     tables.where = {}
     assert tables.refusal("OffsetCommit") == "options path, kafka.bootstrap.servers: give exactly one"
 

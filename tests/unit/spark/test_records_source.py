@@ -54,7 +54,6 @@ def test_options_that_do_not_fit_the_record():
     wrong = refusal(path="/x", record="Topic", topic="__consumer_offsets")
     assert wrong == "option topic: TopicRecord lies in __cluster_metadata, not in __consumer_offsets"
     network = {"kafka.bootstrap.servers": "localhost:1"}
-    assert refusal(record="Topic", **network).startswith("option path: it is required: __cluster_metadata is read")
     assert refusal(record="*", subscribe="t", **network) == "option subscribe: the record type says which topic is read"
 
 

@@ -22,7 +22,7 @@ DEFAULT_BATCH_ROWS: Final = 50_000
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
 SERVERS: Final = "kafka.bootstrap.servers"
 CLUSTER_TOPICS: Final = tuple(topic for topic in FAMILIES if topic != METADATA_TOPICS[0])
-"""What brokers let clients read; the metadata log is the controllers' own."""
+"""What brokers let clients read."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,11 +99,10 @@ class PathRecordOptions(RecordTableOptions, PathOptions):
 class ClusterRecordOptions(RecordTableOptions, TopicOptions):
     isolation_level: str = option("isolation", one_of(*ISOLATIONS), "read_committed")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if set(self.table_topics).isdisjoint(CLUSTER_TOPICS):
-            what = f"{self.table_topics[0]} is read from the files of a controller"
-            raise bad_option("path", f"it is required: {what}, brokers do not show it")
+    @property
+    def is_metadata(self) -> bool:
+        """The controllers' own log, which their leader has to be asked for."""
+        return self.table_topics == METADATA_TOPICS[:1]
 
 
 def read_record_options(given: Mapping[str, str]) -> PathRecordOptions | ClusterRecordOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.spark.clients import client_for
 from ottla.spark.filters import Bounds
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.spark.log.cluster import LogCluster
     from ottla.spark.log.plan import LogTask
     from ottla.spark.records.decode import DecodedRows, Decoder
+    from ottla.spark.records.quorum import Quorum
     from ottla.spark.records.snapshots import MetadataSnapshot
     from ottla.spark.topic.cluster import Assigned, Cluster
     from ottla.spark.topic.plan import Task
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterRecordReader", "ClusterRecordStreamReader", "PathRecordReader", "PathRecordStreamReader"]
 
-METADATA: TopicPartition = TopicPartition(METADATA_TOPICS[0], 0)
-OPEN_END = 1 << 62
+METADATA: Final = TopicPartition(METADATA_TOPICS[0], 0)
+OPEN_END: Final = 1 << 62
 
 
 def _decoder(options: RecordTableOptions, batch_rows: int) -> Decoder:
@@ -152,7 +153,16 @@ class _ClusterTasks:
     _options: ClusterRecordOptions
 
     def _cluster(self) -> Cluster:
-        return _InternalTopics(self._options)
+        if not self._options.is_metadata:
+            return _InternalTopics(self._options)
+        from ottla.spark.records.quorum import QuorumCluster
+
+        return QuorumCluster(self._quorum())
+
+    def _quorum(self) -> Quorum:
+        from ottla.spark.records.quorum import Quorum
+
+        return Quorum(lambda: client_for(self._options), self._options.poll_timeout_ms)
 
     def _rows(self, task: Task) -> Iterator[pa.RecordBatch]:
         decoder = _decoder(self._options, self._options.arrow_batch_rows)
@@ -163,8 +173,15 @@ class _ClusterTasks:
         from ottla.spark.records.decode import Source
         from ottla.spark.topic.reading import task_columns
 
-        for columns in task_columns(lambda: client_for(self._options), task, self._options):
-            yield from decoder.batches(Source(*task.at), columns, task.start, task.until)
+        # What a snapshot stands for lies before the range.
+        first = -1 if self._options.is_metadata and task.start == task.log_start else task.start
+        columns = (
+            self._quorum().columns(max(first, 0), task.until)
+            if self._options.is_metadata
+            else task_columns(lambda: client_for(self._options), task, self._options)
+        )
+        for each in columns:
+            yield from decoder.batches(Source(*task.at), each, first, task.until)
 
 
 class _InternalTopics:
