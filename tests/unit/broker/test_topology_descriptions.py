@@ -13,6 +13,7 @@ from ottla.broker.node import StartError
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     DeleteGroupsRequest,
+    DeleteTopicsRequest,
     StreamsGroupDescribeRequest,
     StreamsGroupHeartbeatRequest,
     StreamsGroupTopologyDescriptionUpdateRequest,
@@ -283,6 +284,34 @@ def test_descriptions_in_a_topic_survive_restarts(tmp_path: Path) -> None:
         table = running.node.replicas.get("__ottla_topology_descriptions", 0)
         assert table is not None
         assert table.log_end_offset == 3
+
+
+def test_descriptions_in_a_topic_are_read_again_by_its_next_leader(tmp_path: Path) -> None:
+    with node(tmp_path, IN_TOPIC) as running:
+        start(running, "g")
+        push(running, "g")
+        replica = running.node.replicas.get("__ottla_topology_descriptions", 0)
+        assert replica is not None
+
+        def change(**fields: int) -> None:
+            running.change(lambda: [setattr(replica, name, value) for name, value in fields.items()])
+
+        leader, epoch = replica.leader, replica.leader_epoch
+        change(leader=leader + 1, leader_epoch=epoch + 1)
+        assert status(running, "g") == 2
+        change(leader=leader, leader_epoch=epoch + 2)
+        assert status(running, "g") == 3
+
+
+def test_a_topic_of_descriptions_that_somebody_deletes_is_made_anew(tmp_path: Path) -> None:
+    with node(tmp_path, IN_TOPIC) as running:
+        start(running, "g")
+        push(running, "g")
+        topic = DeleteTopicsRequest.DeleteTopicState("__ottla_topology_descriptions")
+        assert running.desk.ask(DeleteTopicsRequest((topic,)), 6).responses[0].error_code == 0
+        assert status(running, "g") == 1
+        assert push(running, "g") == (0, None)
+        assert status(running, "g") == 3
 
 
 def test_descriptions_in_memory_are_gone_with_a_restart_and_that_is_told(tmp_path: Path) -> None:
