@@ -88,13 +88,13 @@ def owners_of(made: Plan) -> dict[Task, str]:
 @st.composite
 def groups(draw: st.DrawFn, reports: tuple[bool | None, ...] = (True, True, True, False, None)) -> Situation:
     members = []
-    for process in range(draw(st.integers(1, 5))):
+    for process in range(draw(st.integers(1, 4))):
         reports_lags = draw(st.sampled_from(reports))
         members += [
             MemberInput(f"m{process}-{thread}", f"p{process}", reports_lags=reports_lags)
             for thread in range(draw(st.integers(1, 2)))
         ]
-    counts = {str(each): draw(st.integers(1, 7)) for each in range(draw(st.integers(1, 3)))}
+    counts = {str(each): draw(st.integers(1, 5)) for each in range(draw(st.integers(1, 3)))}
     stateful = frozenset(draw(st.sets(st.sampled_from(sorted(counts)), min_size=1)))
     return Situation(members, counts, stateful, draw(st.integers(0, 2)), draw(st.integers(0, 3)))
 
