@@ -95,12 +95,13 @@ def leave(running: RunningNode, group_id: str) -> None:
     assert running.desk.ask(_Beat(group_id, "A", -1), 1).error_code == 0
 
 
-def _wait_for_call(running: RunningNode, call: tuple[Any, ...]) -> None:
+def _wait_for_call(running: RunningNode, *calls: tuple[Any, ...]) -> None:
+    """Wait until the plugin was called so, as many times as it stands there."""
     for _ in range(10_000):
         running.change(lambda: None)
-        if call in Unreliable.latest.calls:
+        if all(Unreliable.latest.calls.count(call) >= calls.count(call) for call in calls):
             return
-    raise AssertionError(f"the plugin was never asked to {call}")
+    raise AssertionError(f"the plugin was never asked to {calls}")
 
 
 # --- all the way ------------------------------------------------------------------------------------------------------
@@ -236,6 +237,31 @@ def test_groups_whose_description_cannot_be_deleted_stay(running: RunningNode) -
     Unreliable.latest.is_broken = True
 
 
+def test_expired_group_goes_when_the_plugin_has_forgotten_it(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable", offsets_retention_check_interval_ms=60_000) as running:
+        start(running, "kept")
+        push(running, "kept")
+        leave(running, "kept")
+        for turn in range(1, 4):
+            running.advance(60_000)
+            _wait_for_call(running, *[("delete", "kept")] * turn)
+            assert described(running, "kept")[0].group_state == "Empty"
+        Unreliable.latest.is_broken = False
+        running.advance(60_000)
+        _wait_for_call(running, *[("delete", "kept")] * 4)
+        running.advance(60_000)
+        assert described(running, "kept")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert Unreliable.latest.calls.count(("delete", "kept")) == 4
+        assert _metric(running, "cleanup_eligible_total") == 4
+        assert _metric(running, "cleanup_cycle_total") >= 5
+
+
+def _metric(running: RunningNode, name: str) -> int:
+    prefix = "kafka_server_group_coordinator_metrics_streams_group_topology_description_"
+    (line,) = [each for each in running.node.metrics.page().splitlines() if each.startswith(f"{prefix}{name} ")]
+    return int(line.split()[1])
+
+
 # --- the plugin -------------------------------------------------------------------------------------------------------
 
 
@@ -334,9 +360,6 @@ def test_description_larger_than_the_topic_takes_is_refused_for_good(tmp_path: P
 
 
 def test_calls_are_counted(running: RunningNode) -> None:
-    page = running.node.metrics.page()
     for call in ("set", "get", "delete"):
         for outcome in ("success", "error"):
-            name = f"kafka_server_group_coordinator_metrics_streams_group_topology_description_{call}_{outcome}_total"
-            (line,) = [each for each in page.splitlines() if each.startswith(name + " ")]
-            assert int(line.split()[1]) > 0
+            assert _metric(running, f"{call}_{outcome}_total") > 0

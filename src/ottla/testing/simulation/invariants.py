@@ -11,6 +11,8 @@ answers          nobody is answered twice, or with an error that no client can m
 warm-ups         of a group with the highly available assignor (see `warmups`): every task has one owner in every
                  target, none with state moves to a process that has not caught up, and there are no more warm-ups than
                  allowed
+described        of a group whose members describe their topology (see `described`): what it says that the plugin holds
+                 is held, and what it says nothing of is not, unless a push is under way
 converges        once the faults stop, every group settles within a bound: all members know their part, and all
                  partitions are given out
 ===============  =======================================================================================================
