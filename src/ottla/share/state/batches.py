@@ -51,14 +51,14 @@ def _cut(known: Sequence[Batch], start_offset: int) -> list[Batch]:
 
 def combine(batches: Iterable[Batch], start_offset: int) -> list[Batch]:
     """Ranges in any order, as ranges in order that do not overlap."""
-    waiting = sorted(
-        (
-            batch._replace(first_offset=max(batch.first_offset, start_offset))
-            for batch in batches
-            if batch.last_offset >= max(start_offset, batch.first_offset)
-        ),
-        reverse=True,
-    )
+    waiting = [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
+        for batch in batches
+        if batch.last_offset >= max(start_offset, batch.first_offset)
+    ]
+    if len(waiting) < 2:  # as a rule: a leader writes what became of one range
+        return waiting
+    waiting.sort(reverse=True)
     result: list[Batch] = []
     active: list[tuple[tuple[int, int], Batch]] = []
     """Ranges that have begun, the strongest first."""
