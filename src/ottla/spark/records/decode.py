@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from ottla import wire
-from ottla.spark.records.bytes import is_of_types, key_of, read_frame, record_at, value_of
+from ottla.spark.records.bytes import RecordBytes, is_of_types, read_frame
 from ottla.spark.records.tables import EPOCH, METADATA_TOPICS, Table, message_columns
 from ottla.spark.records.types import arrow_schema
 from ottla.spark.records.values import Convert, ValueRules, converter
 from ottla.wire import WireError
-from ottla.wire.batch import read_control_record
+from ottla.wire.batch import Record, read_control_record
 from ottla.wire.keyed import record_types
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = ["DecodedRows", "Decoder", "RecordDecoder", "Row", "Source"]
 
 _INT16: Final = Struct(">h")
 _MICROSECONDS: Final = 1000
+KEYS_MAX: Final = 100_000
 
 
 class Source(NamedTuple):
@@ -46,11 +47,8 @@ class DecodedRows(NamedTuple):
     """The record's key, for each row; empty where records have none."""
 
 
-class Row(NamedTuple):
-    record: str | None
-    version: int | None
-    is_tombstone: bool
-    cells: tuple[Any, ...]
+Row = tuple[str | None, int | None, bool, tuple[Any, ...]]
+"""The record type, the version, whether it is a tombstone, and the cells of the other columns."""
 
 
 class Decoder:
@@ -64,7 +62,12 @@ class Decoder:
         """The rows to decode."""
         raise NotImplementedError
 
-    def row(self, source: Source, columns: Columns, row: int) -> Row | None:
+    def row(self, source: Source, key: bytes | None, value: bytes | None) -> Row | None:
+        """The row of a record; None if it is not one of the table's."""
+        raise NotImplementedError
+
+    def control_row(self, key: bytes | None, value: bytes | None) -> Row | None:
+        """The row of a record of a control batch."""
         raise NotImplementedError
 
     def batches(self, source: Source, columns: Columns, from_offset: int, until_offset: int) -> Iterator[DecodedRows]:
@@ -78,26 +81,35 @@ class Decoder:
                 yield found
 
     def _batch(self, source: Source, columns: Columns, chosen: Int64s) -> DecodedRows:
-        decoded = [(row, self.row(source, columns, row)) for row in chosen.tolist()]
-        kept = [(row, found) for row, found in decoded if found is not None]
-        at = np.array([row for row, _ in kept], np.int64)
+        records = RecordBytes(columns, chosen)
+        is_control = columns.batches.is_control[columns.batch_index[chosen]].tolist()
+        found = [
+            self.control_row(key, value) if control else self.row(source, key, value)
+            for key, value, control in zip(records.keys, records.values, is_control, strict=True)
+        ]
+        rows = [row for row in found if row is not None]
+        keys = [key or b"" for key, row in zip(records.keys, found, strict=True) if row is not None]
+        if len(rows) < len(found):
+            chosen = chosen[[row is not None for row in found]]
+        return DecodedRows(self._arrow(source, columns, chosen, rows), keys)
+
+    def _arrow(self, source: Source, columns: Columns, at: Int64s, rows: list[Row]) -> pa.RecordBatch:
         common = [
-            pa.repeat(pa.scalar(source.topic, pa.string()), len(kept)),
-            pa.repeat(pa.scalar(source.partition, pa.int32()), len(kept)),
+            pa.repeat(pa.scalar(source.topic, pa.string()), len(rows)),
+            pa.repeat(pa.scalar(source.partition, pa.int32()), len(rows)),
             pa.array(columns.offset[at]),
             pa.array(columns.timestamp[at] * _MICROSECONDS).view(pa.timestamp("us", tz="UTC")),
-            pa.array([found.record for _, found in kept], pa.string()),
-            pa.array([found.version for _, found in kept], pa.int32()),
-            pa.array([found.is_tombstone for _, found in kept], pa.bool_()),
+            pa.array([row[0] for row in rows], pa.string()),
+            pa.array([row[1] for row in rows], pa.int32()),
+            pa.array([row[2] for row in rows], pa.bool_()),
         ]
         if EPOCH.name in self.schema.names:
             epochs = columns.batches.field("partition_leader_epoch").astype(np.int32)
             common.append(pa.array(epochs[columns.batch_index[at]]))
         types = [field.type for field in self.schema][len(common) :]
-        cells = list(zip(*(found.cells for _, found in kept), strict=True)) or [()] * len(types)
+        cells = list(zip(*(row[3] for row in rows), strict=True)) or [()] * len(types)
         arrays = [pa.array(values, kind) for values, kind in zip(cells, types, strict=True)]
-        rows = pa.RecordBatch.from_arrays([*common, *arrays], schema=self.schema)
-        return DecodedRows(rows, [key_of(columns, row) or b"" for row, _ in kept])
+        return pa.RecordBatch.from_arrays([*common, *arrays], schema=self.schema)
 
 
 # --- one table --------------------------------------------------------------------------------------------------------
@@ -111,6 +123,7 @@ class RecordDecoder(Decoder):
         self._table = table
         self._rules = rules
         self._names = _RecordNames(table.topic)
+        self._keys: dict[bytes, tuple[str, str, tuple[Any, ...]]] = {}
         self._converters: dict[tuple[str, int], tuple[Callable[..., Any], Convert] | None] = {}
         key_count = 0 if table.key is None else len(message_columns(table.key))
         self._nulls = (None,) * (len(table.columns) - _common_count(table) - key_count)
@@ -123,46 +136,51 @@ class RecordDecoder(Decoder):
         found: Int64s = np.flatnonzero(mask)
         return found
 
-    def row(self, source: Source, columns: Columns, row: int) -> Row | None:
-        if self._table.kind == "keyed":
-            return self._keyed_row(columns, row)
+    def row(self, source: Source, key: bytes | None, value: bytes | None) -> Row | None:
         if self._table.kind == "metadata":
-            return self._metadata_row(columns, row)
-        return self._control_row(columns, row)
-
-    def _keyed_row(self, columns: Columns, row: int) -> Row | None:
-        key = key_of(columns, row) or b""
-        record_type = _INT16.unpack_from(key)[0]
-        key_name, value_name = self._names.keys[record_type], self._names.values[record_type]
-        try:
-            key_cells = self._cells(self._table.key or "", key_name, wire.versions(key_name)[0], key, _INT16.size)
-        except WireError:
+            return self._metadata_row(value or b"")
+        key_cells = self._key_cells(key or b"")
+        if key_cells is None:
             return None  # no key of this type; the table of all records shows it
-        name = key_name.removesuffix("Key")
-        value = value_of(columns, row)
+        name, value_name, cells = key_cells
         if value is None:
-            return Row(name, None, True, key_cells + self._nulls)
+            return (name, None, True, cells + self._nulls)
         version = _INT16.unpack_from(value)[0] if len(value) >= _INT16.size else -1
-        return Row(name, version, False, key_cells + self._value_cells(value_name, version, value, _INT16.size))
+        return (name, version, False, cells + self._value_cells(value_name, version, value, _INT16.size))
 
-    def _metadata_row(self, columns: Columns, row: int) -> Row | None:
-        value = value_of(columns, row) or b""
+    def _key_cells(self, key: bytes) -> tuple[str, str, tuple[Any, ...]] | None:
+        """Record type, message of the value and cells of a key. Few keys are in most records, so they are kept."""
+        found = self._keys.get(key)
+        if found is not None:
+            return found
+        record_type = _INT16.unpack_from(key)[0]
+        key_name = self._names.keys[record_type]
+        try:
+            cells = self._cells(self._table.key or "", key_name, wire.versions(key_name)[0], key, _INT16.size)
+        except WireError:
+            return None
+        if len(self._keys) >= KEYS_MAX:
+            self._keys.clear()
+        found = self._keys[key] = (key_name.removesuffix("Key"), self._names.values[record_type], cells)
+        return found
+
+    def _metadata_row(self, value: bytes) -> Row | None:
         frame = read_frame(value)
         if frame is None:
             return None
         _, version, start = frame
-        return Row(self._table.name, version, False, self._value_cells(self._table.value, version, value, start))
+        return (self._table.name, version, False, self._value_cells(self._table.value, version, value, start))
 
-    def _control_row(self, columns: Columns, row: int) -> Row | None:
+    def control_row(self, key: bytes | None, value: bytes | None) -> Row | None:
         try:
-            control = read_control_record(record_at(columns, row))
+            control = read_control_record(Record(0, 0, key, value))
         except WireError:
             return None
         if control.type_id not in self._table.record_types or control.message is None:
             return None
         found = self._converter(self._table.value, self._table.value, control.message.version)
         cells = self._nulls if found is None else found[1](control.message)
-        return Row(self._table.name, control.message.version, False, cells)
+        return (self._table.name, control.message.version, False, cells)
 
     def _value_cells(self, name: str, version: int, data: bytes, start: int) -> tuple[Any, ...]:
         """Nulls for a version of the future, and for what is not what it says."""

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ottla import wire
-from ottla.spark.records.bytes import key_of, record_at, value_of
 from ottla.spark.records.decode import Decoder, Row, Source
 from ottla.spark.records.tables import JSON_COLUMNS, METADATA_TOPICS, tables
 from ottla.spark.records.types import arrow_schema
 from ottla.spark.records.values import ValueRules, hide
 from ottla.wire import WireError
-from ottla.wire.batch import ControlRecordType, read_control_record
+from ottla.wire.batch import ControlRecordType, Record, read_control_record
 
 if TYPE_CHECKING:
     from ottla.wire.columns import Columns
@@ -37,40 +36,37 @@ class JsonDecoder(Decoder):
     def chosen(self, columns: Columns) -> Int64s:
         return np.arange(len(columns))
 
-    def row(self, source: Source, columns: Columns, row: int) -> Row | None:
-        key, value = key_of(columns, row), value_of(columns, row)
-        if columns.batches.is_control[columns.batch_index[row]]:
-            return self._control_row(columns, row)
+    def row(self, source: Source, key: bytes | None, value: bytes | None) -> Row:
         try:
             if source.topic in METADATA_TOPICS:
                 return self._metadata_row(source.topic, value or b"")
             return self._keyed_row(source.topic, key or b"", value)
         except WireError:
-            return Row(None, None, value is None, (_raw(key), _raw(value)))
+            return (None, None, value is None, (_raw(key), _raw(value)))
 
     def _keyed_row(self, topic: str, key: bytes, value: bytes | None) -> Row:
         found = wire.keyed.decode_keyed(topic, key, value)
         name = type(found.key).__name__.removesuffix("Key")
         text = None if found.value is None else self._text(found.value, found.value_version)
         version = None if found.value is None else found.value_version
-        return Row(name, version, value is None, (self._text(found.key, found.key_version), text))
+        return (name, version, value is None, (self._text(found.key, found.key_version), text))
 
     def _metadata_row(self, topic: str, value: bytes) -> Row:
         found = wire.keyed.decode_metadata(topic, value)
-        return Row(type(found.message).__name__, found.version, False, (None, self._text(found.message, found.version)))
+        text = self._text(found.message, found.version)
+        return (type(found.message).__name__, found.version, False, (None, text))
 
-    def _control_row(self, columns: Columns, row: int) -> Row:
-        record = record_at(columns, row)
+    def control_row(self, key: bytes | None, value: bytes | None) -> Row:
         try:
-            control = read_control_record(record)
+            control = read_control_record(Record(0, 0, key, value))
         except WireError:
             control = None
         if control is None or control.message is None:
-            return Row(None, None, False, (_raw(key_of(columns, row)), _raw(value_of(columns, row))))
+            return (None, None, False, (_raw(key), _raw(value)))
         kind = ControlRecordType(control.type_id).name
         name = self._control_names.get(control.type_id, type(control.message).__name__)
         version = getattr(control.message, "version", 0)
-        return Row(name, version, False, (json.dumps({"type": kind}), self._text(control.message, version)))
+        return (name, version, False, (json.dumps({"type": kind}), self._text(control.message, version)))
 
     def _text(self, message: Any, version: int) -> str:
         found = wire.to_json(message, version)

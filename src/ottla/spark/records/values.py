@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from ottla.spark.records.states import names_of
@@ -76,62 +76,50 @@ def _without_secret(record: Any) -> Any:
 
 
 # --- making functions -------------------------------------------------------------------------------------------------
+# One expression makes the tuple of a struct, `lambda it: (it.offset, text(it.topic_id), None)`: records come by the
+# million, and a call for each field would take most of the time.
 
 
 def _struct(context: _Context, fields: tuple[Field, ...], shape: Struct) -> Convert:
     """From a struct to a tuple with one value for each column."""
     members = {member.name: member for member in (*shape.plain, *shape.tagged)}
     absent = {member.name: member for member in shape.absent}
-    parts: list[Convert] = []
+    names: dict[str, Any] = {}
+    parts: list[str] = []
+
+    def call(function: Convert, argument: str) -> str:
+        name = f"f{len(names)}"
+        names[name] = function
+        return f"{name}({argument})"
+
     for field in fields:
-        part = _field(context, field, members.get(field.name), absent.get(field.name))
-        parts.append(part)
-        names = names_of(context.message.name, field.name)
-        if names is not None:
-            parts.append(_then(part, names.get))
-        inner = consumer_message(context.message.name, field.name)
-        if inner is not None:
-            parts.append(_then(part, partial(_decoded, inner)) if context.is_consumer else _null)
-    return _tuple_of(parts)
+        member = members.get(field.name)
+        is_hidden = field.name in _SECRET_FIELDS.get(context.message.name, ()) and not context.rules.secrets
+        if member is None or is_hidden:
+            default = None if is_hidden or not context.rules.defaults else _default(absent.get(field.name))
+            value, parts = "None", [*parts, repr(default)]
+        else:
+            value = f"it.{member.attr}"
+            inner = _value_of(context, field, member.type)
+            parts.append(value if inner is None else call(_unless_null(inner), value))
+        states = names_of(context.message.name, field.name)
+        if states is not None:
+            parts.append(call(states.get, value))
+        message = consumer_message(context.message.name, field.name)
+        if message is not None:
+            parts.append(call(_unless_null(partial(_decoded, message)), value if context.is_consumer else "None"))
+    made: Convert = eval(f"lambda it: ({''.join(f'{part}, ' for part in parts)})", names)
+    return made
 
 
-def _tuple_of(parts: list[Convert]) -> Convert:
-    return lambda value: tuple([part(value) for part in parts])
+def _unless_null(function: Convert) -> Convert:
+    return lambda value: None if value is None else function(value)
 
 
-def _then(first: Convert, second: Convert) -> Convert:
-    def both(value: Any) -> Any:
-        found = first(value)
-        return None if found is None else second(found)
-
-    return both
-
-
-def _null(_value: Any) -> None:
-    return None
-
-
-def _field(context: _Context, field: Field, member: Member | None, absent: Member | None) -> Convert:
-    if field.name in _SECRET_FIELDS.get(context.message.name, ()) and not context.rules.secrets:
-        return _null
-    if member is None:
-        default = None if absent is None or not context.rules.defaults else _default(absent)
-        return lambda _value: default
-    inner = _value_of(context, field, member.type)
-    attr = member.attr
-    if inner is None:
-        return lambda value: getattr(value, attr)
-
-    def convert(value: Any) -> Any:
-        found = getattr(value, attr)
-        return None if found is None else inner(found)
-
-    return convert
-
-
-def _default(member: Member) -> Any:
-    default = member.default
-    if isinstance(default, DefaultStruct):
+def _default(member: Member | None) -> Any:
+    """What Kafka takes for a field that is not there, as a column has it."""
+    default = None if member is None else member.default
+    if member is None or isinstance(default, DefaultStruct):
         return None
     return uuid_text(default) if member.type.kind == "uuid" and isinstance(default, bytes) else default
 
@@ -139,7 +127,7 @@ def _default(member: Member) -> Any:
 def _value_of(context: _Context, field: Field, kind: Type) -> Convert | None:
     """From a value that is not null to what Arrow takes; None if that is the same."""
     if kind.kind == "uuid":
-        return uuid_text
+        return _text
     if kind.kind == "struct":
         assert kind.struct is not None
         fields = context.message.struct_fields(field.type)
@@ -154,6 +142,12 @@ def _value_of(context: _Context, field: Field, kind: Type) -> Convert | None:
 
 def _all_of(inner: Convert) -> Convert:
     return lambda values: [inner(value) for value in values]
+
+
+@lru_cache(maxsize=10_000)
+def _text(uuid: bytes) -> str:
+    # A cluster has few ids, and each is in many records.
+    return uuid_text(uuid)
 
 
 _decoded_converters: dict[tuple[str, int], Convert] = {}
