@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -144,6 +145,33 @@ def test_renewal_beyond_the_lock(workers: Workers, cluster: Cluster, topic: str,
                 given = polled(worker)
             assert deliveries(given) == EVERYTHING
         assert settled(worker, given, "ACCEPT") == {0: "NONE"}
+        assert silent(other, 0.5)
+    assert cluster.lag(topic) == 0
+
+
+def test_slow_iteration_loses_no_locks(workers: Workers, cluster: Cluster, topic: str):
+    """Our iterator accepts in time, and keeps what it has not given; a second consumer gets nothing of it."""
+    from ottla.client import Client, ShareConsumer
+
+    cluster.configure(topic, SHORT_LOCK)
+    other = workers.open(OTTLA, topic, topic, EXPLICIT)
+
+    async def work(client: Client) -> list[tuple[int, int]]:
+        seen = []
+        async with ShareConsumer(client, topic, [topic]) as consumer:
+            async for record in consumer:
+                seen.append((record.offset, record.delivery_count))
+                await asyncio.sleep(0.3 * LOCK_S)  # the work
+                if len(seen) == 10:
+                    await consumer.commit()
+                    return seen
+        raise AssertionError("the consumer ended")
+
+    with closing(other):
+        taken = other.poll(0)
+        seen = cluster.run(work)
+        assert not taken
+        assert seen == [(offset, 1) for offset in range(10)]
         assert silent(other, 0.5)
     assert cluster.lag(topic) == 0
 

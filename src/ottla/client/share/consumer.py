@@ -24,6 +24,10 @@ Implicit acknowledgement: what was given is accepted when more is asked for. The
 by all that it gave last. What has not been accepted when the consumer closes is released. Explicit acknowledgement:
 each record is accepted, released or rejected by a call, in any order, while further records come; `renew` starts the
 locks of records anew that take longer. A consumer that ends by a crash says nothing, and its records are released.
+
+A fetch brings many records, and the lock of the last one runs while the first is processed. So the iterator looks at
+the clock: when half of the lock's time is over it sends what is done by then, and starts the locks anew of what it has
+not given yet. Where it may not, it gives records until the locks end; what is left then is for others.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import count
+from time import monotonic
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self
 
@@ -64,7 +70,10 @@ class _Reading(NamedTuple):
     """Where the iterator is."""
 
     acquired: Acquired
+    """What has not been accepted by it yet."""
     records: Iterator[ShareRecord]
+    look_at_s: float
+    """When to look after the locks of what has not been given yet."""
 
 
 class ShareConsumer:
@@ -170,16 +179,56 @@ class ShareConsumer:
 
     async def __anext__(self) -> ShareRecord:
         while not self._is_closed:
+            if self._reading is not None and monotonic() >= self._reading.look_at_s:
+                await self._look_after(self._reading)
             if self._reading is not None and (record := self._next_record(self._reading)) is not None:
                 self._current = record
                 return record
             self._accept_given()
-            if not self._ready:
-                await self._await_records(Deadline(self._limits.max_wait_ms))
+            await self._await_records(Deadline(self._limits.max_wait_ms))
             if self._ready:
                 acquired = self._give(self._ready.popleft())
-                self._reading = _Reading(acquired, acquired.records())
+                self._reading = _Reading(acquired, acquired.records(), _half_time_s(acquired))
         raise StopAsyncIteration
+
+    async def _look_after(self, reading: _Reading) -> None:
+        """Time is running: send what is done, and keep the locks of what has not been given yet."""
+        given, rest = self._divided(reading)
+        if self._is_implicit:
+            self._settle(given, AcknowledgeType.ACCEPT)
+        now_s = monotonic()
+        ends_at_s = rest.lock_ends_at_s
+        if now_s >= ends_at_s:
+            self._reading = self._current = None
+            self._give_up(rest)
+            return
+        self._reading = _Reading(rest, reading.records, ends_at_s)
+        session, deadline = self._session(rest.node_id), Deadline((ends_at_s - now_s) * 1000)
+        await self._exchange.acknowledge(session, deadline)
+        if not rest.ranges:
+            return
+        try:
+            await self._exchange.renew(session, _ranges(rest), deadline)
+        except ClientError as error:
+            _log.info("the locks of %s cannot be renewed: %s", rest.at, error)
+        else:
+            renewed = replace(rest, acquired_at_s=now_s)
+            self._reading = _Reading(renewed, reading.records, _half_time_s(renewed))
+
+    def _divided(self, reading: _Reading) -> tuple[Acquired, Acquired]:
+        """What the iterator has given, and what it has not."""
+        if self._current is None:
+            return reading.acquired.before(0), reading.acquired
+        after = self._current.offset + 1
+        return reading.acquired.before(after), reading.acquired.since(after)
+
+    def _give_up(self, acquired: Acquired) -> None:
+        """The locks have ended: others have these records, or will have them."""
+        _log.warning("%d records of %s were not processed in time", len(acquired), acquired.at)
+        held = self._held.get(acquired.at, {})
+        for first, last, _ in acquired.ranges:
+            for offset in range(first, last + 1):
+                held.pop(offset, None)
 
     def _next_record(self, reading: _Reading) -> ShareRecord | None:
         """The next record of what the iterator reads; None, and it reads nothing any more, at the end."""
@@ -217,14 +266,12 @@ class ShareConsumer:
         for acquired in self._given:
             self._settle(acquired, AcknowledgeType.ACCEPT)
         self._given = []
-        reading, current = self._reading, self._current
-        self._reading = self._current = None
-        if reading is None:
+        if self._reading is None:
             return
-        after = reading.acquired.ranges[0].first_offset if current is None else current.offset + 1
+        given, rest = self._divided(self._reading)
+        self._reading = self._current = None
         if self._is_implicit:
-            self._settle(reading.acquired.before(after), AcknowledgeType.ACCEPT)
-        rest = reading.acquired.since(after)
+            self._settle(given, AcknowledgeType.ACCEPT)
         if rest.ranges:
             self._ready.appendleft(rest)
 
@@ -264,13 +311,13 @@ class ShareConsumer:
         """
         if self._is_implicit:
             raise ConfigurationError('only acknowledgement="explicit" can renew locks')
-        renewed: dict[int, dict[Place, list[int]]] = {}
+        renewed: dict[int, dict[Place, list[tuple[int, int]]]] = {}
         for each in still:
             for place, offset, owner in self._find_held(each):
-                renewed.setdefault(owner.node_id, {}).setdefault(place, []).append(offset)
+                renewed.setdefault(owner.node_id, {}).setdefault(place, []).append((offset, offset))
         deadline = self._client.deadline(timeout_ms)
-        for node_id, offsets in renewed.items():
-            await self._exchange.renew(self._session(node_id), offsets, deadline)
+        for node_id, ranges in renewed.items():
+            await self._exchange.renew(self._session(node_id), ranges, deadline)
 
     async def commit(self, timeout_ms: int | None = None) -> dict[TopicPartition, ClientError | None]:
         """Send all acknowledgements now and wait for the answers: an error, or None, for each partition.
@@ -327,6 +374,7 @@ class ShareConsumer:
     async def _await_records(self, deadline: Deadline) -> None:
         """Wait until something is ready, or the deadline has passed."""
         self._check_open()
+        self._drop_stale()
         while not self._ready:
             self._membership.raise_failure()
             self._news.clear()
@@ -340,6 +388,13 @@ class ShareConsumer:
                     await self._news.wait()
             except TimeoutError:
                 continue
+
+    def _drop_stale(self) -> None:
+        """Nobody has asked for these while their locks lasted."""
+        now_s = monotonic()
+        for acquired in [each for each in self._ready if each.lock_ends_at_s <= now_s]:
+            self._ready.remove(acquired)
+            self._give_up(acquired)
 
     def _collect(self) -> None:
         """Take what leaders have answered; an error is raised once, and what others have brought waits meanwhile."""
@@ -405,6 +460,15 @@ class ShareConsumer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("the share consumer was closed")
+
+
+def _half_time_s(acquired: Acquired) -> float:
+    return acquired.lock_ends_at_s - acquired.lock_timeout_ms / 2000
+
+
+def _ranges(acquired: Acquired) -> dict[Place, list[tuple[int, int]]]:
+    place = Place(acquired.topic_id, acquired.at.partition)
+    return {place: [(first, last) for first, last, _ in acquired.ranges]}
 
 
 def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, Iterable[int]]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final
 
 from ottla.client.client import Answer, Client
@@ -202,7 +203,7 @@ class Exchange:
             for first, last, _ in found:
                 verdicts.add_range(first, last, kind)
         if settled.records:
-            yield Acquired(at, place.topic_id, session.node_id, settled.records, stored, lock_timeout_ms)
+            yield Acquired(at, place.topic_id, session.node_id, settled.records, stored, lock_timeout_ms, monotonic())
 
     def _take_error(
         self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse
@@ -228,13 +229,15 @@ class Exchange:
             if not session.has_verdicts or not await backoff.pause(deadline):
                 return outcomes
 
-    async def renew(self, session: ShareSession, offsets: Mapping[Place, Iterable[int]], deadline: Deadline) -> None:
-        """Start locks anew; the first error is raised."""
+    async def renew(
+        self, session: ShareSession, ranges: Mapping[Place, Iterable[tuple[int, int]]], deadline: Deadline
+    ) -> None:
+        """Start the locks of ranges of offsets anew; the first error is raised."""
         async with session.turn:
             await self._open(session, deadline)
             if not session.is_open:
                 raise ClosedError(f"there is no share session with broker {session.node_id}")
-            sent = {place: _renewing(each) for place, each in offsets.items()}
+            sent = {place: _renewing(each) for place, each in ranges.items()}
             outcomes = await self._acknowledge(session, sent, deadline, is_renewal=True)
         for _, error in outcomes.values():
             if error is not None:
@@ -377,10 +380,10 @@ def _range(each: Any) -> tuple[int, int, int]:  # noqa: ANN401
     return each.first_offset, each.last_offset, each.delivery_count
 
 
-def _renewing(offsets: Iterable[int]) -> tuple[VerdictBatch, ...]:
+def _renewing(ranges: Iterable[tuple[int, int]]) -> tuple[VerdictBatch, ...]:
     verdicts = Verdicts()
-    for offset in offsets:
-        verdicts.add(offset, AcknowledgeType.RENEW)
+    for first, last in ranges:
+        verdicts.add_range(first, last, AcknowledgeType.RENEW)
     return verdicts.take()
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.metadata import TopicPartition
@@ -83,7 +84,14 @@ class Acquired:
     """The offsets of the records, ascending; others in `data` are not ours."""
     data: bytes | memoryview
     lock_timeout_ms: int
-    """How long the locks last from the moment of the answer."""
+    """How long the locks last."""
+    acquired_at_s: float = 0.0
+    """When the answer came, on the monotonic clock."""
+
+    @property
+    def lock_ends_at_s(self) -> float:
+        """When others get them, unless they are acknowledged or renewed before; the leader's clock decides."""
+        return self.acquired_at_s + self.lock_timeout_ms / 1000 if self.lock_timeout_ms > 0 else inf
 
     def __len__(self) -> int:
         return sum(last - first + 1 for first, last, _ in self.ranges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from tests.unit.client.fake import DROP, FakeCluster, run
 from tests.unit.client.share.leaders import (
     INVALID,
     JOBS,
+    LOCK_MS,
     Fetch,
     Heartbeat,
     Leader,
@@ -328,6 +330,89 @@ def test_a_batch_that_cannot_be_read_is_rejected_by_the_iterator():
                 assert seen == [0, 1, 4, 5]
                 await consumer.commit()
             assert scene.leader.said == [(0, 0, 5, (1, 1, 3, 3, 1, 1))]
+
+    run(body)
+
+
+# --- locks ------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Moves when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._ahead_s = 0.0
+        for module in ("consumer", "exchange"):
+            monkeypatch.setattr(f"ottla.client.share.{module}.monotonic", self)
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._ahead_s
+
+    def pass_locks(self, share: float) -> None:
+        self._ahead_s += share * LOCK_MS / 1000
+
+
+async def read(consumer: ShareConsumer, count: int) -> list[int]:
+    return [(await anext(consumer)).offset for _ in range(count)]
+
+
+def test_slow_work_is_accepted_in_time_and_the_rest_is_kept(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        scene = OneLeader([delivery(*range(6))])
+        clock = Clock(monkeypatch)
+        async with scene.cluster, scene.cluster.client() as client:
+            async with ShareConsumer(client, "g", ["jobs"], **QUICK) as consumer:
+                assert await read(consumer, 2) == [0, 1]
+                clock.pass_locks(0.6)
+                assert await read(consumer, 1) == [2]
+                assert scene.leader.said == [(0, 0, 1, ACCEPT), (0, 2, 5, RENEW)]
+                clock.pass_locks(0.6)
+                assert await read(consumer, 2) == [3, 4]
+                assert scene.leader.said[2:] == [(0, 2, 2, ACCEPT), (0, 3, 5, RENEW)]
+            assert scene.leader.said[4:] == [(0, 3, 3, ACCEPT)]
+
+    run(body)
+
+
+def test_explicit_verdicts_are_sent_in_time(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        scene = OneLeader([delivery(*range(4))])
+        clock = Clock(monkeypatch)
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            one, two = await anext(consumer), await anext(consumer)
+            consumer.reject(one)
+            clock.pass_locks(0.6)
+            assert await read(consumer, 1) == [2]
+            assert scene.leader.said == [(0, 0, 0, REJECT), (0, 2, 3, RENEW)], "what is in hand is the user's matter"
+            consumer.accept(two)
+
+    run(body)
+
+
+def test_where_locks_cannot_be_renewed_they_are_used_up(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        scene = OneLeader([delivery(*range(5))], [delivery(9)])
+        scene.broker.versions = {"ShareFetch": (1, 1), "ShareAcknowledge": (1, 1)}
+        clock = Clock(monkeypatch)
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            assert await read(consumer, 1) == [0]
+            clock.pass_locks(0.6)
+            assert await read(consumer, 2) == [1, 2]
+            clock.pass_locks(0.6)
+            assert await read(consumer, 1) == [9], "3 and 4 are for others"
+            assert consumer.held_count == 4
+
+    run(body)
+
+
+def test_what_nobody_asked_for_in_time_is_not_given(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        scene = OneLeader([delivery(0), delivery(0, partition=1)], [delivery(7)], partitions=2)
+        clock = Clock(monkeypatch)
+        async with consuming(scene.cluster, **EXPLICIT) as consumer:
+            assert await read(consumer, 1) == [0]
+            clock.pass_locks(1.1)
+            assert [each.offset for each in await polled(consumer)] == [7]
 
     run(body)
 
