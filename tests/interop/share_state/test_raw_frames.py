@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.wire.types import FindCoordinatorRequest
-from tests.interop.share_state.nodes import text_of
+from ottla.wire.types import DescribeConfigsRequest, FindCoordinatorRequest
+from tests.interop.share_state.nodes import STATE_TOPIC, text_of
 from tests.unit.broker import test_share_state_apis as unit
 from tests.unit.broker.desk import Desk
 
@@ -46,3 +46,15 @@ def test_keys_that_are_none(desk: Desk, bad: str, version: int, code: int) -> No
 def test_groups_with_colons(desk: Desk) -> None:
     (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("a:b", bytes(16)),)), 6).coordinators
     assert found.error_code == 0
+
+
+def test_the_topic_is_made_alike(desk: Desk) -> None:
+    asked = DescribeConfigsRequest.DescribeConfigsResource(2, STATE_TOPIC)
+    (answer,) = desk.ask(DescribeConfigsRequest((asked,)), 4).results
+    assert {each.name: each.value for each in answer.configs if each.config_source == 1} == {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "1",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    }

@@ -15,7 +15,7 @@ from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, DescribeConfigsRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
-from tests.unit.broker.share_state_desk import codes, delete, initialize, read, results, summarize, write
+from tests.unit.broker.share_state_desk import begin, codes, delete, initialize, read, results, summarize, write
 
 UNKNOWN_ID = bytes([9]) * 16
 STATE_TOPIC = SHARE_STATE.name
@@ -96,7 +96,7 @@ def test_nothing_to_do(desk: Desk, make: Any, version: int, group: str) -> None:
 @pytest.mark.parametrize(("make", "low", "high"), [(write, 0, 1), (summarize, 0, 1)])
 def test_versions(desk: Desk, make: Any, low: int, high: int) -> None:
     topic = desk.topic()
-    desk.ask(initialize(topic.topic_id, start=3), 0)
+    begin(desk, topic.topic_id, start=3)
     for version in range(low, high + 1):
         assert codes(desk.ask(make(topic.topic_id), version)) == {0: 0}
 
@@ -105,7 +105,7 @@ def test_epochs_fence_over_the_network(desk: Desk) -> None:
     """Scenario 60."""
     topic = desk.topic(2)
     topic_id = topic.topic_id
-    assert codes(desk.ask(initialize(topic_id, epoch=5), 0)) == {0: 0}
+    begin(desk, topic_id, epoch=5)
     assert codes(desk.ask(initialize(topic_id, epoch=4), 0)) == {0: ErrorCode.FENCED_STATE_EPOCH}
     assert codes(desk.ask(read(topic_id, leader=3), 0)) == {0: 0}
     assert codes(desk.ask(read(topic_id, leader=2), 0)) == {0: ErrorCode.FENCED_LEADER_EPOCH}
