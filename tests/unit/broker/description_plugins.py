@@ -25,9 +25,6 @@ class Unreliable(InMemoryPlugin):
     def __init__(self) -> None:
         super().__init__()
         self.calls = []
-        type(self).latest = self
-
-    latest: Unreliable
 
     async def set_topology(self, group_id: str, topology_epoch: int, description: TopologyDescription) -> None:
         self.calls.append(("set", group_id, topology_epoch))

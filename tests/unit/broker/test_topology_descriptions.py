@@ -95,11 +95,18 @@ def leave(running: RunningNode, group_id: str) -> None:
     assert running.desk.ask(_Beat(group_id, "A", -1), 1).error_code == 0
 
 
+def plugin_of(running: RunningNode) -> Unreliable:
+    assert running.node.descriptions is not None
+    plugin = running.node.descriptions._plugin
+    assert isinstance(plugin, Unreliable)
+    return plugin
+
+
 def _wait_for_call(running: RunningNode, *calls: tuple[Any, ...]) -> None:
     """Wait until the plugin was called so, as many times as it stands there."""
     for _ in range(10_000):
         running.change(lambda: None)
-        if all(Unreliable.latest.calls.count(call) >= calls.count(call) for call in calls):
+        if all(plugin_of(running).calls.count(call) >= calls.count(call) for call in calls):
             return
     raise AssertionError(f"the plugin was never asked to {calls}")
 
@@ -224,17 +231,17 @@ def test_groups_whose_description_cannot_be_deleted_stay(running: RunningNode) -
         push(running, name)
         assert delete(running, name)[name][0] == ErrorCode.NON_EMPTY_GROUP
         leave(running, name)
-    assert ("delete", "kept") not in Unreliable.latest.calls
+    assert ("delete", "kept") not in plugin_of(running).calls
     found = delete(running, "kept", "goes")
     assert found["goes"] == (0, None)
     assert found["kept"][0] == ErrorCode.GROUP_DELETION_FAILED
     assert "secret" not in (found["kept"][1] or "secret")
     assert delete(running, "kept", version=2) == {"kept": (ErrorCode.UNKNOWN_SERVER_ERROR, None)}
     assert described(running, "kept")[0].group_state == "Empty"
-    Unreliable.latest.is_broken = False
+    plugin_of(running).is_broken = False
     assert delete(running, "kept") == {"kept": (0, None)}
     assert described(running, "kept")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    Unreliable.latest.is_broken = True
+    plugin_of(running).is_broken = True
 
 
 def test_expired_group_goes_when_the_plugin_has_forgotten_it(tmp_path: Path) -> None:
@@ -246,12 +253,12 @@ def test_expired_group_goes_when_the_plugin_has_forgotten_it(tmp_path: Path) -> 
             running.advance(60_000)
             _wait_for_call(running, *[("delete", "kept")] * turn)
             assert described(running, "kept")[0].group_state == "Empty"
-        Unreliable.latest.is_broken = False
+        plugin_of(running).is_broken = False
         running.advance(60_000)
         _wait_for_call(running, *[("delete", "kept")] * 4)
         running.advance(60_000)
         assert described(running, "kept")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        assert Unreliable.latest.calls.count(("delete", "kept")) == 4
+        assert plugin_of(running).calls.count(("delete", "kept")) == 4
         assert _metric(running, "cleanup_eligible_total") == 4
         assert _metric(running, "cleanup_cycle_total") >= 5
 
@@ -359,7 +366,13 @@ def test_description_larger_than_the_topic_takes_is_refused_for_good(tmp_path: P
         assert not beat(running, "g")
 
 
-def test_calls_are_counted(running: RunningNode) -> None:
-    for call in ("set", "get", "delete"):
-        for outcome in ("success", "error"):
-            assert _metric(running, f"{call}_{outcome}_total") > 0
+def test_calls_are_counted(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable") as running:
+        for name in ("kept", "failing", "unreadable"):
+            start(running, name)
+            push(running, name)
+            described(running, name)
+            leave(running, name)
+        delete(running, "kept", "unreadable")
+        calls = [f"{call}_{outcome}_total" for call in ("set", "get", "delete") for outcome in ("success", "error")]
+        assert [_metric(running, each) for each in calls] == [2, 1, 1, 1, 1, 1]
