@@ -202,7 +202,7 @@ class ShareFamily:
 
     def _made(self, effect: InitializeState, refusals: Refusals) -> Result:
         """Share partitions have state, but for some."""
-        self._initializations.end(effect)
+        latest = self._initializations.end(effect)
         if refusals:
             code = next(iter(refusals.values())).code
             log.warning("group %s: %d share partitions got no state: %s", effect.group_id, len(refusals), code.name)
@@ -211,8 +211,7 @@ class ShareFamily:
         group = self._table.get(effect.group_id)
         if not isinstance(group, ShareGroup):
             return self._answer_all(effect.group_id, replies)
-        asked = [(each.topic_id, each.partition) for each in effect.partitions]
-        records = _state_records(group, group.state_topics.settle(asked, refusals))
+        records = _state_records(group, group.state_topics.settle(latest, refusals))
         return Result(records, replies, after=_Initialized(self.name, effect.group_id))
 
     def _go_on(self, group_id: str, context: Context) -> Result:

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ottla.share.group.effects import InitializeState
+from ottla.share.group.state_topics import SharePartitionId
 
 __all__ = ["WAIT_MS", "Initializations", "Waiting"]
 
@@ -39,6 +40,8 @@ class Initializations:
         self._numbers = count(1)
         self._since_ms: dict[tuple[str, bytes], int] = {}
         """When state was last asked for, by group and topic."""
+        self._latest: dict[tuple[str, bytes, int], int] = {}
+        """The number under which state was last asked for, by group and share partition."""
         self._under_way: dict[int, InitializeState] = {}
         self._waiting: dict[int, Waiting] = {}
 
@@ -49,14 +52,23 @@ class Initializations:
 
     def begin(self, effect: InitializeState, now_ms: int) -> None:
         self._under_way[effect.number] = effect
-        for topic_id in {each.topic_id for each in effect.partitions}:
+        for topic_id, partition, _ in effect.partitions:
+            self._latest[effect.group_id, topic_id, partition] = effect.number
             self._since_ms[effect.group_id, topic_id] = now_ms
 
-    def end(self, effect: InitializeState) -> None:
+    def end(self, effect: InitializeState) -> list[SharePartitionId]:
+        """Gives the share partitions for which nothing was asked since. For others this outcome counts no longer: the
+        state that it tells of may have been deleted, and be made anew."""
         self._under_way.pop(effect.number, None)
-        left = {each.topic_id for other in self._of_group(effect.group_id) for each in other.partitions}
-        for topic_id in {each.topic_id for each in effect.partitions} - left:
-            self._since_ms.pop((effect.group_id, topic_id), None)
+        left_ids = {each.topic_id for other in self._of_group(effect.group_id) for each in other.partitions}
+        latest = []
+        for topic_id, partition, _ in effect.partitions:
+            if self._latest.get((effect.group_id, topic_id, partition)) == effect.number:
+                del self._latest[effect.group_id, topic_id, partition]
+                latest.append((topic_id, partition))
+            if topic_id not in left_ids:
+                self._since_ms.pop((effect.group_id, topic_id), None)
+        return latest
 
     def fresh_ids(self, group_id: str, topic_ids: Iterable[bytes], since_ms: int) -> frozenset[bytes]:
         """Those of these topics for which state was asked for since then."""
