@@ -78,10 +78,12 @@ class Stream:
         self.directory = queries.directory / f"stream-{uuid.uuid4().hex[:8]}"
         self.checkpoint = self.directory / "checkpoint"
         self.rows_path = self.directory / "rows"
+        self.schema: Any = None
 
     def start(self, *, available_now: bool = False, **changes: object) -> Any:
         options = {**self.options, **{name: str(value) for name, value in changes.items()}}
         frame = self._queries.spark.readStream.format(self.source).options(**options).load()
+        self.schema = frame.schema
         writer = frame.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
         trigger = {"availableNow": True} if available_now else {"processingTime": "100 milliseconds"}
         return writer.option("path", str(self.rows_path)).trigger(**trigger).start()
@@ -98,8 +100,10 @@ class Stream:
         return explain_error(raised.value)
 
     def rows(self) -> list[Row]:
-        is_there = any(self.rows_path.glob("*.parquet"))
-        found = self._queries.spark.read.parquet(str(self.rows_path)).collect() if is_there else []
+        # With the schema at hand, since a stream that has written nothing yet cannot tell it.
+        is_there = self.schema is not None and self.rows_path.exists()
+        reader = self._queries.spark.read.schema(self.schema) if is_there else None
+        found = [] if reader is None else reader.parquet(str(self.rows_path)).collect()
         return sorted((plain(row) for row in found), key=lambda row: (row[2], row[3], row[4]))
 
     def await_rows(self, count: int, query: Any) -> list[Row]:
