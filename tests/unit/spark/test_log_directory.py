@@ -1,6 +1,8 @@
 """Which partitions are found in log directories, and where their logs begin and end."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -9,6 +11,7 @@ from ottla.log.names import TopicPartition
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import find_partitions
 from ottla.spark.log.storage import ArrowStorage, LocalStorage, storage_of
+from ottla.spark.log.view import PartitionView
 from ottla.wire import uuid_text
 from tests.unit.log.logs import TOPIC_ID
 from tests.unit.spark.log_directories import (
@@ -201,3 +204,53 @@ def test_far_files_read_like_near_ones(tmp_path: Path):
             storage.open("nowhere")
         with pytest.raises(FileNotFoundError):
             storage.list("nowhere")
+
+
+class Elsewhere:
+    """As much of an fsspec file system as reading takes: the files of a directory under another name."""
+
+    protocol = "elsewhere"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.forgotten = 0
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.forgotten += 1
+
+    def info(self, path: str) -> dict[str, object]:
+        found = self.root / path
+        if not found.exists():
+            raise FileNotFoundError(path)
+        kind = "directory" if found.is_dir() else "file"
+        return {"name": path, "type": kind, "size": found.stat().st_size}
+
+    def isdir(self, path: str) -> bool:
+        return (self.root / path).is_dir()
+
+    def isfile(self, path: str) -> bool:
+        return (self.root / path).is_file()
+
+    def exists(self, path: str) -> bool:
+        return (self.root / path).exists()
+
+    def find(self, path: str, **_options: object) -> dict[str, dict[str, object]]:
+        return {f"{path}/{each.name}": self.info(f"{path}/{each.name}") for each in (self.root / path).iterdir()}
+
+    def open(self, path: str, mode: str = "rb") -> object:
+        return (self.root / path).open(mode)
+
+
+def test_what_pyarrow_does_not_know_goes_to_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    filled(tmp_path / "logs")
+    system = Elsewhere(tmp_path)
+    module = ModuleType("fsspec.core")
+    module.url_to_fs = lambda uri: (system, uri.partition("://")[2])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fsspec", ModuleType("fsspec"))
+    monkeypatch.setitem(sys.modules, "fsspec.core", module)
+    (files,) = find_partitions(["elsewhere://logs"], lambda _: True)
+    assert files.uri == "elsewhere://logs/orders-0"
+    assert read_offsets(tasks(PartitionView(files))) == list(range(20))
+    assert system.forgotten > 1
+    with pytest.raises(OttlaSparkError, match=r"^option path: elsewhere://nothing does not exist$"):
+        find_partitions(["elsewhere://nothing"], lambda _: True)

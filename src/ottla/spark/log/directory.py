@@ -124,7 +124,7 @@ def find_partitions(paths: Iterable[str], is_wanted: Callable[[TopicPartition], 
 def _find_below(uri: str, is_wanted: Callable[[TopicPartition], bool]) -> Iterator[PartitionFiles]:
     uri = absolute(uri)
     storage, path = storage_of(uri)
-    entries = _listed(storage, path)
+    entries = _listed(storage, path, uri)
     own_name = parse_directory_name(path.rpartition("/")[2])
     if own_name is not None and any(_is_segment(entry) for entry in entries):
         directory = _read_directory(storage, path.rpartition("/")[0] or "/", None)
@@ -151,16 +151,16 @@ def list_partition(uri: str) -> PartitionFiles:
     return _partition(uri, storage, path, parsed[0], LogDirectory(path), storage.list(path))
 
 
-def _listed(storage: Storage, path: str) -> list[Entry]:
+def _listed(storage: Storage, path: str, uri: str) -> list[Entry]:
     try:
         return storage.list(path)
     except NotADirectoryError:
-        raise OttlaSparkError(f"option path: {path} is not a directory") from None
+        raise OttlaSparkError(f"option path: {uri} is not a directory") from None
     except FileNotFoundError:
-        raise OttlaSparkError(f"option path: {path} does not exist") from None
+        raise OttlaSparkError(f"option path: {uri} does not exist") from None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OttlaSparkError(f"option path: {path} cannot be read: {reason}") from None
+        raise OttlaSparkError(f"option path: {uri} cannot be read: {reason}") from None
 
 
 def _is_segment(entry: Entry) -> bool:

@@ -93,6 +93,7 @@ def _fsspec(uri: str, why: str) -> tuple[FileSystem, str]:
         system, inner = url_to_fs(uri)
     except (ValueError, ImportError) as error:
         raise OttlaSparkError(f"option path: {uri}: {error}") from None
+    system.invalidate_cache()  # it may remember what a stream saw there before
     return fs.PyFileSystem(fs.FSSpecHandler(system)), str(inner)
 
 
