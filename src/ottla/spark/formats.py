@@ -14,6 +14,7 @@ FORMATS: Final = {
     "ottla": "ottla.spark.topic.source:TopicDataSource",
     "ottla-log": "ottla.spark.log.source:LogDataSource",
     "ottla-records": "ottla.spark.records.source:RecordsDataSource",
+    "ottla-share": "ottla.spark.share.source:ShareDataSource",
 }
 
 

@@ -1,0 +1,85 @@
+"""The offset of a share group in Spark's log: what the batch before it holds, and what is owed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.share.ranges import Range
+
+__all__ = ["Acquisition", "Place", "ShareOffset"]
+
+VERSION: Final = 1
+
+
+class Place(NamedTuple):
+    """A partition, by the id of its topic in Kafka's text form."""
+
+    topic_id: str
+    partition: int
+
+
+class Acquisition(NamedTuple):
+    first: int
+    last: int
+    delivery_count: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class ShareOffset:
+    seq: int
+    """Of the batch that ends here; 0 before the first."""
+    group: str
+    acquired: Mapping[Place, tuple[Acquisition, ...]] = field(default_factory=dict)
+    """What that batch holds."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Of its topics, by id."""
+    owed: Mapping[Place, tuple[Range, ...]] = field(default_factory=dict)
+    """What batches before it hold whose acceptance is not known to be stored."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same offset gives the same text: Spark compares texts."""
+        return {
+            "v": VERSION,
+            "seq": self.seq,
+            "group": self.group,
+            "acq": _by_topic(self.acquired),
+            "names": dict(sorted(self.names.items())),
+            "owed": _by_topic(self.owed),
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], group: str) -> ShareOffset:
+        if found.get("v") != VERSION or "seq" not in found:
+            raise OttlaSparkError("the checkpoint is not one of the format ottla-share; use another checkpointLocation")
+        if found["group"] != group:
+            raise OttlaSparkError(f"option group: the checkpoint belongs to group {found['group']}, not to {group}")
+        return cls(
+            found["seq"],
+            found["group"],
+            {place: tuple(Acquisition(*each) for each in ranges) for place, ranges in _places(found["acq"])},
+            dict(found["names"]),
+            {place: tuple((first, last) for first, last in ranges) for place, ranges in _places(found["owed"])},
+        )
+
+
+def _by_topic(ranges: Mapping[Place, tuple[Any, ...]]) -> dict[str, dict[str, list[list[int]]]]:
+    topics: dict[str, dict[str, list[list[int]]]] = {}
+    for place in sorted(ranges):
+        if ranges[place]:
+            topics.setdefault(place.topic_id, {})[str(place.partition)] = [list(each) for each in ranges[place]]
+    return topics
+
+
+def _places(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Place, Any]]:
+    return [
+        (Place(topic_id, int(partition)), ranges)
+        for topic_id, partitions in topics.items()
+        for partition, ranges in partitions.items()
+    ]

@@ -1,0 +1,93 @@
+"""What a task does: the acquired ranges of one partition from the network to Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.clients import client_for
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.offsets import TopicPartition
+from ottla.spark.share.deciding import REJECT, Address, send
+from ottla.spark.share.options import ShareOptions
+from ottla.spark.share.plan import Task
+from ottla.spark.topic.plan import Task as RangeTask
+from ottla.spark.topic.reading import read_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["rows_of"]
+
+
+def rows_of(task: Task, options: ShareOptions, address: Address | None) -> Iterator[pa.RecordBatch]:
+    """The rows of a task. What `rejectWhen` marks is rejected, and not among them."""
+    reading = options.reading()
+    chooser = _Chooser(task, options)
+    span = RangeTask(
+        TopicPartition(task.topic, task.place.partition),
+        task.place.topic_id,
+        task.ranges[0].first,
+        task.ranges[-1].last + 1,
+        -1,
+        0,
+    )
+    for batch in read_task(lambda: client_for(reading), span, reading):
+        chosen = chooser.chosen(batch)
+        if chosen.num_rows and options.reject_when:
+            chosen = _without_rejected(chosen, options.reject_when, address)
+        if chosen.num_rows:
+            yield chosen
+
+
+class _Chooser:
+    """Keeps the rows that were acquired, and adds what only a share group knows of them."""
+
+    def __init__(self, task: Task, options: ShareOptions) -> None:
+        import numpy as np
+
+        from ottla.spark.schemas import arrow_schema
+
+        self._first = np.array([each.first for each in task.ranges], np.int64)
+        self._last = np.array([each.last for each in task.ranges], np.int64)
+        self._count = np.array([each.delivery_count for each in task.ranges], np.int32)
+        self._seq = task.seq
+        self._schema = arrow_schema(options.types())
+
+    def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import numpy as np
+        import pyarrow as pa
+
+        offsets = batch.column("offset").to_numpy()
+        places = np.searchsorted(self._first, offsets, side="right") - 1
+        is_ours = (places >= 0) & (offsets <= self._last[np.maximum(places, 0)])
+        ours = batch if is_ours.all() else batch.filter(pa.array(is_ours))
+        more = [pa.array(self._count[places[is_ours]]), pa.array(np.full(ours.num_rows, self._seq, np.int64))]
+        return pa.RecordBatch.from_arrays([*ours.columns, *more], schema=self._schema)
+
+
+def _without_rejected(batch: pa.RecordBatch, named: str, address: Address | None) -> pa.RecordBatch:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marks = pa.array(_function(named)(batch), pa.bool_())
+    if len(marks) != batch.num_rows:
+        raise OttlaSparkError(f"option rejectWhen: {named} marked {len(marks)} of {batch.num_rows} rows")
+    rejected = batch.filter(marks)
+    if rejected.num_rows:
+        if address is None:
+            raise OttlaSparkError("option rejectWhen: the task does not know where to say so")
+        offsets: dict[tuple[int, str, int], list[int]] = {}
+        for row in rejected.select(["acquiredSeq", "topic", "partition", "offset"]).to_pylist():
+            offsets.setdefault((row["acquiredSeq"], row["topic"], row["partition"]), []).append(row["offset"])
+        send(address, REJECT, offsets)
+    return batch.filter(pc.invert(pc.fill_null(marks, False)))
+
+
+def _function(named: str) -> Any:
+    module, _, name = named.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise OttlaSparkError(f"option rejectWhen: {named} cannot be loaded: {error}") from None

@@ -1,0 +1,118 @@
+"""A share group as a stream: Spark's side of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from ottla.client.client import Client
+from ottla.client.metadata import TopicPartition
+from ottla.client.offsets import LATEST, list_offsets
+from ottla.spark.clients import client_for, one_sentence
+from ottla.spark.share.offsets import Place, ShareOffset
+from ottla.spark.share.options import ShareOptions
+from ottla.spark.share.plan import Decisions, SharePlan, Task, tasks_of
+from ottla.wire import uuid_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.spark.share.deciding import Address, Listener
+
+__all__ = ["ShareStreamReader"]
+
+SECOND_MS: Final = 1000
+
+
+class Work(NamedTuple):
+    """What travels to a task."""
+
+    task: Task
+    address: Address | None
+
+
+class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One object lives on the driver as long as the query runs; others are made only to send `read` to executors."""
+
+    def __init__(self, options: ShareOptions) -> None:
+        self._options = options
+        self._made_plan: SharePlan | None = None
+        self._listener: Listener | None = None
+        self._decisions = Decisions()
+        self._topic_ids: dict[str, str] = {}
+        self._stops = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return ShareStreamReader(self._options).__dict__ if self._made_plan or self._listener else self.__dict__
+
+    # --- on the driver ------------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        return ShareOffset(0, self._options.group).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_records_per_trigger)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._stops = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with one_sentence():
+            known = ShareOffset.from_json(start, self._options.group)
+            max_records = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_records_per_trigger
+            end = self._plan.next_end(known, max_records)
+            self._topic_ids |= {name: topic_id for topic_id, name in end.names.items()}
+            return start if end is known else end.to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with one_sentence():
+            tasks = tasks_of(ShareOffset.from_json(end, self._options.group), self._options.max_records_per_partition)
+            address = self._decisions_at() if self._options.reject_when else None
+            return [InputPartition(Work(each, address)) for each in tasks]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        with one_sentence():
+            self._plan.settle(ShareOffset.from_json(end, self._options.group))
+
+    @property
+    def _plan(self) -> SharePlan:
+        if self._made_plan is None:
+            from ottla.spark.share.acquiring import GroupMember
+
+            self._decisions_at()
+            member = GroupMember(self._options)
+            self._made_plan = SharePlan(
+                member, self._options.group, self._decisions, lambda: time.monotonic() * SECOND_MS
+            )
+            if self._stops:
+                self._made_plan.stop_at(self._ends())
+        return self._made_plan
+
+    def _decisions_at(self) -> Address:
+        if self._listener is None:
+            from ottla.spark.share.deciding import Listener
+
+            self._listener = Listener(self._options.group, self._decisions, self._topic_ids)
+        return self._listener.address
+
+    def _ends(self) -> dict[Place, int]:
+        """Where the logs end now."""
+        client = client_for(self._options)
+        topics = client.call(Client.topics, self._options.subscribe)
+        every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+        found = client.call(list_offsets, dict.fromkeys(every, LATEST))
+        return {Place(uuid_text(topics[at.topic].topic_id), at.partition): each.offset for at, each in found.items()}
+
+    # --- in executors -------------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # what Spark makes of an empty plan
+            return
+        from ottla.spark.share.reading import rows_of
+
+        with one_sentence():
+            yield from rows_of(partition.value.task, self._options, partition.value.address)
