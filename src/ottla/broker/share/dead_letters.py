@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.produce import check_isr
 from ottla.broker.replicas import Replica
+from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.edge import Source
 from ottla.broker.share.letters import letters_for
 from ottla.broker.transactions.appending import after_write
@@ -45,9 +46,6 @@ PREFIX: Final = "errors.deadletterqueue.topic.name.prefix"
 CREATES: Final = "errors.deadletterqueue.auto.create.topics.enable"
 IS_QUEUE: Final = "errors.deadletterqueue.group.enable"
 
-ATTEMPTS_MAX: Final = 5
-BACKOFF_MS: Final = 1_000
-BACKOFF_MAX_MS: Final = 30_000
 _CREATE_VERSION: Final = 7
 _DEFAULT: Final = -1
 _INTERNAL: Final = "__"
@@ -219,8 +217,8 @@ class _Sending:
     def _try_again(self, reason: str) -> None:
         self._queues.failures[self._group_id] += 1
         if self._attempts < ATTEMPTS_MAX:
-            pause_ms = min(BACKOFF_MS << (self._attempts - 1), BACKOFF_MAX_MS)
-            if self._node.park(Waiter(self._resume, (), self._node.monotonic_ms() + pause_ms)):
+            resume_at_ms = self._node.monotonic_ms() + pause_ms(self._attempts)
+            if self._node.park(Waiter(self._resume, (), resume_at_ms)):
                 return
         self._give_up(reason)
 

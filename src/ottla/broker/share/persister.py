@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.share.asking import ask_state
+from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.state_samples import StateCounts
 from ottla.broker.waiting import Waiter
 from ottla.share.state.kept import Key
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Persister"]
 
-ATTEMPTS_MAX: Final = 5
-BACKOFF_MS: Final = 1_000
-BACKOFF_MAX_MS: Final = 30_000
 _TRIED_AGAIN: Final = frozenset(
     [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR]
 )
@@ -143,14 +141,13 @@ class Persister:
         line = self._lines.setdefault(key, _Line())
         if line.is_pausing:
             return True
-        pause_ms = min(BACKOFF_MS << (attempts - 1), BACKOFF_MAX_MS)
 
         def resume(_: bool) -> bool:
             line.is_pausing = False
             self._go_on(key)
             return True
 
-        line.is_pausing = self._node.park(Waiter(resume, (), self._node.monotonic_ms() + pause_ms))
+        line.is_pausing = self._node.park(Waiter(resume, (), self._node.monotonic_ms() + pause_ms(attempts)))
         return line.is_pausing
 
     def _go_on(self, key: Key) -> None:

@@ -1,0 +1,16 @@
+"""How often brokers try again what other brokers, or coordinators, could not do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["ATTEMPTS_MAX", "pause_ms"]
+
+ATTEMPTS_MAX: Final = 5
+_FIRST_PAUSE_MS: Final = 1_000
+_PAUSE_MAX_MS: Final = 30_000
+
+
+def pause_ms(attempts: int) -> int:
+    """How long to wait after so many attempts: each time twice as long."""
+    return min(_FIRST_PAUSE_MS << (attempts - 1), _PAUSE_MAX_MS)
