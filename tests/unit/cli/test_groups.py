@@ -448,6 +448,8 @@ def test_a_share_group_has_starts(capsys: Capture):
     part = offsets.DescribeShareGroupOffsetsResponsePartition
     topic = offsets.DescribeShareGroupOffsetsResponseTopic("orders", bytes(16), (part(0, 10, 1, 4),))
     altered = types.AlterShareGroupOffsetsResponse
+    deleted = types.DeleteShareGroupOffsetsResponse
+    gone = deleted.DeleteShareGroupOffsetsResponseTopic
     said = altered.AlterShareGroupOffsetsResponseTopic(
         "orders", partitions=(altered.AlterShareGroupOffsetsResponsePartition(0),)
     )
@@ -458,6 +460,7 @@ def test_a_share_group_has_starts(capsys: Capture):
             groups=(offsets.DescribeShareGroupOffsetsResponseGroup("workers", (topic,)),)
         ),
         "AlterShareGroupOffsets": altered(responses=(said,)),
+        "DeleteShareGroupOffsets": deleted(responses=(gone("orders"), gone("nope", error_code=3))),
     }
     with cluster(**answers) as found:
         assert run(to(found, "offsets", "workers", "--json")) == 0
@@ -467,8 +470,12 @@ def test_a_share_group_has_starts(capsys: Capture):
         (asked,) = found.broker().asked_for("AlterShareGroupOffsets")
         assert asked.topics[0].partitions[0].start_offset == START
         capsys.readouterr()
-        assert run(to(found, "delete-offsets", "workers", "--topic", "orders")) == 2
-        assert "is a share group, which commits no offsets" in capsys.readouterr().err
+        assert run(to(found, "delete-offsets", "workers", "--topic", "orders:0")) == 2
+        assert "share groups forget whole topics" in capsys.readouterr().err
+        assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope")) == 2
+        told = capsys.readouterr()
+        assert told.out == "orders deleted\n"
+        assert "UNKNOWN_TOPIC_OR_PARTITION" in told.err
 
 
 # --- delete -----------------------------------------------------------------------------------------------------------

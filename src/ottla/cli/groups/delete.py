@@ -8,11 +8,12 @@ import click
 
 from ottla.cli.cluster import Target, on_cluster, one_line, target_options
 from ottla.cli.failure import Failure, nearest
-from ottla.cli.groups.find import chosen_partitions, has_members, kept_offsets, listed_group
+from ottla.cli.groups.find import check_inactive, chosen_partitions, has_members, kept_offsets, listed_group
 
 if TYPE_CHECKING:
-    from ottla.client import Client, TopicPartition
+    from ottla.client import Client
     from ottla.client.errors import ResponseError
+    from ottla.client.groups import ListedGroup
 
 
 @click.command()
@@ -69,30 +70,52 @@ async def _why(client: Client, name: str, error: ResponseError) -> str:
 )
 @target_options
 def delete_offsets(target: Target, name: str, topics: tuple[str, ...]) -> None:
-    """Forget what a group has committed for some topics. Members must not be subscribed to them."""
+    """Forget what a group has committed for some topics. Members must not be subscribed to them.
 
-    async def work(client: Client) -> dict[TopicPartition, ResponseError | None]:
-        from ottla.client.group_offsets import delete_offsets as delete_committed
+    A share group forgets whole topics, and must have no members at all; it begins anew with them.
+    """
 
+    async def work(client: Client) -> dict[str, ResponseError | None]:
         group = await listed_group(client, name)
         if group.type == "share":
-            raise Failure(f"group '{name}' is a share group, which commits no offsets")
-        kept = await kept_offsets(client, name, group.type)
-        wanted = [at for at in await chosen_partitions(client, topics, kept) if at in kept]
-        if not wanted:
-            raise Failure(f"group '{name}' has no offsets of these topics", f"'ottla groups offsets {name}' shows all")
-        return await delete_committed(client, name, wanted)
+            return await _forget_topics(client, group, topics)
+        return await _forget_partitions(client, group, topics)
 
     outcomes = on_cluster(target, work)
-    for at, error in sorted(outcomes.items()):
+    for at, error in outcomes.items():
         if error is None:
             click.echo(f"{at} deleted")
-    failures = [_why_kept(at, error) for at, error in sorted(outcomes.items()) if error is not None]
+    failures = [_why_kept(at, error) for at, error in outcomes.items() if error is not None]
     if failures:
         raise Failure("; ".join(failures))
 
 
-def _why_kept(at: TopicPartition, error: ResponseError) -> str:
+async def _forget_partitions(
+    client: Client, group: ListedGroup, topics: tuple[str, ...]
+) -> dict[str, ResponseError | None]:
+    from ottla.client.group_offsets import delete_offsets as delete_committed
+
+    name = group.group_id
+    kept = await kept_offsets(client, name, group.type)
+    wanted = [at for at in await chosen_partitions(client, topics, kept) if at in kept]
+    if not wanted:
+        raise Failure(f"group '{name}' has no offsets of these topics", f"'ottla groups offsets {name}' shows all")
+    return {str(at): error for at, error in sorted((await delete_committed(client, name, wanted)).items())}
+
+
+async def _forget_topics(
+    client: Client, group: ListedGroup, topics: tuple[str, ...]
+) -> dict[str, ResponseError | None]:
+    from ottla.client.share.offsets import delete_offsets as delete_starts
+
+    of_partitions = next((text for text in topics if ":" in text), None)
+    if of_partitions is not None:
+        raise Failure(f"--topic {of_partitions} names partitions, and share groups forget whole topics")
+    await check_inactive(client, group, "offsets can be deleted only while it has none")
+    return await delete_starts(client, group.group_id, dict.fromkeys(topics))
+
+
+def _why_kept(at: str, error: ResponseError) -> str:
     from ottla.wire.errors import ErrorCode
 
     if error.code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
