@@ -45,6 +45,8 @@ _NOT_DELETED: Final = "the description of the group's topology could not be dele
 _NOT_A_PLUGIN: Final = "the broker's plugin for topology descriptions does not work"
 
 Done = Callable[[Outcome], None]
+End = Callable[[BaseException | None, Any], None]
+"""What was raised, or what was given."""
 
 
 class _Misuse(Exception):
@@ -133,47 +135,20 @@ class Descriptions:
         self.expired_count += effect.family == _EXPIRY
         self._call("delete", lambda plugin: plugin.delete_topology(effect.group_id), end)
 
-    def _call(
-        self,
-        name: str,
-        begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]],
-        end: Callable[[BaseException | None, Any], None],
-    ) -> None:
-        """Call the plugin; `end` gets what it raised, or what it gave, and exactly once."""
-        waiter: Waiter | None = None
+    def _call(self, name: str, begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]], end: End) -> None:
+        """Call the plugin; `end` gets what it raised, or what it gave."""
 
-        def finish(error: BaseException | None, value: object = None) -> None:
-            if waiter is not None:
-                self._node.waiting.remove(waiter)
+        def counted(error: BaseException | None, value: object) -> None:
             self.counts[name, "success" if error is None else "error"] += 1
             end(error, value)
 
-        def expire(expired: bool) -> bool:
-            task.cancel()
-            finish(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"))
-            return True
-
-        def ended(task: asyncio.Task[Any]) -> None:
-            self._tasks.discard(task)
-            if waiter is not None and waiter.is_done:
-                return  # it was given up
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            finish(error, None if error is not None else task.result())
-
         try:
-            awaitable = self._begin(begin)
+            call = _Call(self._node, self._begin(begin), counted)
         except (_Misuse, TransientFailure) as error:
-            finish(error)
+            counted(error, None)
             return
-        task = self._node.loop.create_task(_wait_for(awaitable))
-        self._tasks.add(task)
-        waiter = Waiter(expire, (), self._node.monotonic_ms() + LIMIT_MS)
-        if self._node.park(waiter):
-            task.add_done_callback(ended)
-        else:
-            waiter = None
-            task.cancel()
-            finish(TransientFailure("the broker is stopping"))
+        self._tasks.add(call.task)
+        call.task.add_done_callback(self._tasks.discard)
 
     def _begin(self, begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]]) -> Awaitable[Any]:
         if not self._is_open:
@@ -185,6 +160,31 @@ class Descriptions:
         if not inspect.isawaitable(awaitable):
             raise _Misuse(f"it gave {awaitable!r}, which cannot be waited for")
         return awaitable
+
+
+class _Call:
+    """A call of the plugin under way. `end` is told once, of what happens first: it ends, or its time does."""
+
+    def __init__(self, node: Node, awaitable: Awaitable[Any], end: End) -> None:
+        self._node = node
+        self._end = end
+        self.task = node.loop.create_task(_wait_for(awaitable))
+        self._waiter = Waiter(self._give_up, (), node.monotonic_ms() + LIMIT_MS)
+        if not node.park(self._waiter):
+            self.task.cancel()
+            raise TransientFailure("the broker is stopping")
+        self.task.add_done_callback(self._ended)
+
+    def _give_up(self, expired: bool) -> bool:
+        self.task.cancel()
+        self._end(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
+        return True
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if not self._waiter.is_done:
+            self._node.waiting.remove(self._waiter)
+            self._end(error, None if error is not None else task.result())
 
 
 async def _wait_for(awaitable: Awaitable[Any]) -> Any:  # noqa: ANN401
