@@ -44,7 +44,7 @@ def test_json_says_what_a_node_is() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"subtopologies": [{"id": 1}]}'])
 def test_what_is_no_description_is_a_value_error(data: bytes) -> None:
-    with pytest.raises(ValueError, match="truncated|Expected"):
+    with pytest.raises(ValueError, match=r"truncated|Expected"):
         from_json(data)
 
 
