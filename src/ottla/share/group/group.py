@@ -54,7 +54,10 @@ class ShareGroup:
 
         self.subscriptions: Counter[frozenset[str]] = Counter()
         self._subscribed_topics: frozenset[str] | None = None
-        self._assigned: Mapping[bytes, frozenset[int]] | None = None
+        self._assignable: Mapping[bytes, frozenset[int]] | None = None
+        self._assignable_version = -1
+        """Of the topics, when it was found out."""
+        self._unassigned: frozenset[str] | None = None
 
         self.refresh_due = True
         """Topics may have changed since the metadata hash was last compared."""
@@ -187,24 +190,36 @@ class ShareGroup:
         remaining = +subscriptions
         return self.subscribed_topics() if remaining == self.subscriptions else _union(remaining)
 
-    def assigned(self) -> Mapping[bytes, frozenset[int]]:
-        """What the targets of all members come to."""
-        if self._assigned is None:
-            assigned: dict[bytes, set[int]] = {}
-            for target in self.targets.values():
-                for topic_id, partitions in target.items():
-                    assigned.setdefault(topic_id, set()).update(partitions)
-            self._assigned = {topic_id: frozenset(partitions) for topic_id, partitions in assigned.items()}
-        return self._assigned
-
-    def assignable(self, topics: Topics) -> dict[bytes, frozenset[int]]:
+    def assignable(self, topics: Topics) -> Mapping[bytes, frozenset[int]]:
         """The share partitions that have state and whose topics exist."""
-        found = {}
-        for topic_id, known in self.state_topics.initialized.items():
-            topic = topics.by_id(topic_id)
-            if topic is not None:
-                found[topic_id] = frozenset(each for each in known.partitions if each < topic.partition_count)
-        return found
+        if self._assignable is None or self._assignable_version != topics.version:
+            found = {}
+            for topic_id, known in self.state_topics.initialized.items():
+                topic = topics.by_id(topic_id)
+                if topic is not None:
+                    found[topic_id] = frozenset(each for each in known.partitions if each < topic.partition_count)
+            self._assignable, self._assignable_version, self._unassigned = found, topics.version, None
+        return self._assignable
+
+    def unassigned(self, topics: Topics) -> frozenset[str]:
+        """The names of topics with share partitions that are assignable and nobody's."""
+        assignable = self.assignable(topics)
+        if self._unassigned is None:
+            assigned = self._assigned()
+            self._unassigned = frozenset(
+                self.state_topics.initialized[topic_id].name
+                for topic_id, partitions in assignable.items()
+                if partitions != assigned.get(topic_id, frozenset())
+            )
+        return self._unassigned
+
+    def _assigned(self) -> Mapping[bytes, set[int]]:
+        """What the targets of all members come to."""
+        assigned: dict[bytes, set[int]] = {}
+        for target in self.targets.values():
+            for topic_id, partitions in target.items():
+                assigned.setdefault(topic_id, set()).update(partitions)
+        return assigned
 
     # --- replay -------------------------------------------------------------------------------------------------------
 
@@ -223,11 +238,12 @@ class ShareGroup:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = target
-        self._assigned = None
+        self._unassigned = None
         self.steady.clear()
 
     def set_state_topics(self, state_topics: StateTopics) -> None:
         self.state_topics = state_topics
+        self._assignable = None
         self.is_cleared = False
         self.steady.clear()
 

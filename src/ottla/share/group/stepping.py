@@ -86,12 +86,7 @@ class Step:
         group = self.group
         if group.is_empty or group.assignment_epoch < group.group_epoch:
             return False
-        subscribed, assigned = group.subscribed_topics(), group.assigned()
-        return any(
-            partitions != assigned.get(topic_id, frozenset())
-            for topic_id, partitions in group.assignable(self._topics).items()
-            if group.state_topics.initialized[topic_id].name in subscribed
-        )
+        return not group.unassigned(self._topics).isdisjoint(group.subscribed_topics())
 
     # --- the target ---------------------------------------------------------------------------------------------------
 
