@@ -95,6 +95,11 @@ def _transaction(servers: str, state: str) -> None:
 _KEPT: list[Producer] = []
 
 
+def let_go() -> None:
+    """Before the broker goes: what clients still keep open."""
+    _KEPT.clear()
+
+
 # --- members by hand --------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ from tests.interop.spark.group_history import (
     SIMPLE,
     STREAMS,
     TOPIC,
+    let_go,
     make_history,
 )
 from tests.interop.spark.topics import Topics
@@ -56,6 +57,7 @@ def world(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory
         topics = Topics(broker.bootstrap_servers)
         make_history(topics)
         yield World(broker, topics)
+        let_go()
         topics.close()
 
 
