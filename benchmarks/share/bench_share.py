@@ -17,6 +17,7 @@ import asyncio
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks import rounds, runner
@@ -56,70 +57,89 @@ LOADS: dict[str, Load] = {"Java": loads.with_java, "our client": loads.with_ottl
 Figures = Iterator[tuple[str, float]]
 
 
-def servers(broker: Broker) -> str:
-    return f"127.0.0.1:{broker.port}"
+class Place:
+    """A broker, and the topics that were filled there so far."""
+
+    def __init__(self, broker: Broker, scale: Scale) -> None:
+        self.broker, self.scale = broker, scale
+        self.servers = f"127.0.0.1:{broker.port}"
+        self._filled: set[str] = set()
+
+    def topic(self, name: str, partitions: int, records: int) -> str:
+        if name not in self._filled:
+            self._filled.add(name)
+            loads.fill(self.servers, name, partitions, records)
+        return name
+
+    def group(self, name: str, **settings: object) -> str:
+        loads.configure(self.servers, name, share_auto_offset_reset="earliest", **settings)
+        return name
 
 
-def group(broker: Broker, name: str, **settings: object) -> str:
-    loads.configure(servers(broker), name, share_auto_offset_reset="earliest", **settings)
-    return name
-
-
-def measure_records(broker: Broker, scale: Scale) -> Figures:
-    for partitions in (1, 4):
-        for consumers in CROWDS:
-            for who, load in LOADS.items():
-                yield from measure_crowd(broker, scale, who, load, consumers, partitions)
-
-
-def measure_crowd(broker: Broker, scale: Scale, who: str, load: Load, consumers: int, partitions: int) -> Figures:
+def measure_crowd(place: Place, consumers: int, partitions: int) -> Figures:
+    scale = place.scale
     count = scale.records if consumers == partitions == 1 else scale.shared
-    own = group(broker, f"{who.split()[0]}-{consumers}-{partitions}")
-    found: list[Times] = []
-
-    def consume() -> float:
-        found.append(load(servers(broker), own, f"topic-{partitions}", consumers, count))
-        return found[0].first_to_last_s
-
-    seconds, cpu = under_load(broker, consume)
-    text = f"{consumers} consumer{'s' * (consumers > 1)}, {partitions} partition{'s' * (partitions > 1)}, {who}"
-    yield f"record, {text}", seconds / count
-    yield f"record, {text}: broker's processor time", cpu / count
-    if consumers == partitions == 1:
-        yield f"start to first record, {who}", found[0].to_first_s
+    topic = place.topic(f"topic-{partitions}", partitions, scale.records)
+    for who, load in LOADS.items():
+        group = place.group(f"{who.split()[0]}-{consumers}-{partitions}")
+        found: list[Times] = []
+        consume = partial(_noted, found, partial(load, place.servers, group, topic, consumers, count))
+        seconds, cpu = under_load(place.broker, consume)
+        text = f"{consumers} consumer{'s' * (consumers > 1)}, {partitions} partition{'s' * (partitions > 1)}, {who}"
+        yield f"record, {text}", seconds / count
+        yield f"record, {text}: broker's processor time", cpu / count
+        if consumers == partitions == 1:
+            yield f"start to first record, {who}", found[0].to_first_s
 
 
-def measure_tool(broker: Broker, scale: Scale) -> Figures:
-    own = group(broker, "tool")
-    rate = loads.with_performance_test(servers(broker), own, "topic-1", scale.records)
+def _noted(found: list[Times], load: Callable[[], Times]) -> float:
+    found.append(load())
+    return found[0].first_to_last_s
+
+
+def measure_tool(place: Place) -> Figures:
+    topic = place.topic("topic-1", 1, place.scale.records)
+    rate = loads.with_performance_test(place.servers, place.group("tool"), topic, place.scale.records)
     yield "record, kafka-share-consumer-perf-test, joining included", 1 / rate
 
 
-def measure_latency(broker: Broker, scale: Scale) -> Figures:
-    own = group(broker, "latency")
-    times = asyncio.run(loads.acknowledge_in_turn(servers(broker), own, "topic-1", scale.acknowledgements))
-    yield "acknowledgement of one record", statistics.median(times)
-    own = group(broker, "crowd", share_partition_max_record_locks=10_000)
-    work = loads.acknowledge_in_a_crowd(servers(broker), own, "topic-crowd", scale.in_flight, scale.acknowledgements)
+def measure_latency(place: Place) -> Figures:
+    topic = place.topic("topic-1", 1, place.scale.records)
+    work = loads.acknowledge_in_turn(place.servers, place.group("latency"), topic, place.scale.acknowledgements)
+    yield "acknowledgement of one record", statistics.median(asyncio.run(work))
+
+
+def measure_in_flight(place: Place) -> Figures:
+    scale = place.scale
+    topic = place.topic("topic-crowd", CROWD_PARTITIONS, scale.in_flight)
+    group = place.group("crowd", share_partition_max_record_locks=10_000)
+    work = loads.acknowledge_in_a_crowd(place.servers, group, topic, scale.in_flight, scale.acknowledgements)
     text = f"with {scale.in_flight:,} records in flight"
     yield f"acknowledgement {text}", statistics.median(asyncio.run(work))
-    yield f"memory after that {text}", resident_bytes(broker.pid)
+    yield f"memory after that {text}", resident_bytes(place.broker.pid)
 
 
-PARTS = {"records": measure_records, "tool": measure_tool, "latency": measure_latency}
+PARTS: dict[str, Callable[[Place], Figures]] = {
+    **{
+        f"records {consumers}x{partitions}": partial(measure_crowd, consumers=consumers, partitions=partitions)
+        for partitions in (1, 4)
+        for consumers in CROWDS
+    },
+    "tool": measure_tool,
+    "latency": measure_latency,
+    "in flight": measure_in_flight,
+}
 
 
 def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
     broker.prepare()
     broker.exec()
     raw.first_produce(broker.port, "first")
-    for partitions in (1, 4):
-        loads.fill(servers(broker), f"topic-{partitions}", partitions, scale.records)
-    loads.fill(servers(broker), "topic-crowd", CROWD_PARTITIONS, scale.in_flight)
+    place = Place(broker, scale)
     for name, part in PARTS.items():
         if only in name:
             sys.stderr.write(f"  {name}\n")
-            yield from part(broker, scale)
+            yield from part(place)
 
 
 def shown(case: str, figure: float) -> str:
