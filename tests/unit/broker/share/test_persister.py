@@ -14,6 +14,7 @@ from ottla.broker.waiting import Waiter, Waiting
 from ottla.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.desk import running_node
+from tests.unit.broker.share.share_desk import until
 from tests.unit.broker.share_state_desk import codes, initialize, read, results, write
 
 TOPIC_ID = bytes([7]) * 16
@@ -260,7 +261,9 @@ def test_numbers_on_the_page_of_metrics(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
         topic_id = running.desk.topic(3).topic_id
         node = running.node
-        running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), lambda answer: None))
+        heard: list[Any] = []
+        running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), heard.append))
+        until(running, lambda: heard)
         codes(running.desk.ask(write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4), 1))
         lines = node.metrics.page().splitlines()
         assert "ottla_share_state_partitions 3" in lines
