@@ -27,9 +27,10 @@ FIRST_SEGMENT = "00000000000000000000.log"
 
 
 def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
-    """A node that has not been started yet."""
+    """A node that has not been started yet. A setting of None is left to its default."""
     make = ApacheKafka if kind == APACHE else OttlaServe
-    return make(directory, data_dir=data_dir, **{**SETTINGS, **settings})
+    given = {name: value for name, value in {**SETTINGS, **settings}.items() if value is not None}
+    return make(directory, data_dir=data_dir, **given)
 
 
 def desk_of(node: Node) -> Desk:

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.wire.types import FindCoordinatorRequest
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.share_state.nodes import Node, desk_of, new_node, until
+from tests.interop.share_state.nodes import SETTINGS, Node, desk_of, new_node, until
 from tests.unit.broker.desk import Desk, Topic
 from tests.unit.broker.share.group_desk import beat, describe, join, offsets, set_config, starts_and_lags
 from tests.unit.broker.share.share_desk import Member, produce
@@ -23,8 +23,12 @@ LEFT = {5, 6, *range(8, 12), *range(15, 20), *range(21, 30)}
 
 @pytest.fixture
 def nodes(apache_jars: Path, tmp_path: Path) -> Iterator[dict[str, Node]]:
-    """One of each kind, on the same directory."""
-    made = {kind: new_node(kind, tmp_path / kind, data_dir=tmp_path / "data") for kind in (APACHE, OTTLA)}
+    """One of each kind, on the same directory. A topic of state that ottla makes is as large as it is by default."""
+    by_default = dict.fromkeys((each for each in SETTINGS if each.startswith("share.")), None)
+    made = {
+        APACHE: new_node(APACHE, tmp_path / APACHE, data_dir=tmp_path / "data"),
+        OTTLA: new_node(OTTLA, tmp_path / OTTLA, data_dir=tmp_path / "data", **by_default),
+    }
     yield made
     for node in made.values():
         if node.running:
