@@ -6,8 +6,8 @@ which the brokers move; it can be read and changed by other APIs, in the same wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.client.client import Answer, Client, always
 from ottla.client.errors import ProtocolError, ResponseError, check
@@ -26,6 +26,7 @@ _BY_NAME_VERSION: Final = 9
 topic that is gone could not be told apart."""
 _MANY_GROUPS_VERSION: Final = 8
 NOTHING: Final = -1
+AskedTopic = TypeVar("AskedTopic")
 
 PartitionOutcomes = dict[TopicPartition, ResponseError | None]
 """For each partition an error, or None if it went well."""
@@ -40,13 +41,22 @@ class Committed(NamedTuple):
     """What the coordinator says itself of a share group: records that are still to be delivered or acknowledged."""
 
 
-async def committed(client: Client, group_id: str, *, require_stable: bool = False) -> dict[TopicPartition, Committed]:
-    """All offsets that a group has committed. `require_stable` waits for transactions that commit some."""
+async def committed(
+    client: Client,
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
+) -> dict[TopicPartition, Committed]:
+    """The offsets that a group has committed, all or some. `require_stable` waits for transactions that commit some."""
+    wanted = None if partitions is None else by_topic(partitions)
 
     def build(version: int) -> OffsetFetchRequest:
         if version < _MANY_GROUPS_VERSION:
-            return OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable and version >= 7)
-        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+            topics = _asked(wanted, OffsetFetchRequest.OffsetFetchRequestTopic)
+            return OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=require_stable and version >= 7)
+        several = _asked(wanted, OffsetFetchRequest.OffsetFetchRequestTopics)
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=several)
         return OffsetFetchRequest(groups=(group,), require_stable=require_stable)
 
     answer = await client.ask("OffsetFetch", build, coordinator=("group", group_id), max_version=_BY_NAME_VERSION)
@@ -61,6 +71,14 @@ async def committed(client: Client, group_id: str, *, require_stable: bool = Fal
             if each.committed_offset != NOTHING:
                 found[at] = Committed(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
     return found
+
+
+def _asked(
+    wanted: Mapping[str, Iterable[TopicPartition]] | None, kind: Callable[..., AskedTopic]
+) -> tuple[AskedTopic, ...] | None:
+    if wanted is None:
+        return None
+    return tuple(kind(name=name, partition_indexes=tuple(at.partition for at in each)) for name, each in wanted.items())
 
 
 async def share_starts(client: Client, group_id: str) -> dict[TopicPartition, Committed]:

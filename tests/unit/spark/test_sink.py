@@ -15,6 +15,7 @@ import ottla.testing
 from ottla.client.blocking import BlockingClient
 from ottla.client.partitioner import partition_of_key
 from ottla.client.topics import NewTopic, create
+from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.sink.columns import HEADERS, Columns, records_of
@@ -199,6 +200,25 @@ def test_nothing_is_seen_before_the_driver_commits(sink: MakeSink) -> None:
     assert one.committed() == []
     one.commit(*prepared)
     assert one.committed() == ["a", "b", "c"]
+
+
+def test_tasks_of_later_batches_do_not_wait_for_each_other(sink: MakeSink) -> None:
+    one = sink()
+    for batch_id in range(3):
+        one.commit(*(one.task([f"{batch_id}{part}"], batch_id=batch_id, partition_id=part) for part in range(2)))
+    assert one.committed() == ["00", "01", "10", "11", "20", "21"]
+
+
+def test_fewer_tasks_after_a_partial_commit(sink: MakeSink, client: BlockingClient) -> None:
+    one = sink()
+    prepared = [one.task([value], partition_id=number) for number, value in enumerate(["a", "", "b"])]
+    assert prepared[2].identity is not None
+    client.call(end, prepared[2].identity, commit=True)  # and then the driver dies
+    again = [one.task(["a"]), one.task(["b"], partition_id=1)]
+    with pytest.raises(OttlaSparkError, match="batch 0 was partly committed with other tasks: task 2 has written"):
+        one.commit(*again)
+    abort_all(client, again)
+    assert one.committed() == ["b"]
 
 
 def test_a_failed_task_is_written_by_its_next_attempt_alone(sink: MakeSink) -> None:

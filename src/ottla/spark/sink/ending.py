@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError, ResponseError
 from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
-from ottla.spark.sink.exactly import Prepared, read_markers
+from ottla.spark.sink.exactly import Prepared, read_marker, read_markers
 from ottla.spark.sink.options import SinkOptions
 from ottla.wire.errors import ErrorCode
 
@@ -22,6 +22,7 @@ _OVER: Final = frozenset((ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCE
 
 def commit_all(client: BlockingClient, options: SinkOptions, prepared: Sequence[Prepared]) -> None:
     """Commit every transaction. One that has ended already counts, if its marker says that it was committed."""
+    _check_tasks(client, options, prepared)
     for each in prepared:
         if each.identity is None:
             continue
@@ -32,10 +33,21 @@ def commit_all(client: BlockingClient, options: SinkOptions, prepared: Sequence[
                 raise _failed(each, options, error) from None
 
 
+def _check_tasks(client: BlockingClient, options: SinkOptions, prepared: Sequence[Prepared]) -> None:
+    """Of a batch that was committed in part, every task that was must be among these: its rows are in others now."""
+    task = prepared[0].task
+    markers = read_markers(client, options, task.query_id)
+    done = {number for number, each in markers.items() if each.offset == task.batch_id + 1}
+    if missing := sorted(done - {each.task.partition_id for each in prepared}):
+        raise OttlaSparkError(
+            f"batch {task.batch_id} was partly committed with other tasks: task {missing[0]} has written its rows, and "
+            f"now there are {len(prepared)} tasks; run it again with as many as before"
+        )
+
+
 def _is_committed(client: BlockingClient, options: SinkOptions, prepared: Prepared) -> bool:
-    task = prepared.task
-    marker = read_markers(client, options, task.query_id).get(task.partition_id)
-    return marker is not None and marker.offset > task.batch_id
+    marker = read_marker(client, options, prepared.task)
+    return marker is not None and marker.offset > prepared.task.batch_id
 
 
 def _failed(prepared: Prepared, options: SinkOptions, error: ResponseError) -> OttlaSparkError:

@@ -34,7 +34,7 @@ from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.writing import Digest, Records, write_all
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Prepared", "Task", "marker_group", "prepare", "read_markers"]
+__all__ = ["Prepared", "Task", "marker_group", "prepare", "read_marker", "read_markers"]
 
 MARKER_PARTITIONS: Final = 64
 _LOST_RACES: Final = frozenset((ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_PARTITIONS))
@@ -72,9 +72,11 @@ def prepare(client: BlockingClient, options: SinkOptions, task: Task, records: R
     """Write a task's rows in a transaction and leave it open."""
     client.call(_ensure_marker_topic, options.marker_topic, task.partition_id + 1)
     identity = client.call(begin, task.transactional_id(options), timeout_ms=options.transaction_timeout_ms)
-    markers = read_markers(client, options, task.query_id)
-    if _is_written(task, markers, options):
-        _compare(task, markers[task.partition_id], records.read_on())
+    marker = read_marker(client, options, task)
+    if marker is None:
+        _check_missing(task, read_markers(client, options, task.query_id), options)
+    elif _is_written(task, marker, options):
+        _compare(task, marker, records.read_on())
         return Prepared(task, records.digest.rows, None)
     write_all(client, options, records, identity)
     mark = Mark(task.batch_id + 1, json.dumps(records.digest._asdict()))
@@ -82,18 +84,20 @@ def prepare(client: BlockingClient, options: SinkOptions, task: Task, records: R
     return Prepared(task, records.digest.rows, identity)
 
 
+def read_marker(client: BlockingClient, options: SinkOptions, task: Task) -> Committed | None:
+    """A task's marker, after whatever was begun for it has ended."""
+    at = task.marker_at(options)
+    return client.call(committed, marker_group(task.query_id, options), [at], require_stable=True).get(at)
+
+
 def read_markers(client: BlockingClient, options: SinkOptions, query_id: str) -> Mapping[int, Committed]:
-    """The markers of a query's tasks, after all that was begun has ended."""
-    found = client.call(committed, marker_group(query_id, options), require_stable=True)
+    """The markers of all tasks of a query, as they are now: other tasks' transactions are open, and stay so."""
+    found = client.call(committed, marker_group(query_id, options))
     return {at.partition: each for at, each in found.items() if at.topic == options.marker_topic}
 
 
-def _is_written(task: Task, markers: Mapping[int, Committed], options: SinkOptions) -> bool:
+def _is_written(task: Task, marker: Committed, options: SinkOptions) -> bool:
     """Whether the batch was committed for this task before."""
-    marker = markers.get(task.partition_id)
-    if marker is None:
-        _check_missing(task, markers, options)
-        return False
     if marker.offset > task.batch_id + 1 and options.on_ahead == "fail":
         raise OttlaSparkError(
             f"the sink is ahead of the checkpoint: task {task.partition_id} has written batch {marker.offset - 1} "
