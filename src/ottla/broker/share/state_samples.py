@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["StateCounts", "state_samples"]
 
 PREFIX: Final = "ottla_share_state"
+_KAFKA_PREFIX: Final = "kafka_server_share_coordinator_metrics"
+_WRITE: Final = "WriteShareGroupState"
 
 Sample = tuple[str, dict[str, object], float]
 
@@ -40,6 +42,9 @@ def state_samples(runtime: Runtime, counts: StateCounts) -> Iterator[Sample]:
     for name, count in sorted(counts.asked.items()):
         yield f"{PREFIX}_requests_total", {"request": name}, count
         yield f"{PREFIX}_request_seconds_total", {"request": name}, counts.took_ms[name] / 1000
+    writes = counts.asked[_WRITE]
+    yield f"{_KAFKA_PREFIX}_write_total", {}, writes
+    yield f"{_KAFKA_PREFIX}_write_latency_avg", {}, counts.took_ms[_WRITE] / max(writes, 1)
     yield f"{PREFIX}_retries_total", {}, counts.retries
     for name, count in sorted(counts.failures.items()):
         yield f"{PREFIX}_failures_total", {"error": name}, count

@@ -264,9 +264,12 @@ def test_numbers_on_the_page_of_metrics(tmp_path: Path) -> None:
         heard: list[Any] = []
         running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), heard.append))
         until(running, lambda: heard)
-        codes(running.desk.ask(write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4), 1))
+        body = write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4)
+        running.change(lambda: node.share.persister.ask(body, lambda answer: None))
+        codes(running.desk.ask(read(topic_id, (0,)), 0))
         lines = node.metrics.page().splitlines()
         assert "ottla_share_state_partitions 3" in lines
         assert "ottla_share_state_ranges 2" in lines
         assert 'ottla_share_state_requests_total{request="InitializeShareGroupState"} 3' in lines
+        assert "kafka_server_share_coordinator_metrics_write_total 1" in lines
         assert "ottla_share_state_retries_total 0" in lines
