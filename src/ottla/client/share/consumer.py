@@ -158,9 +158,19 @@ class ShareConsumer:
         self._accept_given()
         deadline = Deadline(self._limits.max_wait_ms if timeout_ms is None else timeout_ms)
         await self._await_records(deadline)
+        return self._give_ready()
+
+    async def drain(self) -> list[Acquired]:
+        """What requests under way bring; no more are sent. For who does not poll for a while: locks run meanwhile."""
+        if self._fetches:
+            await asyncio.wait(self._fetches.values())
+        self._collect()
+        return self._give_ready()
+
+    def _give_ready(self) -> list[Acquired]:
         given = [self._give(self._ready.popleft()) for _ in range(len(self._ready))]
         if self._is_implicit:
-            self._given = given
+            self._given += given
         return given
 
     async def batches(self) -> AsyncIterator[Acquired]:
@@ -196,24 +206,33 @@ class ShareConsumer:
         given, rest = self._divided(reading)
         if self._is_implicit:
             self._settle(given, AcknowledgeType.ACCEPT)
-        now_s = monotonic()
-        ends_at_s = rest.lock_ends_at_s
-        if now_s >= ends_at_s:
+        left_s = rest.lock_ends_at_s - monotonic()
+        if left_s <= 0:
             self._reading = self._current = None
             self._give_up(rest)
             return
-        self._reading = _Reading(rest, reading.records, ends_at_s)
-        session, deadline = self._session(rest.node_id), Deadline((ends_at_s - now_s) * 1000)
-        await self._exchange.acknowledge(session, deadline)
-        if not rest.ranges:
-            return
-        try:
-            await self._exchange.renew(session, _ranges(rest), deadline)
-        except ClientError as error:
-            _log.info("the locks of %s cannot be renewed: %s", rest.at, error)
-        else:
-            renewed = replace(rest, acquired_at_s=now_s)
+        mine = self._reading = _Reading(rest, reading.records, rest.lock_ends_at_s)
+        deadline = Deadline(left_s * 1000)
+        await self._send_verdicts(deadline)
+        renewed = await self._renewed(rest, deadline)
+        if self._reading is mine and renewed is not rest:
             self._reading = _Reading(renewed, reading.records, _half_time_s(renewed))
+        for waiting in list(self._ready):
+            renewed = await self._renewed(waiting, deadline)
+            if waiting in self._ready:
+                self._ready[self._ready.index(waiting)] = renewed
+
+    async def _renewed(self, acquired: Acquired, deadline: Deadline) -> Acquired:
+        """The same with new locks, or as it is if that cannot be had."""
+        if not acquired.ranges:
+            return acquired
+        now_s = monotonic()
+        try:
+            await self._exchange.renew(self._session(acquired.node_id), _ranges(acquired), deadline)
+        except ClientError as error:
+            _log.info("the locks of %s cannot be renewed: %s", acquired.at, error)
+            return acquired
+        return replace(acquired, acquired_at_s=now_s)
 
     def _divided(self, reading: _Reading) -> tuple[Acquired, Acquired]:
         """What the iterator has given, and what it has not."""
@@ -326,15 +345,13 @@ class ShareConsumer:
         """
         self._check_open()
         self._accept_given()
-        deadline = self._client.deadline(timeout_ms)
+        outcomes = await self._send_verdicts(self._client.deadline(timeout_ms))
+        return {at: error for place, (_, error) in outcomes.items() if (at := self._named(place)) is not None}
+
+    async def _send_verdicts(self, deadline: Deadline) -> Outcomes:
         sessions = [session for session in self._sessions.values() if session.has_verdicts]
         rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
-        return {
-            at: error
-            for found in rounds
-            for place, (_, error) in found.items()
-            if (at := self._named(place)) is not None
-        }
+        return {place: outcome for found in rounds for place, outcome in found.items()}
 
     def _settle(self, acquired: Acquired, verdict: AcknowledgeType) -> None:
         """Acknowledge all of it in one go."""

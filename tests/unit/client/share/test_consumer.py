@@ -374,6 +374,21 @@ def test_slow_work_is_accepted_in_time_and_the_rest_is_kept(monkeypatch: pytest.
     run(body)
 
 
+def test_what_waits_behind_slow_work_is_kept_as_well(monkeypatch: pytest.MonkeyPatch):
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1), delivery(0, 1, partition=1)], partitions=2)
+        clock = Clock(monkeypatch)
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            assert await read(consumer, 1) == [0]
+            clock.pass_locks(0.6)
+            assert await read(consumer, 1) == [1]
+            assert scene.leader.said == [(0, 0, 0, ACCEPT), (0, 1, 1, RENEW), (1, 0, 1, RENEW)]
+            clock.pass_locks(0.45)
+            assert await read(consumer, 2) == [0, 1], "of the other partition, whose first locks would have ended"
+
+    run(body)
+
+
 def test_explicit_verdicts_are_sent_in_time(monkeypatch: pytest.MonkeyPatch):
     async def body() -> None:
         scene = OneLeader([delivery(*range(4))])
