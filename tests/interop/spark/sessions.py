@@ -22,6 +22,7 @@ from tests.interop.jars import SPARK_KAFKA, libraries
 
 LOCAL, STANDALONE, CONNECT = "local", "standalone", "connect"
 SPARK_HOME = Path(pyspark.__file__).parent
+CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_TIMEOUT_S = 90
 POLL_S = 0.1
 CONF = {
@@ -125,8 +126,9 @@ def connect_server(directory: Path) -> Iterator[str]:
     (port,) = free_ports(1)
     conf = {**CONF, "spark.jars": jars(), "spark.connect.grpc.binding.port": port}
     words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    script = SPARK_HOME / "sbin" / "start-connect-server.sh"
-    with _running(directory / "connect.log", [str(script), "--master", "local[2]", *words]):
+    # The wheel has no script for it in every version, but the class.
+    program = [str(SPARK_HOME / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", "local[2]"]
+    with _running(directory / "connect.log", [*program, *words, "spark-internal"]):
         _await_port(port)
         yield f"sc://127.0.0.1:{port}"
 
