@@ -230,8 +230,11 @@ def test_letters_are_cut_to_what_the_queue_takes(desk: Desk) -> None:
     assert [record.value for one in found for record in one.records()] == [values[0], None, values[2], values[3]]
 
 
-def break_queue(running: RunningNode, queue: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody leads its partitions."""
+def reject_one(running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> tuple[Topic, Member]:
+    """Reject a record while nobody leads the partitions of the queue."""
+    queue = new_queue(desk)
+    member = begin(desk, queue.name)
+    member.take()
     leader = running.node.replicas.leader
 
     def fails(topic: str, partition: int) -> Any:
@@ -240,16 +243,14 @@ def break_queue(running: RunningNode, queue: Topic, monkeypatch: pytest.MonkeyPa
         return leader(topic, partition)
 
     monkeypatch.setattr(running.node.replicas, "leader", fails)
+    assert member.acknowledge((0, 0, REJECT)) == 0
+    return queue, member
 
 
 def test_what_cannot_be_written_is_tried_again(
     running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = new_queue(desk)
-    member = begin(desk, queue.name)
-    member.take()
-    break_queue(running, queue, monkeypatch)
-    assert member.acknowledge((0, 0, REJECT)) == 0
+    queue, member = reject_one(running, desk, monkeypatch)
     for pause_ms in (1_000, 2_000):
         running.advance(pause_ms)
     assert states(running, member.group) == [(0, 0, ARCHIVING)]
@@ -266,11 +267,7 @@ def test_what_cannot_be_written_is_tried_again(
 def test_a_queue_that_never_works_does_not_stop_the_group(
     running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = new_queue(desk)
-    member = begin(desk, queue.name)
-    member.take()
-    break_queue(running, queue, monkeypatch)
-    assert member.acknowledge((0, 0, REJECT)) == 0
+    _, member = reject_one(running, desk, monkeypatch)
     for pause_ms in (1_000, 2_000, 4_000, 8_000):
         assert states(running, member.group) == [(0, 0, ARCHIVING)]
         running.advance(pause_ms)
