@@ -12,8 +12,6 @@ refuse t=1,2 CODE             the oldest effect went well, but for these partiti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from ottla.coordinator.contract import Outcome
@@ -22,21 +20,15 @@ from ottla.share.group.group import ShareGroup
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 from ottla.wire.errors import ErrorCode
+from tests.scenarios.commands_classic import quiet
+from tests.scenarios.commands_consumer import epoch_of, given, partitions
 
 VERSION = 1
 ASSIGNMENT_INTERVAL_MS = 1_000
 
 
-def given(words: Words) -> dict[str, Any]:
-    return words.value() if words.text else {}
-
-
 def heartbeat(scenario: Scenario, client: str, fields: dict[str, Any]) -> None:
     scenario.send(client, "ShareGroupHeartbeat", VERSION, {"group_id": "g", "member_id": client} | fields)
-
-
-def epoch_of(scenario: Scenario, client: str) -> int:
-    return int(scenario.client(client).told.get("member_epoch", 0))
 
 
 def group_of(scenario: Scenario, group_id: str = "g") -> Any:
@@ -59,15 +51,6 @@ def beat(scenario: Scenario, words: Words) -> None:
 def leave(scenario: Scenario, words: Words) -> None:
     client = words.next()
     heartbeat(scenario, client, {"member_epoch": -1} | given(words))
-
-
-@contextmanager
-def quiet(scenario: Scenario) -> Any:
-    """What happens meanwhile is not written down."""
-    heard, hides = scenario.lines, scenario.hides_records
-    scenario.lines, scenario.hides_records = [], True
-    yield
-    scenario.lines, scenario.hides_records = heard, hides
 
 
 @command("shassigned")
@@ -113,15 +96,6 @@ def describe(scenario: Scenario, words: Words) -> None:
         epochs = f"epoch={member.member_epoch}/{member.previous_member_epoch}"
         target = partitions(scenario, group.target(member_id))
         scenario.write(f"  {member_id} {epochs} has {partitions(scenario, member.assigned)}; target {target}")
-
-
-def partitions(scenario: Scenario, topics: Mapping[bytes, Iterable[int]]) -> str:
-    known = scenario.surroundings.topics
-    shown = []
-    for topic_id, numbers in topics.items():
-        topic = known.by_id(topic_id)
-        shown.append(f"{topic.name if topic else 'gone'}={','.join(map(str, sorted(numbers)))}")
-    return " ".join(sorted(shown)) or "nothing"
 
 
 def group_word(words: Words) -> str:

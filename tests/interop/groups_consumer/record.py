@@ -95,16 +95,17 @@ class Log:
                     yield decode_keyed("__consumer_offsets", bytes(record.key or b""), value)
 
 
-def recorded() -> list[Note]:
-    return [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+def recorded(golden: Path = GOLDEN) -> list[Note]:
+    return [json.loads(line) for line in golden.read_text().splitlines()]
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as directory, new_node(APACHE, Path(directory), **SETTINGS) as node:
+def record(golden: Path, listen_to: Callable[[Node], list[Note]], settings: Mapping[str, object]) -> None:
+    """Renew a recording."""
+    with tempfile.TemporaryDirectory() as directory, new_node(APACHE, Path(directory), **settings) as node:
         notes = listen_to(node)
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text("".join(json.dumps(note) + "\n" for note in notes))
+    golden.parent.mkdir(exist_ok=True)
+    golden.write_text("".join(json.dumps(note) + "\n" for note in notes))
 
 
 if __name__ == "__main__":
-    main()
+    record(GOLDEN, listen_to, SETTINGS)

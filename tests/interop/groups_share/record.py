@@ -7,8 +7,6 @@ boots Apache Kafka and renews tests/golden/groups/share_conversation.jsonl.
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +14,10 @@ from typing import Any, Final
 
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types import AlterShareGroupOffsetsRequest, CreatePartitionsRequest, DeleteTopicsRequest
-from tests.interop.groups.brokers import Node, new_node
+from tests.interop.groups.brokers import Node
 from tests.interop.groups_consumer.noting import Note, Notebook
-from tests.interop.groups_consumer.record import Log, await_coordinator, create_topics
+from tests.interop.groups_consumer.record import Log, await_coordinator, create_topics, record
 from tests.interop.groups_share.conversation import TOPICS, Talk, converse
-from tests.interop.node.brokers import APACHE
 from tests.unit.broker.desk import Desk, Line
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "groups" / "share_conversation.jsonl"
@@ -75,16 +72,5 @@ def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Not
     return notebook.notes
 
 
-def recorded() -> list[Note]:
-    return [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as directory, new_node(APACHE, Path(directory), **SETTINGS) as node:
-        notes = listen_to(node)
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text("".join(json.dumps(note) + "\n" for note in notes))
-
-
 if __name__ == "__main__":
-    main()
+    record(GOLDEN, listen_to, SETTINGS)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.interop.groups.brokers import Node
-from tests.interop.groups_share.record import SETTINGS, listen_to, recorded
+from tests.interop.groups_consumer.record import recorded
+from tests.interop.groups_share.record import GOLDEN, SETTINGS, listen_to
 
 
 def test_the_conversation_goes_as_recorded(boot: Callable[..., Node]):
-    for heard, expected in zip(listen_to(boot(**SETTINGS)), recorded(), strict=True):
+    for heard, expected in zip(listen_to(boot(**SETTINGS)), recorded(GOLDEN), strict=True):
         assert heard == expected

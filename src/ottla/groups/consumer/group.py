@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ottla.coordinator.contract import Context, Topics, World
-from ottla.groups.assignors import Target
 from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
 from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
 from ottla.groups.consumer.settings import Settings, read_settings
+from ottla.groups.epochs import EpochGroup
 from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -22,11 +22,8 @@ from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequ
 __all__ = ["ConsumerGroup", "Steady"]
 
 PROTOCOL_TYPE: Final = "consumer"
-FIRST_EPOCH: Final = 1
-"""Of a group that has no records of its epochs yet."""
 COMMIT_VERSION_MIN: Final = 9
 """Of OffsetCommit, for members of the new protocol: before it there is no word for a stale epoch."""
-NO_TARGET: Final[Target] = {}
 
 
 class Steady(NamedTuple):
@@ -42,19 +39,12 @@ class Steady(NamedTuple):
     response: ConsumerGroupHeartbeatResponse
 
 
-class ConsumerGroup(HoldsNothingElsewhere):
+class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
     that is derived from the members."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0
-        """Wall clock of the last computation of the target; 0 if it is not known."""
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Target] = {}
+        super().__init__(group_id)
         self.resolved: dict[str, ResolvedRegex] = {}
         self.has_old_metadata = False
         """The log has topic metadata of the group as releases before 4.1 wrote it."""
@@ -70,14 +60,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
         self._names: dict[frozenset[str], frozenset[str]] = {}
         self._subscribed_topics: frozenset[str] | None = None
 
-        self.refresh_due = True
-        """Topics may have changed since the metadata hash was last compared."""
-        self.refreshed_epoch = 0
-        """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
-        self.steady: dict[str, Steady] = {}
-        self.session_at_ms: dict[str, int] = {}
-        """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
-        set again when it comes."""
         self.owing_join: set[str] = set()
         """Members of the classic protocol that have been told to join again."""
         self.unheard: set[str] = set()
@@ -93,10 +75,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
     @property
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def state_name(self) -> str:
         if not self.members:
@@ -131,10 +109,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
         if member_epoch != member.member_epoch:
             raise _stale(member, member_epoch)
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise Reject(ErrorCode.NON_EMPTY_GROUP)
-
     def check_offset_delete(self) -> None:
         """Never refused as a whole: topics that are subscribed to are refused one by one."""
 
@@ -161,12 +135,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
 
     # --- questions of this family -------------------------------------------------------------------------------------
 
-    def member(self, member_id: str) -> Member:
-        member = self.members.get(member_id)
-        if member is None:
-            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}.")
-        return member
-
     def settings(self, world: World) -> Settings:
         if self._settings is None or self._settings.version != world.settings_version:
             self._settings = read_settings(world, self.group_id)
@@ -175,9 +143,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
     def static_member(self, instance_id: str | None) -> Member | None:
         member_id = None if instance_id is None else self.statics.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
-
-    def target(self, member_id: str) -> Target:
-        return self.targets.get(member_id, NO_TARGET)
 
     def owner(self, topic_id: bytes, partition: int) -> str | None:
         return self._owners.get(topic_id, {}).get(partition)
@@ -224,23 +189,6 @@ class ConsumerGroup(HoldsNothingElsewhere):
         return False
 
     # --- replay -------------------------------------------------------------------------------------------------------
-
-    def set_epoch(self, group_epoch: int, metadata_hash: int) -> None:
-        self.group_epoch = group_epoch
-        self.metadata_hash = metadata_hash
-        self.steady.clear()
-
-    def set_target_epoch(self, assignment_epoch: int, assigned_at_ms: int) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assigned_at_ms = assigned_at_ms
-        self.steady.clear()
-
-    def set_target(self, member_id: str, target: Target | None) -> None:
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = target
-        self.steady.clear()
 
     def set_resolved(self, regex: str, resolved: ResolvedRegex | None) -> None:
         if resolved is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.records import resolved_regex_of, target_of, with_current, with_metadata
+from ottla.groups.epochs import EpochReplay
 from ottla.groups.table import GroupTable
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_consumer import (
@@ -25,9 +26,9 @@ from ottla.wire.types.group_consumer import (
 __all__ = ["GroupReplay"]
 
 
-class GroupReplay:
+class GroupReplay(EpochReplay[ConsumerGroup]):
     def __init__(self, table: GroupTable) -> None:
-        self._table = table
+        super().__init__(table, ConsumerGroup, target_of)
         self.by_key: Mapping[type, Callable[[KeyedRecord, int, int, int], None]] = {
             ConsumerGroupMetadataKey: self._epoch,
             ConsumerGroupPartitionMetadataKey: self._old_metadata,
@@ -37,25 +38,6 @@ class GroupReplay:
             ConsumerGroupCurrentMemberAssignmentKey: self._current,
             ConsumerGroupRegularExpressionKey: self._regex,
         }
-
-    def _group(self, record: KeyedRecord) -> ConsumerGroup | None:
-        group = self._table.get(record.key.group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if record.value is None:
-            return None
-        made = ConsumerGroup(record.key.group_id)
-        self._table.put(made)
-        return made
-
-    def _epoch(self, record: KeyedRecord, *_: int) -> None:
-        group = self._group(record)
-        if group is None:
-            return
-        if record.value is None:
-            self._table.remove(group.group_id)
-        else:
-            group.set_epoch(record.value.epoch, record.value.metadata_hash)
 
     def _old_metadata(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)
@@ -71,19 +53,6 @@ class GroupReplay:
             group.remove_member(record.key.member_id)
         else:
             group.change_member(record.key.member_id, lambda member: with_metadata(member, value))
-
-    def _target_epoch(self, record: KeyedRecord, *_: int) -> None:
-        group = self._group(record)
-        if group is not None:
-            value = record.value
-            group.set_target_epoch(
-                *((-1, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp))
-            )
-
-    def _target(self, record: KeyedRecord, *_: int) -> None:
-        group = self._group(record)
-        if group is not None:
-            group.set_target(record.key.member_id, None if record.value is None else target_of(record.value))
 
     def _current(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from ottla.coordinator.contract import World
 from ottla.groups.assignors import ASSIGNORS
+from ottla.groups.epochs import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -38,10 +39,7 @@ class Settings(NamedTuple):
 
 def read_settings(world: World, group_id: str) -> Settings:
     def bounded(name: str) -> int:
-        value: int = world.group_setting(group_id, f"consumer.{name}")
-        low: int = world.settings[f"group.consumer.min.{name}"]
-        high: int = world.settings[f"group.consumer.max.{name}"]
-        return max(min(value, high), low)
+        return bounded_setting(world, group_id, PROTOCOL, name)
 
     return Settings(
         version=world.settings_version,

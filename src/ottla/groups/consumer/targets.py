@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ottla.coordinator.contract import Context, Topics
 from ottla.groups.assignors import ASSIGNORS, MemberSpec, Target
-from ottla.groups.consumer.group import NO_TARGET, ConsumerGroup
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.members import Member, Subscription
 from ottla.groups.consumer.records import target_epoch_record, target_record
 from ottla.groups.consumer.topic_sets import TopicSets
@@ -74,6 +74,5 @@ def _specs(
             topic_ids[member.subscription] = existing.topic_ids
             counts.update(existing.partition_counts)
         old_id = replaced_id if replaced_id is not None and member_id == updated_id else member_id
-        target = group.targets.get(old_id, NO_TARGET)
-        specs.append(MemberSpec(member_id, member.instance_id, topic_ids[member.subscription], target))
+        specs.append(MemberSpec(member_id, member.instance_id, topic_ids[member.subscription], group.target(old_id)))
     return specs, counts

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ottla.coordinator.contract import Context, Topics, World
+from ottla.groups.epochs import EpochGroup
 from ottla.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation
 from ottla.share.group.effects import DeleteState
-from ottla.share.group.members import NO_PARTITIONS, Member, Partitions
+from ottla.share.group.members import Member, Partitions
 from ottla.share.group.records import group_tombstones, state_record
 from ottla.share.group.settings import Settings, read_settings
 from ottla.share.group.state_topics import NO_STATE, StateTopics
@@ -23,8 +24,6 @@ from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, S
 __all__ = ["ShareGroup", "Steady", "share_group"]
 
 PROTOCOL_TYPE: Final = "share"
-FIRST_EPOCH: Final = 1
-"""Of a group that has no records of its epochs yet."""
 
 
 class Steady(NamedTuple):
@@ -37,19 +36,12 @@ class Steady(NamedTuple):
     response: ShareGroupHeartbeatResponse
 
 
-class ShareGroup:
+class ShareGroup(EpochGroup[Member, Steady]):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
     from others."""
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.group_epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = FIRST_EPOCH
-        self.assigned_at_ms = 0
-        """Wall clock of the last computation of the target; 0 if it is not known."""
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Partitions] = {}
+        super().__init__(group_id)
         self.state_topics: StateTopics = NO_STATE
 
         self.subscriptions: Counter[frozenset[str]] = Counter()
@@ -59,14 +51,6 @@ class ShareGroup:
         """Of the topics, when it was found out."""
         self._unassigned: frozenset[str] | None = None
 
-        self.refresh_due = True
-        """Topics may have changed since the metadata hash was last compared."""
-        self.refreshed_epoch = 0
-        """The group epoch that the last comparison led to; while the group's is smaller, it was not written."""
-        self.steady: dict[str, Steady] = {}
-        self.session_at_ms: dict[str, int] = {}
-        """When the sessions of members end. A steady heartbeat moves this alone; the timer, which may be earlier, is
-        set again when it comes."""
         self.is_cleared = False
         """Share coordinators have forgotten all that stands in `state_topics`."""
         self._settings: Settings | None = None
@@ -80,10 +64,6 @@ class ShareGroup:
     @property
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
@@ -99,10 +79,6 @@ class ShareGroup:
 
     def _no_offsets(self) -> Reject:
         return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is a share group: it commits no offsets.")
-
-    def check_delete(self) -> None:
-        if self.members:
-            raise Reject(ErrorCode.NON_EMPTY_GROUP)
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed_topics()
@@ -161,19 +137,10 @@ class ShareGroup:
 
     # --- questions of this family -------------------------------------------------------------------------------------
 
-    def member(self, member_id: str) -> Member:
-        member = self.members.get(member_id)
-        if member is None:
-            raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}.")
-        return member
-
     def settings(self, world: World) -> Settings:
         if self._settings is None or self._settings.version != world.settings_version:
             self._settings = read_settings(world, self.group_id)
         return self._settings
-
-    def target(self, member_id: str) -> Partitions:
-        return self.targets.get(member_id, NO_PARTITIONS)
 
     def subscribed_topics(self) -> frozenset[str]:
         if self._subscribed_topics is None:
@@ -223,23 +190,9 @@ class ShareGroup:
 
     # --- replay -------------------------------------------------------------------------------------------------------
 
-    def set_epoch(self, group_epoch: int, metadata_hash: int) -> None:
-        self.group_epoch = group_epoch
-        self.metadata_hash = metadata_hash
-        self.steady.clear()
-
-    def set_target_epoch(self, assignment_epoch: int, assigned_at_ms: int) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assigned_at_ms = assigned_at_ms
-        self.steady.clear()
-
     def set_target(self, member_id: str, target: Partitions | None) -> None:
-        if target is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = target
+        super().set_target(member_id, target)
         self._unassigned = None
-        self.steady.clear()
 
     def set_state_topics(self, state_topics: StateTopics) -> None:
         self.state_topics = state_topics

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+
+from ottla.groups.assignors import Target
 
 __all__ = ["LEFT_EPOCH", "NO_PARTITIONS", "STABLE", "Member", "Partitions"]
 
@@ -14,8 +15,8 @@ LEFT_EPOCH: Final = -1
 STABLE: Final = 0
 """The only state a member can be in: what it is to have, it has."""
 
-Partitions = Mapping[bytes, tuple[int, ...]]
-"""Topic id -> partitions, ascending. Topics without partitions are left out."""
+Partitions = Target
+"""What a member has, in the form of what it is to have."""
 NO_PARTITIONS: Final[Partitions] = {}
 
 

@@ -1,8 +1,4 @@
-"""Replay: the records of share groups, taken over into the table of groups.
-
-A record of a group that is not there makes it; one that removes something makes none. A log that was compacted has any
-of a group's records first, so none of them relies on another.
-"""
+"""Replay: the records of share groups, taken over into the table of groups."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from ottla.groups.epochs import EpochReplay
 from ottla.groups.table import GroupTable
 from ottla.share.group.group import ShareGroup
 from ottla.share.group.members import LEFT_EPOCH, NO_PARTITIONS, Member
@@ -31,9 +28,9 @@ __all__ = ["GroupReplay"]
 log = logging.getLogger(__name__)
 
 
-class GroupReplay:
+class GroupReplay(EpochReplay[ShareGroup]):
     def __init__(self, table: GroupTable) -> None:
-        self._table = table
+        super().__init__(table, ShareGroup, lambda value: partitions_of(value.topic_partitions))
         self.by_key: Mapping[type, Callable[[KeyedRecord, int, int, int], None]] = {
             ShareGroupMemberMetadataKey: self._member,
             ShareGroupMetadataKey: self._epoch,
@@ -42,16 +39,6 @@ class GroupReplay:
             ShareGroupCurrentMemberAssignmentKey: self._current,
             ShareGroupStatePartitionMetadataKey: self._state_topics,
         }
-
-    def _group(self, record: KeyedRecord) -> ShareGroup | None:
-        group = self._table.get(record.key.group_id)
-        if isinstance(group, ShareGroup):
-            return group
-        if record.value is None:
-            return None
-        made = ShareGroup(record.key.group_id)
-        self._table.put(made)
-        return made
 
     def _member(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)
@@ -65,26 +52,9 @@ class GroupReplay:
 
     def _epoch(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)
-        if group is None:
-            return
-        if record.value is not None:
-            group.set_epoch(record.value.epoch, record.value.metadata_hash)
-            return
-        if group.members or group.targets:
+        if group is not None and record.value is None and (group.members or group.targets):
             log.warning("share group %s is removed while it has members", group.group_id)
-        self._table.remove(group.group_id)
-
-    def _target_epoch(self, record: KeyedRecord, *_: int) -> None:
-        group, value = self._group(record), record.value
-        if group is not None:
-            group.set_target_epoch(
-                *((-1, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp))
-            )
-
-    def _target(self, record: KeyedRecord, *_: int) -> None:
-        group, value = self._group(record), record.value
-        if group is not None:
-            group.set_target(record.key.member_id, None if value is None else partitions_of(value.topic_partitions))
+        super()._epoch(record)
 
     def _current(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)

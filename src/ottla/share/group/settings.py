@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla.coordinator.contract import World
+from ottla.groups.epochs import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
@@ -29,10 +30,7 @@ class Settings(NamedTuple):
 
 def read_settings(world: World, group_id: str) -> Settings:
     def bounded(name: str) -> int:
-        value: int = world.group_setting(group_id, f"share.{name}")
-        low: int = world.settings[f"group.share.min.{name}"]
-        high: int = world.settings[f"group.share.max.{name}"]
-        return max(min(value, high), low)
+        return bounded_setting(world, group_id, "share", name)
 
     return Settings(
         version=world.settings_version,

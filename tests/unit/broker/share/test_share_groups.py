@@ -18,7 +18,8 @@ from ottla.wire.types import (
     ShareGroupHeartbeatResponse,
 )
 from tests.interop.groups.brokers import GROUP_SETTINGS
-from tests.interop.groups_share.record import CLIENT_ID, SETTINGS, listen, recorded
+from tests.interop.groups_consumer.record import recorded
+from tests.interop.groups_share.record import CLIENT_ID, GOLDEN, SETTINGS, listen
 from tests.unit.broker.desk import Desk, RunningNode, running_node
 from tests.unit.broker.share.group_desk import (
     LEAVE,
@@ -44,7 +45,7 @@ def test_a_conversation_goes_as_with_kafka(tmp_path: Path):
     settings = GROUP_SETTINGS | SETTINGS | {"offsets.topic.num.partitions": 1}
     with running_node(tmp_path, ManualClock(), **settings) as node:
         heard = listen(node.desk.connect(CLIENT_ID), tmp_path, lambda is_behind: None)
-    for said, expected in zip(heard, recorded(), strict=True):
+    for said, expected in zip(heard, recorded(GOLDEN), strict=True):
         assert said == expected
 
 
