@@ -719,3 +719,31 @@ def test_closing_the_client_closes_the_consumer():
             assert scene.heartbeats[-1].member_epoch == -1
 
     run(body)
+
+
+def test_a_first_assignment_is_asked_for_soon(monkeypatch: pytest.MonkeyPatch):
+    """A new group has none in its first answer, and its usual interval is long."""
+    monkeypatch.setattr("ottla.client.share.membership.FIRST_INTERVAL_MS", 1)
+
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        empty = Heartbeat(
+            member_id="m", member_epoch=2, heartbeat_interval_ms=3_600_000, assignment=Heartbeat.Assignment(())
+        )
+        scene.broker.on("ShareGroupHeartbeat", empty, assigned(0), steady())
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            assert len(await polled(consumer)) == 1
+
+    run(body)
+
+
+def test_a_farewell_that_is_refused_holds_nothing_up():
+    async def body() -> None:
+        scene = OneLeader([delivery(0)])
+        async with scene.cluster, scene.cluster.client() as client:
+            async with ShareConsumer(client, "g", ["jobs"], **QUICK) as consumer:
+                await polled(consumer)
+                scene.leader.errors["request"] = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+            assert scene.heartbeats[-1].member_epoch == -1
+
+    run(body)
