@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
+from ottla.client import ShareConsumer, TopicPartition
 from ottla.wire import frames, types
 from ottla.wire.batch import Record, build_batch
 from ottla.wire.errors import ErrorCode
@@ -111,3 +114,24 @@ class OneLeader:
 
 
 INVALID = ErrorCode.INVALID_RECORD_STATE
+
+
+# --- consumers -------------------------------------------------------------------------------------------------------
+
+JOBS_0 = TopicPartition("jobs", 0)
+ACCEPT, RELEASE, REJECT, RENEW, GAP = (1,), (2,), (3,), (4,), (0,)
+QUICK: dict[str, Any] = {"max_wait_ms": 50}
+EXPLICIT: dict[str, Any] = QUICK | {"acknowledgement": "explicit"}
+
+
+@asynccontextmanager
+async def consuming(cluster: FakeCluster, **options: Any) -> AsyncIterator[ShareConsumer]:
+    async with cluster, cluster.client() as client, ShareConsumer(client, "g", ["jobs"], **options) as consumer:
+        yield consumer
+
+
+async def polled(consumer: ShareConsumer) -> list[Any]:
+    """The records of the next poll that has some."""
+    while not (found := await consumer.poll()):
+        pass
+    return [record for acquired in found for record in acquired.records()]
