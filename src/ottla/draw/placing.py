@@ -85,11 +85,12 @@ class _Placing:
         )
 
     def _wish(self, vertex: int, sides: tuple[int, ...]) -> tuple[float, float]:
-        near = [each for side in sides for each in self._near[side][vertex]]
-        total = sum(weight for _, _, weight in near)
-        if not near:
-            return float(self._left[vertex]), 0.01
-        return sum((self._left[other] + shift) * weight for other, shift, weight in near) / total, total
+        pull = total = 0.0
+        for side in sides:
+            for other, shift, weight in self._near[side][vertex]:
+                pull += (self._left[other] + shift) * weight
+                total += weight
+        return (pull / total, total) if total else (float(self._left[vertex]), 0.01)
 
     def _settle(self, layer: Sequence[int], sides: tuple[int, ...]) -> None:
         wishes = [self._wish(vertex, sides) for vertex in layer]
