@@ -161,7 +161,9 @@ class Exchange:
             raise
         body = answer.of(ShareFetchResponse)
         if body.error_code:
-            self._refused(answer, session, sent, body.error_code, body.error_message)
+            self._refused(
+                session, sent, ResponseError(answer.peer, "ShareFetch", body.error_code, message=body.error_message)
+            )
             self._distrust(places)
             return [], False
         session.answered()
@@ -280,7 +282,8 @@ class Exchange:
             return self._lost(session, sent, error)
         body = answer.of(ShareAcknowledgeResponse)
         if body.error_code:
-            return self._refused(answer, session, sent, body.error_code, body.error_message)
+            error = ResponseError(answer.peer, "ShareAcknowledge", body.error_code, message=body.error_message)
+            return self._refused(session, sent, error)
         session.answered()
         said = {
             Place(topic.topic_id, each.partition_index): (each.error_code, each.error_message)
@@ -312,15 +315,14 @@ class Exchange:
 
     # --- failures -----------------------------------------------------------------------------------------------------
 
-    def _refused(self, answer: Answer, session: ShareSession, sent: Sent, code: int, message: str | None) -> Outcomes:
+    def _refused(self, session: ShareSession, sent: Sent, error: ResponseError) -> Outcomes:
         """An error for the whole request; raised if nothing else can be done about it."""
-        error = ResponseError(answer.peer, "ShareFetch", code, message=message)
-        if code in SESSION_ENDED:
+        if error.code in SESSION_ENDED:
             session.end()
         else:
             session.answered()
         outcomes = self._failed(sent, error)
-        if code not in SESSION_ENDED | CURABLE:
+        if error.code not in SESSION_ENDED | CURABLE:
             raise error
         return outcomes
 
