@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from ottla.broker.acted_on import ACTED_ON
+from ottla.broker.group_bounds import check_group_bounds
 from ottla.metadata.config_defs import ConfigError, broker_defs
 from ottla.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
@@ -122,6 +123,7 @@ class NodeConfig:
                 _ = self[name]
         _ = self.listeners, self.advertised, self.log_dirs
         self._check_roles()
+        check_group_bounds(self.static, self.__getitem__)
 
     def _passes(self, name: str) -> bool:
         """Whether a name that no table has belongs to a listener or to a plugin that is configured."""
