@@ -282,8 +282,8 @@ class Exchange:
             return self._lost(session, sent, error)
         body = answer.of(ShareAcknowledgeResponse)
         if body.error_code:
-            error = ResponseError(answer.peer, "ShareAcknowledge", body.error_code, message=body.error_message)
-            return self._refused(session, sent, error)
+            refusal = ResponseError(answer.peer, "ShareAcknowledge", body.error_code, message=body.error_message)
+            return self._refused(session, sent, refusal)
         session.answered()
         said = {
             Place(topic.topic_id, each.partition_index): (each.error_code, each.error_message)
