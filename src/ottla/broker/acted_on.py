@@ -46,6 +46,7 @@ ACTED_ON: Final = frozenset(
         "group.max.size",
         "group.min.session.timeout.ms",
         "group.share.assignment.interval.ms",
+        "group.share.assignors",
         "group.share.delivery.count.limit",
         "group.share.heartbeat.interval.ms",
         "group.share.initialize.retry.interval.ms",
