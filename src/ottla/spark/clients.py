@@ -39,3 +39,5 @@ def one_sentence() -> Iterator[None]:
         yield
     except (ClientError, WireError, OttlaSparkError) as error:
         raise OttlaSparkError(str(error)) from None
+    except OSError as error:
+        raise OttlaSparkError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None

@@ -181,6 +181,21 @@ def test_damage_is_one_sentence_in_the_task(tmp_path: Path):
     assert offsets(LogReader(options(tmp_path, onCorrupt="stopPartition"))) == [0, 1, 2, 3]
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    filled(tmp_path, batches=3)
+    reader = LogReader(options(tmp_path))
+    partitions = reader.partitions()
+
+    def refuse(path: str, *_flags: int) -> int:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("os.open", refuse)
+    with pytest.raises(OttlaSparkError) as error:
+        list(reader.read(partitions[0]))
+    monkeypatch.undo()
+    assert str(error.value) == f"{segment_file(tmp_path, 0)}: Permission denied"
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
