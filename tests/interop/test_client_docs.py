@@ -21,12 +21,14 @@ def defined(program: str, address: str) -> dict[str, Any]:
 
 
 def test_the_programs_do_what_they_say(apache_kafka: ApacheKafka, capsys: pytest.CaptureFixture[str]):
-    first, send, poll, security = PROGRAMS
+    first, send, poll, security, blocking = PROGRAMS
     defined(first, apache_kafka.bootstrap_servers)
     placed, *records = capsys.readouterr().out.splitlines()
     assert placed.split()[1] == "0"
     assert len(records) == 3
     assert any("b'alice' b'tea'" in line for line in records)
+    (listed,) = defined(blocking, apache_kafka.bootstrap_servers)["offsets"].values()
+    assert listed.offset == 0
 
     async def others() -> None:
         async with Client(apache_kafka.bootstrap_servers) as client:
