@@ -13,7 +13,8 @@ accepted without being shown when they come again.
 `options`   what users may say                      `plan`       batches, settling, owing
 `offsets`   the offset in Spark's log               `acquiring`  the member on the driver
 `ranges`    sets of offsets                         `reading`    what a task does
-`deciding`  rejecting and releasing rows            `stream_reader`, `source`  what Spark calls
+`deciding`  how rows are rejected and released      `decisions`  which rows were
+`source`, `stream_reader`  what Spark calls
 """
 
 from ottla.spark.share.deciding import reject, release

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -19,11 +19,12 @@ from ottla.client.metadata import TopicPartition
 from ottla.client.share.consumer import ShareConsumer
 from ottla.client.share.offsets import describe_offsets
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange
-from ottla.spark.notes import warn_seldom
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.notes import warn, warn_once, warn_seldom
 from ottla.spark.share.offsets import Acquisition, Place
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Held, Verdict
-from ottla.spark.share.ranges import cut
+from ottla.spark.share.ranges import Range, cut
 from ottla.wire import uuid_text
 
 __all__ = ["GroupMember"]
@@ -36,6 +37,7 @@ RENEWALS: Final = 3
 CALL_TIMEOUT_S: Final = 120.0
 ASSIGNMENT_TIMEOUT_S: Final = 30.0
 SHORTEST_LOCK_MS: Final = 1_000
+OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class GroupMember:
@@ -51,7 +53,9 @@ class GroupMember:
         self._lock_ms = SHORTEST_LOCK_MS
         self._consumer: ShareConsumer | None = None
         self._client: Client | None = None
-        threading.Thread(target=self._loop.run_forever, name="ottla-share", daemon=True).start()
+        self._renewing: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-share", daemon=True)
+        self._thread.start()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(CALL_TIMEOUT_S)
@@ -66,29 +70,43 @@ class GroupMember:
         consumer = await self._joined()
         ends_at_s = time.monotonic() + self._options.acquire_time_ms / SECOND_MS
         taken: list[Acquired] = []
-        left, size_bytes = max_records, 0
-        while left > 0 and size_bytes < self._options.max_bytes_per_trigger:
-            brought = self._spare or await consumer.poll(self._options.fetch_wait_ms)
-            self._spare = []
-            if not brought:
-                break
+        size_bytes = empty_rounds = 0
+        while (left := max_records - sum(map(len, taken))) > 0 and size_bytes < self._options.max_bytes_per_trigger:
+            brought = await self._round(consumer)
             for each in brought:
                 size_bytes += len(each.data)
-                now, later = _split(each, left)
-                left -= len(now) if now is not None else 0
-                taken += [] if now is None else [now]
-                self._spare += [] if later is None else [later]
-            if time.monotonic() > ends_at_s:
+                # Whatever we thought to hold of it was lost: a broker has handed it out again.
+                taken = _outside(taken, each)
+            pieces, self._spare = _divided(brought, left)
+            taken += pieces
+            empty_rounds = 0 if brought else empty_rounds + 1
+            if empty_rounds >= self._leader_count(consumer) or time.monotonic() > ends_at_s:
                 break
         for each in taken:
             self._lock_ms = each.lock_timeout_ms
-            self._held.setdefault(_place(each), []).append(replace(each, data=b""))
+            held = self._held.setdefault(_place(each), [])
+            held[:] = [*_outside(held, each), replace(each, data=b"")]
         return taken
+
+    async def _round(self, consumer: ShareConsumer) -> list[Acquired]:
+        """What one request brings, or what an earlier one brought too much. None is under way afterwards."""
+        if self._spare:
+            return self._spare
+        brought = await consumer.poll(self._options.fetch_wait_ms // 2)
+        return brought + await consumer.drain()
+
+    def _leader_count(self, consumer: ShareConsumer) -> int:
+        """So many requests without a record say that there is none: each asks one leader."""
+        assert self._client is not None
+        topics = self._client.metadata.topics
+        known = (at for at in consumer.assignment if at.topic in topics)
+        return len({topics[at.topic].partitions[at.partition].leader for at in known})
 
     async def _joined(self) -> ShareConsumer:
         if self._consumer is None:
             options = self._options
             self._client = await Client(options.bootstrap_servers, **options.client_settings()).__aenter__()
+            await self._check_topics(self._client)
             self._consumer = await ShareConsumer(
                 self._client,
                 options.group,
@@ -104,11 +122,36 @@ class GroupMember:
             await self._wait_for_assignment(self._consumer)
         return self._consumer
 
+    async def _check_topics(self, client: Client) -> None:
+        there = await client.all_topics()
+        missing = ", ".join(name for name in self._options.subscribe if name not in there)
+        if missing and self._options.fail_on_data_loss:
+            raise OttlaSparkError(
+                f"option subscribe: there is no topic {missing}; with failOnDataLoss=false it is waited for"
+            )
+        if missing:
+            warn(f"there is no topic {missing}: it is read when it is there")
+
     async def _wait_for_assignment(self, consumer: ShareConsumer) -> None:
         """A group that is new needs a moment; without it, a query over what is there would end before it has begun."""
         deadline_s = time.monotonic() + ASSIGNMENT_TIMEOUT_S
         while not consumer.assignment and time.monotonic() < deadline_s:
             self._spare += await consumer.poll(100)
+
+    def close(self) -> None:
+        """Leave the group; what is held is released, as it is when the process ends."""
+        if self._loop.is_closed():
+            return
+        self._call(self._leave())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _leave(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        if self._client is not None:
+            await self._client.close()
 
     # --- settling -----------------------------------------------------------------------------------------------------
 
@@ -134,18 +177,9 @@ class GroupMember:
 
     def _take(self, place: Place, verdict: Verdict) -> list[Acquired]:
         """What is held of a range, and no longer."""
-        taken: list[Acquired] = []
-        kept: list[Acquired] = []
-        for each in self._held.get(place, ()):
-            inside: list[AcquiredRange] = []
-            outside: list[AcquiredRange] = []
-            for first, last, count in each.ranges:
-                for begin, end, is_in in cut(first, last, [verdict[:2]]):
-                    (inside if is_in else outside).append(AcquiredRange(begin, end, count))
-            taken += [replace(each, ranges=tuple(inside))] if inside else []
-            kept += [replace(each, ranges=tuple(outside))] if outside else []
-        self._held[place] = kept
-        return taken
+        held = self._held.get(place, [])
+        self._held[place] = [piece for each in held for piece in _cut(each, [verdict[:2]], is_in=False)]
+        return [piece for each in held for piece in _cut(each, [verdict[:2]], is_in=True)]
 
     # --- renewing -----------------------------------------------------------------------------------------------------
 
@@ -153,38 +187,56 @@ class GroupMember:
         """Keep the locks of what a batch holds, for as long as it takes."""
         while True:
             await asyncio.sleep(self._lock_ms / RENEWALS / SECOND_MS)
-            held = [each for some in self._held.values() for each in some] + self._spare
-            if not held or self._consumer is None:
-                continue
             try:
-                await self._consumer.renew(*held)
+                await self._renew_all()
             except UnsupportedVersionError as error:
-                warn_seldom(f"locks of group {self._options.group} cannot be renewed: {error}", float("inf"))
+                warn_once(f"locks of group {self._options.group} cannot be renewed: {error}")
                 return
-            except ClientError as error:
-                warn_seldom(
-                    f"locks of group {self._options.group} were not renewed, their records may come again: {error}"
-                )
+
+    def renew(self) -> None:
+        """Start all locks anew, now."""
+        self._call(self._renew_all())
+
+    async def _renew_all(self) -> None:
+        held = [each for some in self._held.values() for each in some] + self._spare
+        for node_id in {each.node_id for each in held}:
+            await self._renew_at([each for each in held if each.node_id == node_id])
+
+    async def _renew_at(self, held: list[Acquired]) -> None:
+        """What one leader has handed out; an error there must not keep others from being asked."""
+        assert self._consumer is not None
+        try:
+            await self._consumer.renew(*held)
+        except UnsupportedVersionError:
+            raise
+        except ClientError as error:
+            text = f"locks of group {self._options.group} were not renewed, their records may come again: {error}"
+            warn_seldom(text)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def starts(self) -> Mapping[Place, int]:
-        return self._call(self._starts())
+    def starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+        return self._call(self._starts(places))
 
-    async def _starts(self) -> Mapping[Place, int]:
-        if self._client is None:
-            return {}
+    async def _starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+        await self._joined()
+        client = self._client
+        assert client is not None
         try:
-            found = await describe_offsets(self._client, self._options.group)
+            there = {uuid_text(topic.topic_id) for topic in (await client.all_topics()).values()}
+            gone = [place for place in places if place.topic_id not in there]
+            for place in gone:
+                warn(f"the topic with id {place.topic_id} is gone, and what is owed of its partition {place.partition}")
+            found = await describe_offsets(client, self._options.group)
         except ClientError as error:
             warn_seldom(f"the start offsets of group {self._options.group} are not known: {error}")
             return {}
-        ids = {name: uuid_text(topic.topic_id) for name, topic in self._client.metadata.topics.items()}
-        return {
-            Place(ids[at.topic], at.partition): each.start_offset
+        starts = {
+            Place(uuid_text(each.topic_id), at.partition): each.start_offset
             for at, each in found.items()
-            if at.topic in ids and each.start_offset is not None
+            if each.start_offset is not None
         }
+        return starts | dict.fromkeys(gone, OFFSET_MAX)
 
 
 def _place(acquired: Acquired) -> Place:
@@ -195,16 +247,42 @@ def _held(acquired: Acquired) -> Held:
     return Held(_place(acquired), acquired.at.topic, [Acquisition(*each) for each in acquired.ranges])
 
 
-def _split(acquired: Acquired, count: int) -> tuple[Acquired | None, Acquired | None]:
+def _divided(brought: Iterable[Acquired], count: int) -> tuple[list[Acquired], list[Acquired]]:
     """The first so many records, and the rest."""
-    if count <= 0:
-        return None, acquired
-    left = count
+    first: list[Acquired] = []
+    rest: list[Acquired] = []
+    for each in brought:
+        now, later = _split(each, count)
+        first += [now] if now.ranges else []
+        rest += [later] if later.ranges else []
+        count -= len(now)
+    return first, rest
+
+
+def _split(acquired: Acquired, count: int) -> tuple[Acquired, Acquired]:
     for first, last, _ in acquired.ranges:
-        if left <= last - first:
-            return acquired.before(first + left), acquired.since(first + left)
-        left -= last - first + 1
-        if not left:
-            rest = acquired.since(last + 1)
-            return acquired.before(last + 1), rest if rest.ranges else None
-    return acquired, None
+        if count <= last - first:
+            return acquired.before(first + count), acquired.since(first + count)
+        count -= last - first + 1
+    return acquired, replace(acquired, ranges=())
+
+
+def _outside(pieces: Iterable[Acquired], newer: Acquired) -> list[Acquired]:
+    """The pieces, without what has been handed out again."""
+    ranges = [each[:2] for each in newer.ranges]
+    return [
+        kept
+        for each in pieces
+        for kept in ([each] if _place(each) != _place(newer) else _cut(each, ranges, is_in=False))
+    ]
+
+
+def _cut(acquired: Acquired, by: Sequence[Range], *, is_in: bool) -> list[Acquired]:
+    """What lies in ranges, or outside of them."""
+    ranges = tuple(
+        AcquiredRange(begin, end, count)
+        for first, last, count in acquired.ranges
+        for begin, end, inside in cut(first, last, by)
+        if inside == is_in
+    )
+    return [replace(acquired, ranges=ranges)] if ranges else []

@@ -13,24 +13,25 @@ import socket
 import socketserver
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.share.decisions import REJECT, RELEASE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from ottla.spark.share.plan import Decisions
+    from ottla.spark.share.decisions import Decisions
 
-__all__ = ["Address", "Listener", "reject", "release", "send"]
+__all__ = ["Address", "Listener", "by_partition", "reject", "release", "send"]
 
-RELEASE: Final = 2
-REJECT: Final = 3
 TIMEOUT_S: Final = 10.0
 LINE_MAX_BYTES: Final = 16 * 1024 * 1024
-COLUMNS: Final = ("topicId", "partition", "offset", "acquiredSeq")
+COLUMNS: Final = ("acquiredSeq", "topic", "partition", "offset")
+Rows = dict[tuple[int, str, int], list[int]]
+"""Batch, topic and partition -> offsets."""
 
 
 class Address(NamedTuple):
@@ -55,15 +56,26 @@ def release(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, gro
 
 
 def _decide(rows: DataFrame | Iterable[Row], group: str | None, kind: int) -> None:
-    found = rows.select("topic", "partition", "offset", "acquiredSeq").collect() if hasattr(rows, "select") else rows
-    offsets: dict[tuple[int, str, int], list[int]] = {}
-    for row in found:
+    offsets = by_partition(rows.select(*COLUMNS).collect() if hasattr(rows, "select") else rows)
+    if not offsets:
+        return
+    addresses = _addresses(group)
+    for number, address in enumerate(addresses, 1):
+        try:
+            return send(address, kind, offsets)
+        except OttlaSparkError:  # another query on the same group has these rows
+            if number == len(addresses):
+                raise
+
+
+def by_partition(rows: Iterable[Any]) -> Rows:
+    offsets: Rows = {}
+    for row in rows:
         offsets.setdefault((row["acquiredSeq"], row["topic"], row["partition"]), []).append(row["offset"])
-    if offsets:
-        send(_address(group), kind, offsets)
+    return offsets
 
 
-def send(address: Address, kind: int, offsets: Mapping[tuple[int, str, int], Iterable[int]]) -> None:
+def send(address: Address, kind: int, offsets: Rows) -> None:
     """Tell the runner; it has heard when this returns."""
     decisions = [[*key, list(each)] for key, each in offsets.items()]
     line = json.dumps({"token": address.token, "kind": kind, "decisions": decisions}) + "\n"
@@ -83,21 +95,25 @@ def send(address: Address, kind: int, offsets: Mapping[tuple[int, str, int], Ite
 def _directory() -> Path:
     path = Path(tempfile.gettempdir()) / f"ottla-share-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
+    found = path.stat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise OttlaSparkError(f"directory {path}: others can write there, so it does not say where the query listens")
     return path
 
 
-def _address(group: str | None) -> Address:
+def _addresses(group: str | None) -> list[Address]:
+    """Of the queries on a group, or on the only group there is."""
     known = [Address(**json.loads(path.read_text())) for path in _directory().glob("*.json") if _is_alive(path)]
     wanted = [each for each in known if group in (None, each.group)]
-    if len(wanted) != 1:
-        names = ", ".join(sorted(each.group for each in known)) or "none"
+    if len({each.group for each in wanted}) != 1:
+        names = ", ".join(sorted({each.group for each in known})) or "none"
         raise OttlaSparkError(f"say which share group it is with group=…; queries run on: {names}")
-    return wanted[0]
+    return wanted
 
 
 def _is_alive(path: Path) -> bool:
     try:
-        os.kill(int(path.stem), 0)
+        os.kill(int(path.stem.partition("-")[0]), 0)
     except (OSError, ValueError):
         path.unlink(missing_ok=True)  # its process is gone
         return False
@@ -107,10 +123,8 @@ def _is_alive(path: Path) -> bool:
 class Listener:
     """Hears decisions on the driver, in a thread of its own."""
 
-    def __init__(self, group: str, decisions: Decisions, topic_ids: Mapping[str, str]) -> None:
-        """`topic_ids` is looked up by name when a decision comes."""
+    def __init__(self, group: str, decisions: Decisions) -> None:
         self._decisions = decisions
-        self._topic_ids = topic_ids
         self._token = secrets.token_urlsafe(24)
         listener = self
 
@@ -123,9 +137,9 @@ class Listener:
         self._server.daemon_threads = True
         self.address = Address(group, self._server.server_address[1], self._token)
         threading.Thread(target=self._server.serve_forever, name="ottla-share-decisions", daemon=True).start()
-        path = _directory() / f"{os.getpid()}.json"
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(self.address._asdict()))
+        self._path = _directory() / f"{os.getpid()}-{self.address.port}.json"
+        self._path.touch(mode=0o600)
+        self._path.write_text(json.dumps(self.address._asdict()))
 
     def take(self, line: bytes) -> str:
         try:
@@ -137,18 +151,14 @@ class Listener:
             return f"not understood: {error}"
 
     def _add(self, kind: int, decisions: Iterable[Any]) -> str:
-        from ottla.spark.share.offsets import Place
-
         if kind not in (REJECT, RELEASE):
             return f"{kind} is no decision"
         for seq, topic, partition, offsets in decisions:
-            topic_id = self._topic_ids.get(topic)
-            if topic_id is None:
-                return f"topic {topic} is not in the batch"
-            self._decisions.add(int(seq), Place(topic_id, int(partition)), map(int, offsets), kind)
+            if not self._decisions.add(int(seq), topic, int(partition), map(int, offsets), kind):
+                return f"the batch under way does not have these rows of topic {topic} partition {partition}"
         return "ok"
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        (_directory() / f"{os.getpid()}.json").unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)

@@ -33,6 +33,7 @@ class ShareOptions(RecordOptions, ClusterOptions):
     acquire_time_ms: int = option("acquireTimeMs", positive, 2_000)
     fail_on_data_loss: bool = option("failOnDataLoss", boolean, True)
     reject_when: str = option("rejectWhen", _function, "")
+    decision_dir: str = option("decisionDir", text, "")
 
     def __post_init__(self) -> None:
         super().__post_init__()

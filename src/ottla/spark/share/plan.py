@@ -1,4 +1,4 @@
-"""What the driver's runner decides: which ranges a batch holds, what is settled, and what is owed.
+"""What the driver's runner works out: which ranges a batch holds, what is settled, and what is owed.
 
 Nothing here connects anywhere or knows pyspark: the group is asked through `Member`.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from ottla.spark.share.decisions import REJECT, RELEASE, Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
 from ottla.spark.share.ranges import Range, cut, join, subtract
 
-__all__ = ["Decisions", "Held", "Member", "SharePlan", "Task", "Verdict", "tasks_of"]
+__all__ = ["Held", "Member", "SharePlan", "Task", "Verdict", "tasks_of"]
 
 RANGES_MAX: Final = 20_000
 """An offset with more ranges than this would be a large file for Spark to write and read in every batch."""
 ACCEPT: Final = 1
-RELEASE: Final = 2
-REJECT: Final = 3
 LOOK_EVERY_MS: Final = 60_000
+BEYOND_MS: Final = 1_000
+"""How long a query that is to stop looks for what it still wants behind what came later."""
 
 
 class Verdict(NamedTuple):
@@ -43,21 +44,8 @@ class Member(Protocol):
     def settle(self, verdicts: Mapping[Place, Sequence[Verdict]]) -> set[Place]:
         """Acknowledge ranges that are held; the partitions for which that is known to be stored."""
 
-    def starts(self) -> Mapping[Place, int]:
-        """Where share partitions start: all before is done."""
-
-
-class Decisions:
-    """Rows that the query wants to be rejected or released, by batch and place."""
-
-    def __init__(self) -> None:
-        self._by_seq: dict[int, dict[Place, dict[int, int]]] = {}
-
-    def add(self, seq: int, place: Place, offsets: Iterable[int], kind: int) -> None:
-        self._by_seq.setdefault(seq, {}).setdefault(place, {}).update(dict.fromkeys(offsets, kind))
-
-    def take(self, seq: int) -> Mapping[Place, Mapping[int, int]]:
-        return self._by_seq.pop(seq, {})
+    def starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+        """Where these share partitions start: all before is done. Those of a topic that is gone start at the end."""
 
 
 class Task(NamedTuple):
@@ -77,15 +65,14 @@ class SharePlan:
         self._group = group
         self._decisions = decisions
         self._now_ms = now_ms
-        self._looked_at_ms = 0.0
-        self._mine: dict[int, Mapping[Place, tuple[Acquisition, ...]]] = {}
+        self._looked_at_ms = float("-inf")
+        self._mine: dict[int, ShareOffset] = {}
         """Batches that this process has acquired and not settled yet."""
         self._settled_seq = 0
         self._owed: dict[Place, list[Range]] = {}
+        self._rejected: dict[Place, dict[int, int]] = {}
+        """Of what is owed, that which is to be rejected when it comes again."""
         self._targets: Mapping[Place, int] | None = None
-
-    def initial(self) -> ShareOffset:
-        return ShareOffset(0, self._group)
 
     def stop_at(self, targets: Mapping[Place, int]) -> None:
         """Take nothing at or behind these offsets any more."""
@@ -94,79 +81,100 @@ class SharePlan:
     # --- settling -----------------------------------------------------------------------------------------------------
 
     def settle(self, done: ShareOffset) -> None:
-        """Everything up to here is in Spark's commit log: accept it, or remember that it is owed."""
+        """Everything up to here is in Spark's commit log: acknowledge it, or remember that it is owed."""
         if done.seq <= self._settled_seq:
             return
         self._settled_seq = done.seq
-        mine = self._mine.pop(done.seq, None)
-        if mine is None:  # another process has acquired it, and its locks went with it
-            self._owe({place: [each[:2] for each in ranges] for place, ranges in done.acquired.items()})
+        is_mine = self._mine.pop(done.seq, None) is not None
+        decided = self._decisions.take(done.seq)
+        verdicts = {place: _verdicts(ranges, decided.get(place, {})) for place, ranges in done.acquired.items()}
+        stored: set[Place] = set()
+        if is_mine:
+            stored = self._member.settle(verdicts)
+        else:  # another process has acquired it, and its locks went with it
             self._owe(done.owed)
-            return
-        verdicts = {place: _verdicts(ranges, {}) for place, ranges in mine.items()}
-        for place, kinds in self._decisions.take(done.seq).items():
-            if place in mine:
-                verdicts[place] = _verdicts(mine[place], kinds)
-        stored = self._member.settle(verdicts)
-        accepted = {place: [each[:2] for each in some if each.kind == ACCEPT] for place, some in verdicts.items()}
-        self._owe({place: ranges for place, ranges in accepted.items() if place not in stored})
+        for place, some in verdicts.items():
+            if place not in stored:
+                # What is released is not owed: it comes again to be shown.
+                self._owe({place: [each[:2] for each in some if each.kind != RELEASE]})
+                rejected = {each.first: each.kind for each in some if each.kind == REJECT}
+                self._rejected.setdefault(place, {}).update(rejected)
 
     def _owe(self, ranges: Mapping[Place, Iterable[Range]]) -> None:
         for place, each in ranges.items():
-            self._owed[place] = join(self._owed.get(place, ()), each)
+            if joined := join(self._owed.get(place, ()), each):
+                self._owed[place] = joined
 
     def _forget_what_is_done(self) -> None:
         """What lies before the start of its share partition is accepted, or archived: it will not come again."""
         if not self._owed or self._now_ms() - self._looked_at_ms < LOOK_EVERY_MS:
             return
         self._looked_at_ms = self._now_ms()
-        for place, start in self._member.starts().items():
-            if place in self._owed:
-                self._owed[place] = subtract(self._owed[place], [(0, start - 1)] if start else [])
-        self._owed = {place: ranges for place, ranges in self._owed.items() if ranges}
+        for place, start in self._member.starts(list(self._owed)).items():
+            if place in self._owed and start:
+                self._no_longer_owe(place, [(0, start - 1)])
+
+    def _no_longer_owe(self, place: Place, ranges: Iterable[Range]) -> None:
+        self._owed[place] = subtract(self._owed[place], ranges)
+        if not self._owed[place]:
+            del self._owed[place]
+            self._rejected.pop(place, None)
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def next_end(self, start: ShareOffset, max_records: int) -> ShareOffset:
         """Settle what is done, and acquire the next batch; `start` if there is nothing."""
         self.settle(start)
+        if start.seq + 1 in self._mine:
+            return self._mine[start.seq + 1]  # Spark has not run it yet
         self._forget_what_is_done()
+        acquired, names = self._acquire(max_records)
+        if not acquired:
+            return start
+        batch = {place: tuple(sorted(ranges)) for place, ranges in acquired.items()}
+        owed = {place: tuple(each) for place, each in self._owed.items()}
+        end = ShareOffset(start.seq + 1, self._group, batch, names, owed)
+        self._mine[end.seq] = end
+        return end
+
+    def _acquire(self, max_records: int) -> tuple[dict[Place, list[Acquisition]], dict[str, str]]:
         acquired: dict[Place, list[Acquisition]] = {}
         names: dict[str, str] = {}
         left = max_records
+        idle_since_ms = self._now_ms()
         while left > 0 and sum(map(len, acquired.values())) < RANGES_MAX:
             brought = self._member.acquire(left)
             if not brought:
                 break
-            for held in self._new(self._within_target(brought)):
+            wanted = self._within_target(brought)
+            if wanted:
+                idle_since_ms = self._now_ms()
+            elif self._now_ms() - idle_since_ms > BEYOND_MS:
+                break
+            for held in self._new(wanted):
                 acquired.setdefault(held.place, []).extend(held.ranges)
                 names[held.place.topic_id] = held.topic
                 left -= sum(each.size for each in held.ranges)
-        if not acquired:
-            return start
-        batch = {place: tuple(sorted(ranges)) for place, ranges in acquired.items()}
-        seq = max(start.seq, self._settled_seq) + 1
-        self._mine[seq] = batch
-        return ShareOffset(seq, self._group, batch, names, {place: tuple(each) for place, each in self._owed.items()})
+        return acquired, names
 
     def _within_target(self, brought: Iterable[Held]) -> list[Held]:
-        """Give back what came after the query was told to stop."""
+        """Without what came after the query was told to stop.
+
+        That stays locked until the query ends, which is soon. Released now, it would come at once again, and again,
+        until its deliveries are used up.
+        """
         if self._targets is None:
             return list(brought)
         kept: list[Held] = []
         for held in brought:
             target = self._targets.get(held.place, 0)
-            parts = [(each, each.first < target) for each in held.ranges]
-            inside = [each for each, is_inside in parts if is_inside]
-            outside = [Verdict(each.first, each.last, RELEASE) for each, is_inside in parts if not is_inside]
-            if outside:
-                self._member.settle({held.place: outside})
+            inside = [each for each in held.ranges if each.first < target]
             if inside:
                 kept.append(held._replace(ranges=inside))
         return kept
 
     def _new(self, brought: Iterable[Held]) -> Iterable[Held]:
-        """What was not shown before. What is owed is accepted at once."""
+        """What was not shown before. What is owed is acknowledged at once."""
         for held in brought:
             owed = self._owed.get(held.place, [])
             parts = [
@@ -182,11 +190,9 @@ class SharePlan:
                 yield held._replace(ranges=new)
 
     def _pay(self, place: Place, shown: Sequence[Acquisition]) -> None:
-        stored = self._member.settle({place: [Verdict(each.first, each.last, ACCEPT) for each in shown]})
+        stored = self._member.settle({place: _verdicts(shown, self._rejected.get(place, {}))})
         if place in stored:
-            self._owed[place] = subtract(self._owed[place], [(each.first, each.last) for each in shown])
-            if not self._owed[place]:
-                del self._owed[place]
+            self._no_longer_owe(place, [(each.first, each.last) for each in shown])
 
 
 def tasks_of(end: ShareOffset, max_records: int | None) -> list[Task]:

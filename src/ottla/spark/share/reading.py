@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.spark.clients import client_for
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.offsets import TopicPartition
-from ottla.spark.share.deciding import REJECT, Address, send
+from ottla.spark.share.deciding import COLUMNS, Address, by_partition, send
+from ottla.spark.share.decisions import REJECT
+from ottla.spark.share.offsets import Acquisition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
 from ottla.spark.topic.plan import Task as RangeTask
@@ -20,25 +22,33 @@ if TYPE_CHECKING:
 
 __all__ = ["rows_of"]
 
+NEAR_OFFSETS: Final = 5_000
+
 
 def rows_of(task: Task, options: ShareOptions, address: Address | None) -> Iterator[pa.RecordBatch]:
     """The rows of a task. What `rejectWhen` marks is rejected, and not among them."""
     reading = options.reading()
     chooser = _Chooser(task, options)
-    span = RangeTask(
-        TopicPartition(task.topic, task.place.partition),
-        task.place.topic_id,
-        task.ranges[0].first,
-        task.ranges[-1].last + 1,
-        -1,
-        0,
-    )
-    for batch in read_task(lambda: client_for(reading), span, reading):
-        chosen = chooser.chosen(batch)
-        if chosen.num_rows and options.reject_when:
-            chosen = _without_rejected(chosen, options.reject_when, address)
-        if chosen.num_rows:
-            yield chosen
+    at = TopicPartition(task.topic, task.place.partition)
+    for start, until in _spans(task.ranges):
+        span = RangeTask(at, task.place.topic_id, start, until, -1, 0)
+        for batch in read_task(lambda: client_for(reading), span, reading):
+            chosen = chooser.chosen(batch)
+            if chosen.num_rows and options.reject_when:
+                chosen = _without_rejected(chosen, options.reject_when, address)
+            if chosen.num_rows:
+                yield chosen
+
+
+def _spans(ranges: Sequence[Acquisition]) -> Iterator[tuple[int, int]]:
+    """What is fetched: ranges that are near to each other in one go, since the records between them cost little."""
+    start, until = ranges[0].first, ranges[0].last + 1
+    for each in ranges[1:]:
+        if each.first - until > NEAR_OFFSETS:
+            yield start, until
+            start = each.first
+        until = max(until, each.last + 1)
+    yield start, until
 
 
 class _Chooser:
@@ -78,10 +88,7 @@ def _without_rejected(batch: pa.RecordBatch, named: str, address: Address | None
     if rejected.num_rows:
         if address is None:
             raise OttlaSparkError("option rejectWhen: the task does not know where to say so")
-        offsets: dict[tuple[int, str, int], list[int]] = {}
-        for row in rejected.select(["acquiredSeq", "topic", "partition", "offset"]).to_pylist():
-            offsets.setdefault((row["acquiredSeq"], row["topic"], row["partition"]), []).append(row["offset"])
-        send(address, REJECT, offsets)
+        send(address, REJECT, by_partition(rejected.select(COLUMNS).to_pylist()))
     return batch.filter(pc.invert(pc.fill_null(marks, False)))
 
 

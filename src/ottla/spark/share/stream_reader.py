@@ -13,9 +13,10 @@ from ottla.client.client import Client
 from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
 from ottla.spark.clients import client_for, one_sentence
+from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Place, ShareOffset
 from ottla.spark.share.options import ShareOptions
-from ottla.spark.share.plan import Decisions, SharePlan, Task, tasks_of
+from ottla.spark.share.plan import SharePlan, Task, tasks_of
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._made_plan: SharePlan | None = None
         self._listener: Listener | None = None
-        self._decisions = Decisions()
-        self._topic_ids: dict[str, str] = {}
+        self._decisions = Decisions(options.decision_dir)
         self._stops = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,12 +65,13 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known = ShareOffset.from_json(start, self._options.group)
             max_records = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_records_per_trigger
             end = self._plan.next_end(known, max_records)
-            self._topic_ids |= {name: topic_id for topic_id, name in end.names.items()}
             return start if end is known else end.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with one_sentence():
-            tasks = tasks_of(ShareOffset.from_json(end, self._options.group), self._options.max_records_per_partition)
+            batch = ShareOffset.from_json(end, self._options.group)
+            self._decisions.expect(batch)
+            tasks = tasks_of(batch, self._options.max_records_per_partition)
             address = self._decisions_at() if self._options.reject_when else None
             return [InputPartition(Work(each, address)) for each in tasks]
 
@@ -96,7 +97,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._listener is None:
             from ottla.spark.share.deciding import Listener
 
-            self._listener = Listener(self._options.group, self._decisions, self._topic_ids)
+            self._listener = Listener(self._options.group, self._decisions)
         return self._listener.address
 
     def _ends(self) -> dict[Place, int]:

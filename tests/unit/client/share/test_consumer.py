@@ -46,6 +46,23 @@ def test_polling_accepts_what_was_polled_before():
     run(body)
 
 
+def test_draining_gives_what_is_under_way_and_asks_for_no_more():
+    async def body() -> None:
+        scene = OneLeader([delivery(0, 1)], [delivery(2, 3)])
+        async with consuming(scene.cluster, **QUICK) as consumer:
+            assert await consumer.drain() == []
+            while not (brought := await consumer.poll(0)):
+                brought = await consumer.drain()
+                if brought:
+                    break
+            assert [record.offset for each in brought for record in each.records()] == [0, 1]
+            asked = len(scene.leader.epochs)
+            assert await consumer.drain() == []
+            assert len(scene.leader.epochs) == asked
+
+    run(body)
+
+
 def test_the_iterator_accepts_record_by_record():
     async def body() -> None:
         scene = OneLeader([delivery(0, 1, 2)], [delivery(3, 4, 5)])

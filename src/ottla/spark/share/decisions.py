@@ -1,0 +1,76 @@
+"""Rows that a query wants to be rejected or released, kept until their batch is settled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from ottla.spark.share.offsets import Place, ShareOffset
+from ottla.spark.share.ranges import subtract
+
+__all__ = ["REJECT", "RELEASE", "Decisions"]
+
+RELEASE: Final = 2
+REJECT: Final = 3
+
+
+class Decisions:
+    """By batch and place. With a directory they are on disk before they count, and outlive the process."""
+
+    def __init__(self, directory: str = "") -> None:
+        self._directory = Path(directory) if directory else None
+        self._batches: dict[int, ShareOffset] = {}
+        self._by_seq: dict[int, dict[Place, dict[int, int]]] = {}
+
+    def expect(self, end: ShareOffset) -> None:
+        """The batch that ends here is going to run; its rows may be decided on."""
+        self._batches[end.seq] = end
+
+    def add(self, seq: int, topic: str, partition: int, offsets: Iterable[int], kind: int) -> bool:
+        """False if no batch under way has these rows."""
+        batch = self._batches.get(seq)
+        wanted = sorted(set(offsets))
+        place = None if batch is None else _place(batch, topic, partition)
+        if batch is None or place is None:
+            return False
+        if subtract([(each, each) for each in wanted], [each[:2] for each in batch.acquired[place]]):
+            return False
+        self._write(seq, place, wanted, kind)
+        self._keep(seq, place, wanted, kind)
+        return True
+
+    def take(self, seq: int) -> Mapping[Place, Mapping[int, int]]:
+        """What was decided on a batch that is done: for each offset the kind."""
+        self._read(seq)
+        self._batches.pop(seq, None)
+        return self._by_seq.pop(seq, {})
+
+    def _keep(self, seq: int, place: Place, offsets: Iterable[int], kind: int) -> None:
+        self._by_seq.setdefault(seq, {}).setdefault(place, {}).update(dict.fromkeys(offsets, kind))
+
+    # --- on disk ------------------------------------------------------------------------------------------------------
+
+    def _write(self, seq: int, place: Place, offsets: list[int], kind: int) -> None:
+        if self._directory is not None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with self._path(self._directory, seq).open("a") as file:
+                file.write(json.dumps([*place, kind, offsets]) + "\n")
+
+    def _read(self, seq: int) -> None:
+        """Take what this process or one before it has written, and remove it."""
+        if self._directory is None or not (path := self._path(self._directory, seq)).exists():
+            return
+        for line in path.read_text().splitlines():
+            topic_id, partition, kind, offsets = json.loads(line)
+            self._keep(seq, Place(topic_id, partition), offsets, kind)
+        path.unlink()
+
+    def _path(self, directory: Path, seq: int) -> Path:
+        return directory / f"batch-{seq}.jsonl"
+
+
+def _place(batch: ShareOffset, topic: str, partition: int) -> Place | None:
+    places = (each for each in batch.acquired if each.partition == partition)
+    return next((each for each in places if batch.names[each.topic_id] == topic), None)

@@ -1,0 +1,190 @@
+"""The member on the driver, against a broker in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import ottla.testing
+from ottla.client import Client
+from ottla.client.blocking import BlockingClient
+from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
+from ottla.client.producer import Producer, ProducerRecord
+from ottla.client.share.offsets import describe_offsets
+from ottla.client.topics import NewTopic, create, delete
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.options import read_options
+from ottla.spark.share.acquiring import OFFSET_MAX, GroupMember
+from ottla.spark.share.offsets import Acquisition, Place
+from ottla.spark.share.options import ShareOptions
+from ottla.spark.share.plan import ACCEPT, Held, Verdict
+
+TOPIC = "jobs"
+Join = Callable[..., GroupMember]
+
+
+@pytest.fixture
+def broker() -> Iterator[Any]:
+    with ottla.testing.broker(group_share_heartbeat_interval_ms=100, group_share_min_heartbeat_interval_ms=100) as one:
+        with BlockingClient(one.bootstrap_servers) as client:
+            client.call(create, NewTopic(TOPIC, 2))
+            client.call(
+                alter, Resource(ResourceType.GROUP, "g"), [Change(Operation.SET, "share.auto.offset.reset", "earliest")]
+            )
+        yield one
+
+
+@pytest.fixture
+def join(broker: Any) -> Iterator[Join]:
+    """Members that leave at the end of the test."""
+    members: list[GroupMember] = []
+
+    def make(**given: str) -> GroupMember:
+        fixed = {"kafka.bootstrap.servers": broker.bootstrap_servers, "group": "g", "subscribe": TOPIC}
+        members.append(GroupMember(read_options(ShareOptions, {**fixed, "fetchWaitMs": "100", **given})))
+        return members[-1]
+
+    yield make
+    for each in members:
+        each.close()
+
+
+def fill(broker: Any, count: int, partition: int = 0) -> None:
+    async def send(client: Client) -> None:
+        await Producer(client).send_all(
+            [ProducerRecord(TOPIC, b"%d" % each, partition=partition) for each in range(count)]
+        )
+
+    with BlockingClient(broker.bootstrap_servers) as client:
+        client.call(send)
+
+
+def lag(broker: Any) -> int:
+    with BlockingClient(broker.bootstrap_servers) as client:
+        return sum(each.lag or 0 for each in client.call(describe_offsets, "g").values())
+
+
+def ranges(held: list[Held]) -> dict[int, list[Acquisition]]:
+    found: dict[int, list[Acquisition]] = {}
+    for each in held:
+        found.setdefault(each.place.partition, []).extend(each.ranges)
+    return found
+
+
+def accept_all(held: list[Held]) -> dict[Place, list[Verdict]]:
+    return {each.place: [Verdict(one.first, one.last, ACCEPT) for one in each.ranges] for each in held}
+
+
+def test_records_are_acquired_and_accepted(broker: Any, join: Join) -> None:
+    fill(broker, 30)
+    fill(broker, 20, partition=1)
+    member = join()
+    held = member.acquire(1000)
+    assert ranges(held) == {0: [Acquisition(0, 29, 1)], 1: [Acquisition(0, 19, 1)]}
+    assert {each.topic for each in held} == {TOPIC}
+    assert member.settle(accept_all(held)) == {each.place for each in held}
+    assert lag(broker) == 0
+    assert member.acquire(1000) == []
+
+
+def test_what_is_too_much_is_kept_for_the_next_batch(broker: Any, join: Join) -> None:
+    fill(broker, 30)
+    member = join()
+    assert ranges(member.acquire(12)) == {0: [Acquisition(0, 11, 1)]}
+    assert ranges(member.acquire(1000)) == {0: [Acquisition(12, 29, 1)]}
+
+
+def test_parts_are_settled_by_themselves(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join()
+    (held,) = member.acquire(10)
+    assert member.settle({held.place: [Verdict(2, 3, ACCEPT)]}) == {held.place}
+    assert member.settle({held.place: [Verdict(2, 3, ACCEPT)]}) == set(), "it is not held any more"
+    assert member.settle({held.place: [Verdict(0, 1, ACCEPT), Verdict(4, 9, ACCEPT)]}) == {held.place}
+    assert lag(broker) == 0
+
+
+def test_what_a_member_leaves_behind_comes_again(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    first = join()
+    first.acquire(10)
+    first.close()
+    assert ranges(join().acquire(10)) == {0: [Acquisition(0, 9, 2)]}
+
+
+def test_38_renewed_locks_last(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member, other = join(), join()
+    held = member.acquire(4)
+    for _ in range(3):  # the locks last for thirty seconds
+        broker.advance(20_000)
+        member.renew()
+    assert other.acquire(10) == [], "the surplus is renewed as well"
+    assert member.settle(accept_all(held)) == {held[0].place}
+    assert ranges(member.acquire(10)) == {0: [Acquisition(4, 9, 1)]}
+
+
+def test_39_locks_that_are_not_renewed_end(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member, other = join(), join()
+    held = member.acquire(10)
+    broker.advance(40_000)
+    assert ranges(other.acquire(10)) == {0: [Acquisition(0, 9, 2)]}
+    assert member.settle(accept_all(held)) == set()
+
+
+def test_43_a_broker_that_restarts_hands_out_again(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join()
+    held = member.acquire(6)
+    broker.restart()
+    assert member.settle(accept_all(held)) == set()
+    again = ranges(acquire_until_something(member, 100))
+    assert {offset for each in again[0] for offset in range(each.first, each.last + 1)} >= set(range(6))
+
+
+def test_what_is_handed_out_again_is_held_once(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join()
+    member.acquire(6)
+    broker.restart()
+    member.acquire(4)  # the surplus from before, which is held no longer
+    held = acquire_until_something(member, 100)
+    assert member.settle(accept_all(held)) == {each.place for each in held}
+
+
+def acquire_until_something(member: GroupMember, tries: int) -> list[Held]:
+    """A broker that has just started needs a moment to let members in again."""
+    return next(held for _ in range(tries) if (held := member.acquire(100)))
+
+
+def test_starts_of_what_is_owed(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join()
+    (held,) = member.acquire(10)
+    member.settle({held.place: [Verdict(0, 3, ACCEPT)]})
+    member.settle({held.place: [Verdict(4, 6, ACCEPT)]})
+    gone = Place("AAAAAAAAAAAAAAAAAAAAAQ", 0)
+    starts = member.starts([held.place, gone])
+    assert starts[gone] == OFFSET_MAX
+    assert starts[held.place] == 4, "what is stored trails by one write"
+
+
+def test_a_topic_that_is_not_there(broker: Any, join: Join) -> None:
+    with pytest.raises(OttlaSparkError, match="option subscribe: there is no topic nowhere"):
+        join(subscribe="nowhere").acquire(1)
+    fill(broker, 3)
+    member = join(subscribe=f"{TOPIC},nowhere", failOnDataLoss="false")
+    assert ranges(member.acquire(10)) == {0: [Acquisition(0, 2, 1)]}
+
+
+def test_47_a_topic_that_is_deleted_while_it_is_held(broker: Any, join: Join) -> None:
+    fill(broker, 10)
+    member = join()
+    (held,) = member.acquire(10)
+    with BlockingClient(broker.bootstrap_servers) as client:
+        client.call(delete, TOPIC)
+    assert member.settle(accept_all([held])) == set()
+    assert member.starts([held.place]) == {held.place: OFFSET_MAX}
