@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	@test -n "$(PYTHON)" || { echo "setup: ottla needs Python 3.11 or newer; none found (set PYTHON=...)" >&2; exit 2; }
 	@echo "setup 1/3: environment in $(VENV) with $$($(PYTHON) --version)"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@echo "setup 2/3: $$(grep -c '^[a-z].*==' requirements/dev.txt) pinned packages (some minutes on a slow line, 650 MB on disk)"
+	@echo "setup 2/3: $$(grep -c '^[a-z].*==' requirements/dev.txt) pinned packages (some minutes on a slow line, 1.3 GB on disk, most of it Spark)"
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
 		--require-hashes -r requirements/dev.txt | sed -un 's/^Collecting \([^ ]*\).*/  fetching \1/p; s/^Installing.*/  installing/p'
 	@echo "setup 3/3: ottla itself, editable"
