@@ -1,4 +1,4 @@
-"""The program with Java's share consumer that also judges captures: one member accepts, releases, rejects and renews."""
+"""One of the programs with unmodified Java clients: a member accepts, releases, rejects and renews records."""
 
 from __future__ import annotations
 
