@@ -6,8 +6,10 @@ assignment epoch. Members are told their part of the target and get its epoch wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
+
+import msgspec
 
 from ottla.coordinator.contract import World
 from ottla.groups.assignors import Target
@@ -16,22 +18,45 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
-__all__ = ["EpochGroup", "EpochReplay", "bounded_setting"]
+__all__ = ["EpochGroup", "EpochReplay", "bounded_setting", "target_of"]
 
 FIRST_EPOCH: Final = 1
 """Of a group that has no records of its epochs yet."""
 NO_TARGET: Final[Target] = {}
 
-MemberType = TypeVar("MemberType")
+
+class EpochMember(Protocol):
+    def released(self) -> Self:
+        """The member without what it has: the first step of its removal."""
+        ...
+
+
+class EpochSettings(Protocol):
+    @property
+    def version(self) -> int:
+        """Of all settings, when these were read."""
+        ...
+
+
+MemberType = TypeVar("MemberType", bound=EpochMember)
+SettingsType = TypeVar("SettingsType", bound=EpochSettings)
 SteadyType = TypeVar("SteadyType")
-GroupType = TypeVar("GroupType", bound="EpochGroup[Any, Any]")
+GroupType = TypeVar("GroupType", bound="EpochGroup[Any, Any, Any]")
 
 
-class EpochGroup(Generic[MemberType, SteadyType]):
+class EpochGroup(Generic[MemberType, SettingsType, SteadyType]):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        new_member: Callable[[str], MemberType],
+        read_settings: Callable[[World, str], SettingsType],
+    ) -> None:
         self.group_id = group_id
+        self._new_member = new_member
+        self._read_settings = read_settings
+        self._settings: SettingsType | None = None
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
@@ -67,6 +92,24 @@ class EpochGroup(Generic[MemberType, SteadyType]):
     def target(self, member_id: str) -> Target:
         return self.targets.get(member_id, NO_TARGET)
 
+    def settings(self, world: World) -> SettingsType:
+        if self._settings is None or self._settings.version != world.settings_version:
+            self._settings = self._read_settings(world, self.group_id)
+        return self._settings
+
+    def epoch_state(self) -> dict[str, Any]:
+        """The part of its hard state that is told here."""
+        return {
+            "group_epoch": self.group_epoch,
+            "metadata_hash": self.metadata_hash,
+            "assignment_epoch": self.assignment_epoch,
+            "assigned_at_ms": self.assigned_at_ms,
+            "members": {
+                each: msgspec.structs.asdict(cast("msgspec.Struct", self.members[each])) for each in self.members
+            },
+            "targets": {member_id: dict(target) for member_id, target in self.targets.items()},
+        }
+
     # --- replay -------------------------------------------------------------------------------------------------------
 
     def set_epoch(self, group_epoch: int, metadata_hash: int) -> None:
@@ -86,6 +129,28 @@ class EpochGroup(Generic[MemberType, SteadyType]):
             self.targets[member_id] = target
         self.steady.clear()
 
+    def change_member(self, member_id: str, change: Callable[[MemberType], MemberType]) -> None:
+        """Put a member in, or another in its place."""
+        old = self.members.get(member_id)
+        new = self.members[member_id] = change(old or self._new_member(member_id))
+        self._member_changed(old, new)
+        self.steady.clear()
+
+    def release_member(self, member_id: str) -> None:
+        """What a member has is taken from it: the first step of its removal."""
+        if member_id in self.members:
+            self.change_member(member_id, lambda member: member.released())
+
+    def remove_member(self, member_id: str) -> None:
+        old = self.members.pop(member_id, None)
+        if old is not None:
+            self._member_changed(old, None)
+            self.session_at_ms.pop(member_id, None)
+            self.steady.clear()
+
+    def _member_changed(self, old: MemberType | None, new: MemberType | None) -> None:
+        """What a kind of group derives from its members follows. None stands for no member."""
+
 
 class EpochReplay(Generic[GroupType]):
     """Takes the records of one kind of group over into the table of groups.
@@ -94,10 +159,18 @@ class EpochReplay(Generic[GroupType]):
     none. A log that was compacted has any of a group's records first, so none of them relies on another.
     """
 
-    def __init__(self, table: GroupTable, kind: type[GroupType], target_of: Callable[[Any], Target]) -> None:
+    def __init__(
+        self,
+        table: GroupTable,
+        kind: type[GroupType],
+        with_metadata: Callable[[Any, Any], Any],
+        with_current: Callable[[Any, Any], Any],
+    ) -> None:
+        """`with_metadata` and `with_current`: a member, and what a record says of it, give the member after it."""
         self._table = table
         self._kind = kind
-        self._target_of = target_of
+        self._with_metadata = with_metadata
+        self._with_current = with_current
 
     def _group(self, record: KeyedRecord) -> GroupType | None:
         group: Any = self._table.get(record.key.group_id)
@@ -105,7 +178,7 @@ class EpochReplay(Generic[GroupType]):
             return group
         if record.value is None:
             return None
-        made = self._kind(record.key.group_id)
+        made = cast("Callable[[str], GroupType]", self._kind)(record.key.group_id)
         self._table.put(cast("Group", made))  # what is said here is not all of a group
         return made
 
@@ -127,7 +200,38 @@ class EpochReplay(Generic[GroupType]):
     def _target(self, record: KeyedRecord, *_: int) -> None:
         group, value = self._group(record), record.value
         if group is not None:
-            group.set_target(record.key.member_id, None if value is None else self._target_of(value))
+            group.set_target(record.key.member_id, None if value is None else target_of(value.topic_partitions))
+
+    def _member(self, record: KeyedRecord, *_: int) -> None:
+        group, value = self._group(record), record.value
+        if group is None:
+            return
+        if value is None:
+            group.remove_member(record.key.member_id)
+        else:
+            group.change_member(record.key.member_id, lambda member: self._with_metadata(member, value))
+
+    def _current(self, record: KeyedRecord, *_: int) -> None:
+        group, value = self._group(record), record.value
+        if group is None:
+            return
+        if value is None:
+            group.release_member(record.key.member_id)
+        else:
+            group.change_member(record.key.member_id, lambda member: self._with_current(member, value))
+
+
+class PartitionsOfTopic(Protocol):
+    """As records and requests list them."""
+
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partitions(self) -> Sequence[int]: ...
+
+
+def target_of(topics: Iterable[PartitionsOfTopic]) -> Target:
+    return {each.topic_id: tuple(sorted(each.partitions)) for each in topics if each.partitions}
 
 
 def bounded_setting(world: World, group_id: str, family: str, name: str) -> int:

@@ -328,8 +328,8 @@ class ConsumerFamily:
         has_changed = any(matches.get(regex, frozenset()) != each.topics for regex, each in used.items())
         matches.update((regex, each.topics) for regex, each in used.items())
         topics = frozenset().union(
-            *(each.names for each in group.subscriptions),
-            *(matches[each.regex] for each in group.subscriptions if each.regex in matches),
+            *(each.names for each in group.subscriptions.counts),
+            *(matches[each.regex] for each in group.subscriptions.counts if each.regex in matches),
         )
         metadata_hash = self.memory.topic_sets.metadata_hash(topics, context.world.topics)
         if has_changed or metadata_hash != group.metadata_hash:

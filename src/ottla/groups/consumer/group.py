@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ottla.coordinator.contract import Context, Topics, World
-from ottla.groups.consumer.members import LEFT_EPOCH, NO_PARTITIONS, Member, Partitions, Subscription
+from ottla.coordinator.contract import Context, Topics
+from ottla.groups.consumer.members import Member, Partitions, Subscription
 from ottla.groups.consumer.records import ResolvedRegex, group_tombstones
 from ottla.groups.consumer.settings import Settings, read_settings
 from ottla.groups.epochs import EpochGroup
+from ottla.groups.subscriptions import Subscriptions
 from ottla.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -39,17 +40,20 @@ class Steady(NamedTuple):
     response: ConsumerGroupHeartbeatResponse
 
 
-class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
+class ConsumerGroup(EpochGroup[Member, Settings, Steady], HoldsNothingElsewhere):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
     that is derived from the members."""
 
+    kind = GroupKind.CONSUMER
+    protocol_type = PROTOCOL_TYPE
+
     def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+        super().__init__(group_id, lambda member_id: Member(member_id=member_id), read_settings)
         self.resolved: dict[str, ResolvedRegex] = {}
         self.has_old_metadata = False
         """The log has topic metadata of the group as releases before 4.1 wrote it."""
 
-        self.subscriptions: Counter[Subscription] = Counter()
+        self.subscriptions = Subscriptions(self._union)
         self.assignors: Counter[str] = Counter()
         self.statics: dict[str, str] = {}
         """Instance id -> member id."""
@@ -58,23 +62,13 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
         """How many members of the classic protocol support a protocol of that name."""
         self._owners: dict[bytes, dict[int, str]] = {}
         self._names: dict[frozenset[str], frozenset[str]] = {}
-        self._subscribed_topics: frozenset[str] | None = None
 
         self.owing_join: set[str] = set()
         """Members of the classic protocol that have been told to join again."""
         self.unheard: set[str] = set()
         """Members whose last change was told in answer to a second join."""
-        self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
-
-    @property
-    def kind(self) -> GroupKind:
-        return GroupKind.CONSUMER
-
-    @property
-    def protocol_type(self) -> str:
-        return PROTOCOL_TYPE
 
     def state_name(self) -> str:
         if not self.members:
@@ -123,22 +117,12 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
 
     def hard_state(self) -> Any:  # noqa: ANN401
         return {
-            "group_epoch": self.group_epoch,
-            "metadata_hash": self.metadata_hash,
-            "assignment_epoch": self.assignment_epoch,
-            "assigned_at_ms": self.assigned_at_ms,
-            "members": {member_id: msgspec.structs.asdict(member) for member_id, member in self.members.items()},
-            "targets": {member_id: dict(target) for member_id, target in self.targets.items()},
+            **self.epoch_state(),
             "resolved": dict(self.resolved),
             "has_old_metadata": self.has_old_metadata,
         }
 
     # --- questions of this family -------------------------------------------------------------------------------------
-
-    def settings(self, world: World) -> Settings:
-        if self._settings is None or self._settings.version != world.settings_version:
-            self._settings = read_settings(world, self.group_id)
-        return self._settings
 
     def static_member(self, instance_id: str | None) -> Member | None:
         member_id = None if instance_id is None else self.statics.get(instance_id)
@@ -149,10 +133,10 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
 
     def regex_count(self, regex: str) -> int:
         """How many members subscribe to a pattern."""
-        return sum(count for subscription, count in self.subscriptions.items() if subscription.regex == regex)
+        return sum(count for subscription, count in self.subscriptions.counts.items() if subscription.regex == regex)
 
     def regexes(self) -> set[str]:
-        return {subscription.regex for subscription in self.subscriptions if subscription.regex}
+        return {subscription.regex for subscription in self.subscriptions.counts if subscription.regex}
 
     def topics_of(self, subscription: Subscription) -> frozenset[str]:
         """The names that a subscription stands for. A pattern that is not resolved yet stands for none."""
@@ -162,19 +146,13 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
         return subscription.names | resolved.topics if subscription.names else resolved.topics
 
     def subscribed_topics(self) -> frozenset[str]:
-        if self._subscribed_topics is None:
-            self._subscribed_topics = self._union(self.subscriptions)
-        return self._subscribed_topics
+        return self.subscriptions.topics()
 
     def subscribed_topics_with(self, gone: Iterable[Member], come: Member | None = None) -> frozenset[str]:
         """The topics subscribed to once some members are gone and one has come."""
-        subscriptions = self.subscriptions.copy()
-        for member in gone:
-            subscriptions[member.subscription] -= 1
-        if come is not None:
-            subscriptions[come.subscription] += 1
-        remaining = +subscriptions
-        return self.subscribed_topics() if remaining == self.subscriptions else self._union(remaining)
+        return self.subscriptions.topics_with(
+            (member.subscription for member in gone), None if come is None else come.subscription
+        )
 
     def _union(self, subscriptions: Iterable[Subscription]) -> frozenset[str]:
         topics = {self.topics_of(each) for each in subscriptions}
@@ -195,42 +173,28 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
             self.resolved.pop(regex, None)
         else:
             self.resolved[regex] = resolved
-        self._subscribed_topics = None
+        self.subscriptions.forget_topics()
         self.steady.clear()
 
     def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
-        """Put a member in, or another in its place."""
-        old = self.members.get(member_id)
-        new = change(old or Member(member_id=member_id))
-        new = self._with_shared_names(new)
-        self.members[member_id] = new
-        if old is None or old.subscription != new.subscription:
+        super().change_member(member_id, lambda member: self._with_shared_names(change(member)))
+
+    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+        if old is None or new is None or old.subscription != new.subscription:
             self._count_subscriptions(old, new)
         self._count_protocols(old, new)
-        if old is None or old.assigned is not new.assigned or old.pending_revocation is not new.pending_revocation:
+        if old is None or new is None or not _owns_the_same(old, new):
             self._set_owned(old, new)
-        if new.instance_id is not None:
-            self.statics[new.instance_id] = member_id
-        self.steady.clear()
+        if old is not None and new is None:
+            self._forget(old)
+        if new is not None and new.instance_id is not None:
+            self.statics[new.instance_id] = new.member_id
 
-    def release_member(self, member_id: str) -> None:
-        """What a member owns is taken from it: the first step of its removal."""
-        if member_id in self.members:
-            self.change_member(member_id, _released)
-
-    def remove_member(self, member_id: str) -> None:
-        old = self.members.pop(member_id, None)
-        if old is None:
-            return
-        self._count_subscriptions(old, None)
-        self._count_protocols(old, None)
-        self._set_owned(old, None)
-        self.owing_join.discard(member_id)
-        self.unheard.discard(member_id)
-        self.session_at_ms.pop(member_id, None)
-        if old.instance_id is not None and self.statics.get(old.instance_id) == member_id:
-            del self.statics[old.instance_id]
-        self.steady.clear()
+    def _forget(self, member: Member) -> None:
+        self.owing_join.discard(member.member_id)
+        self.unheard.discard(member.member_id)
+        if member.instance_id is not None and self.statics.get(member.instance_id) == member.member_id:
+            del self.statics[member.instance_id]
 
     def _with_shared_names(self, member: Member) -> Member:
         """A thousand members with the same ten thousand names keep them once."""
@@ -241,15 +205,11 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
         return msgspec.structs.replace(member, subscription=Subscription(shared, member.subscription.regex))
 
     def _count_subscriptions(self, old: Member | None, new: Member | None) -> None:
-        if new is not None:
-            self.subscriptions[new.subscription] += 1
-        if old is not None:
-            self.subscriptions[old.subscription] -= 1
-            if not self.subscriptions[old.subscription]:
-                del self.subscriptions[old.subscription]
-                if all(each.names != old.subscription.names for each in self.subscriptions):
-                    self._names.pop(old.subscription.names, None)
-        self._subscribed_topics = None
+        self.subscriptions.move(None if old is None else old.subscription, None if new is None else new.subscription)
+        if old is not None and old.subscription not in self.subscriptions.counts:
+            names = old.subscription.names
+            if all(each.names != names for each in self.subscriptions.counts):
+                self._names.pop(names, None)
 
     def _count_protocols(self, old: Member | None, new: Member | None) -> None:
         for member, sign in ((old, -1), (new, 1)):
@@ -278,14 +238,8 @@ class ConsumerGroup(EpochGroup[Member, Steady], HoldsNothingElsewhere):
                 self._owners.pop(topic_id, None)
 
 
-def _released(member: Member) -> Member:
-    return msgspec.structs.replace(
-        member,
-        member_epoch=LEFT_EPOCH,
-        previous_member_epoch=LEFT_EPOCH,
-        assigned=NO_PARTITIONS,
-        pending_revocation=NO_PARTITIONS,
-    )
+def _owns_the_same(old: Member, new: Member) -> bool:
+    return old.assigned is new.assigned and old.pending_revocation is new.pending_revocation
 
 
 def _count(counter: Counter[str], names: Iterable[str], sign: int) -> None:

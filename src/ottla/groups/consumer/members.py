@@ -86,3 +86,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def target(self) -> Target:
         """What it owns now, in the form of a target."""
         return {topic_id: tuple(sorted(partitions)) for topic_id, partitions in self.assigned.items()}
+
+    def released(self) -> Member:
+        return msgspec.structs.replace(
+            self,
+            member_epoch=LEFT_EPOCH,
+            previous_member_epoch=LEFT_EPOCH,
+            assigned=NO_PARTITIONS,
+            pending_revocation=NO_PARTITIONS,
+        )

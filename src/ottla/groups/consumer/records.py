@@ -45,7 +45,6 @@ __all__ = [
     "regex_tombstone",
     "resolved_regex_of",
     "target_epoch_record",
-    "target_of",
     "target_record",
     "with_current",
     "with_metadata",
@@ -204,10 +203,6 @@ def _partitions(
         epochs = entry.assignment_epochs or (member_epoch,) * len(entry.partitions)
         partitions[entry.topic_id] = dict(zip(entry.partitions, epochs, strict=False))
     return partitions
-
-
-def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
-    return {entry.topic_id: tuple(sorted(entry.partitions)) for entry in value.topic_partitions if entry.partitions}
 
 
 def resolved_regex_of(value: ConsumerGroupRegularExpressionValue) -> ResolvedRegex:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.records import resolved_regex_of, target_of, with_current, with_metadata
+from ottla.groups.consumer.records import resolved_regex_of, with_current, with_metadata
 from ottla.groups.epochs import EpochReplay
 from ottla.groups.table import GroupTable
 from ottla.wire.keyed import KeyedRecord
@@ -28,7 +28,7 @@ __all__ = ["GroupReplay"]
 
 class GroupReplay(EpochReplay[ConsumerGroup]):
     def __init__(self, table: GroupTable) -> None:
-        super().__init__(table, ConsumerGroup, target_of)
+        super().__init__(table, ConsumerGroup, with_metadata, with_current)
         self.by_key: Mapping[type, Callable[[KeyedRecord, int, int, int], None]] = {
             ConsumerGroupMetadataKey: self._epoch,
             ConsumerGroupPartitionMetadataKey: self._old_metadata,
@@ -43,26 +43,6 @@ class GroupReplay(EpochReplay[ConsumerGroup]):
         group = self._group(record)
         if group is not None:
             group.has_old_metadata = record.value is not None
-
-    def _member(self, record: KeyedRecord, *_: int) -> None:
-        group = self._group(record)
-        value = record.value
-        if group is None:
-            return
-        if value is None:
-            group.remove_member(record.key.member_id)
-        else:
-            group.change_member(record.key.member_id, lambda member: with_metadata(member, value))
-
-    def _current(self, record: KeyedRecord, *_: int) -> None:
-        group = self._group(record)
-        value = record.value
-        if group is None:
-            return
-        if value is None:
-            group.release_member(record.key.member_id)
-        else:
-            group.change_member(record.key.member_id, lambda member: with_current(member, value))
 
     def _regex(self, record: KeyedRecord, *_: int) -> None:
         group = self._group(record)

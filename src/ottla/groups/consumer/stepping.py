@@ -112,7 +112,7 @@ class Step:
                 self.records.append(regex_tombstone(self.group.group_id, old))
             if new and not self.group.regex_count(new):
                 check_regex(new)
-        if new or self.group.resolved or any(each.regex for each in self.group.subscriptions):
+        if new or self.group.resolved or any(each.regex for each in self.group.subscriptions.counts):
             self._resolve_if_due(old, new)
 
     def _resolve_if_due(self, old: str, new: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import msgspec
-
-from ottla.coordinator.contract import Context, Topics, World
+from ottla.coordinator.contract import Context, Topics
 from ottla.groups.epochs import EpochGroup
+from ottla.groups.subscriptions import Subscriptions
 from ottla.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation
 from ottla.share.group.effects import DeleteState
 from ottla.share.group.members import Member, Partitions
@@ -23,8 +21,6 @@ from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, S
 
 __all__ = ["ShareGroup", "Steady", "share_group"]
 
-PROTOCOL_TYPE: Final = "share"
-
 
 class Steady(NamedTuple):
     """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
@@ -36,16 +32,18 @@ class Steady(NamedTuple):
     response: ShareGroupHeartbeatResponse
 
 
-class ShareGroup(EpochGroup[Member, Steady]):
+class ShareGroup(EpochGroup[Member, Settings, Steady]):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
     from others."""
 
+    kind = GroupKind.SHARE
+    protocol_type = "share"
+
     def __init__(self, group_id: str) -> None:
-        super().__init__(group_id)
+        super().__init__(group_id, lambda member_id: Member(member_id=member_id), read_settings)
         self.state_topics: StateTopics = NO_STATE
 
-        self.subscriptions: Counter[frozenset[str]] = Counter()
-        self._subscribed_topics: frozenset[str] | None = None
+        self.subscriptions = Subscriptions(_union)
         self._assignable: Mapping[bytes, frozenset[int]] | None = None
         self._assignable_version = -1
         """Of the topics, when it was found out."""
@@ -53,17 +51,8 @@ class ShareGroup(EpochGroup[Member, Steady]):
 
         self.is_cleared = False
         """Share coordinators have forgotten all that stands in `state_topics`."""
-        self._settings: Settings | None = None
 
     # --- what every kind of group can be asked ------------------------------------------------------------------------
-
-    @property
-    def kind(self) -> GroupKind:
-        return GroupKind.SHARE
-
-    @property
-    def protocol_type(self) -> str:
-        return PROTOCOL_TYPE
 
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
@@ -126,36 +115,20 @@ class ShareGroup(EpochGroup[Member, Steady]):
 
     def hard_state(self) -> Any:  # noqa: ANN401
         return {
-            "group_epoch": self.group_epoch,
-            "metadata_hash": self.metadata_hash,
-            "assignment_epoch": self.assignment_epoch,
-            "assigned_at_ms": self.assigned_at_ms,
-            "members": {member_id: msgspec.structs.asdict(member) for member_id, member in self.members.items()},
-            "targets": {member_id: dict(target) for member_id, target in self.targets.items()},
+            **self.epoch_state(),
             "state_topics": self.state_topics._asdict(),
         }
 
     # --- questions of this family -------------------------------------------------------------------------------------
 
-    def settings(self, world: World) -> Settings:
-        if self._settings is None or self._settings.version != world.settings_version:
-            self._settings = read_settings(world, self.group_id)
-        return self._settings
-
     def subscribed_topics(self) -> frozenset[str]:
-        if self._subscribed_topics is None:
-            self._subscribed_topics = _union(self.subscriptions)
-        return self._subscribed_topics
+        return self.subscriptions.topics()
 
     def subscribed_topics_with(self, gone: Member | None, come: Member | None = None) -> frozenset[str]:
         """The topics subscribed to once one member is gone and one has come."""
-        subscriptions = self.subscriptions.copy()
-        if gone is not None:
-            subscriptions[gone.names] -= 1
-        if come is not None:
-            subscriptions[come.names] += 1
-        remaining = +subscriptions
-        return self.subscribed_topics() if remaining == self.subscriptions else _union(remaining)
+        return self.subscriptions.topics_with(
+            () if gone is None else (gone.names,), None if come is None else come.names
+        )
 
     def assignable(self, topics: Topics) -> Mapping[bytes, frozenset[int]]:
         """The share partitions that have state and whose topics exist."""
@@ -200,29 +173,10 @@ class ShareGroup(EpochGroup[Member, Steady]):
         self.is_cleared = False
         self.steady.clear()
 
-    def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
-        """Put a member in, or another in its place."""
-        old = self.members.get(member_id)
-        new = self.members[member_id] = change(old or Member(member_id=member_id))
-        if old is None or old.names != new.names:
-            self._count_subscriptions(old, new)
-        self.steady.clear()
-
-    def remove_member(self, member_id: str) -> None:
-        old = self.members.pop(member_id, None)
-        if old is not None:
-            self._count_subscriptions(old, None)
-            self.session_at_ms.pop(member_id, None)
-            self.steady.clear()
-
-    def _count_subscriptions(self, old: Member | None, new: Member | None) -> None:
-        if new is not None:
-            self.subscriptions[new.names] += 1
-        if old is not None:
-            self.subscriptions[old.names] -= 1
-            if not self.subscriptions[old.names]:
-                del self.subscriptions[old.names]
-        self._subscribed_topics = None
+    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+        before, after = (None if member is None else member.names for member in (old, new))
+        if before != after:
+            self.subscriptions.move(before, after)
 
 
 def _union(subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from ottla.groups.assignors import Target
 __all__ = ["LEFT_EPOCH", "NO_PARTITIONS", "STABLE", "Member", "Partitions"]
 
 LEFT_EPOCH: Final = -1
-"""The member epoch of a request to leave."""
+"""The member epoch of a request to leave, and of a member whose removal is being replayed."""
 STABLE: Final = 0
 """The only state a member can be in: what it is to have, it has."""
 
@@ -32,3 +32,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     names: frozenset[str] = frozenset()
     """Of the topics that it subscribes to. They need not exist."""
     assigned: Partitions = NO_PARTITIONS
+
+    def released(self) -> Member:
+        return msgspec.structs.replace(
+            self, member_epoch=LEFT_EPOCH, previous_member_epoch=LEFT_EPOCH, assigned=NO_PARTITIONS
+        )

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ottla.coordinator.records import record, tombstone
+from ottla.groups.epochs import target_of
 from ottla.share.group.members import Member, Partitions
 from ottla.share.group.state_topics import StateTopic, StateTopics
 from ottla.wire.keyed import KeyedRecord
@@ -39,7 +40,6 @@ __all__ = [
     "group_tombstones",
     "member_record",
     "member_tombstones",
-    "partitions_of",
     "state_record",
     "state_topics_of",
     "target_epoch_record",
@@ -148,16 +148,8 @@ def with_current(member: Member, value: ShareGroupCurrentMemberAssignmentValue) 
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
         state=value.state,
-        assigned=partitions_of(value.assigned_partitions),
+        assigned=target_of(value.assigned_partitions),
     )
-
-
-def partitions_of(
-    entries: Iterable[
-        ShareGroupTargetAssignmentMemberValueTopicPartition | ShareGroupCurrentMemberAssignmentValueTopicPartitions
-    ],
-) -> Partitions:
-    return {each.topic_id: tuple(sorted(each.partitions)) for each in entries if each.partitions}
 
 
 def state_topics_of(value: ShareGroupStatePartitionMetadataValue) -> StateTopics:

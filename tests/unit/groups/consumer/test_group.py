@@ -70,10 +70,10 @@ def test_equal_names_are_kept_once_and_forgotten_with_the_last_member(group: Con
     first = put(group, "a", subscription=subscribed(*many))
     second = put(group, "b", subscription=subscribed(*reversed(many)))
     assert first.subscription.names is second.subscription.names
-    assert group.subscriptions == {first.subscription: 2}
+    assert group.subscriptions.counts == {first.subscription: 2}
     group.remove_member("a")
     group.remove_member("b")
-    assert not group.subscriptions
+    assert not group.subscriptions.counts
     assert not group._names
 
 

@@ -151,7 +151,7 @@ def test_what_is_remembered_of_members_goes_with_them(driver: Driver):
     assert not group.members
     for left in (
         group.targets,
-        group.subscriptions,
+        group.subscriptions.counts,
         group.statics,
         group.session_at_ms,
         group.owing_join,

@@ -16,11 +16,11 @@ from ottla.groups.consumer.records import (
     regex_record,
     resolved_regex_of,
     target_epoch_record,
-    target_of,
     target_record,
     with_current,
     with_metadata,
 )
+from ottla.groups.epochs import target_of
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.group_consumer import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -84,8 +84,8 @@ def test_no_pattern_is_written_as_null_or_nothing():
 
 
 def test_targets_epochs_and_patterns():
-    assert target_of(stored(target_record("g", "m", {T: (0, 2)})).value) == {T: (0, 2)}
-    assert target_of(stored(target_record("g", "m", {})).value) == {}
+    assert target_of(stored(target_record("g", "m", {T: (0, 2)})).value.topic_partitions) == {T: (0, 2)}
+    assert target_of(stored(target_record("g", "m", {})).value.topic_partitions) == {}
     epoch = stored(epoch_record("g", 3, -5)).value
     assert (epoch.epoch, epoch.metadata_hash) == (3, -5)
     target_epoch = stored(target_epoch_record("g", 3, 99)).value
