@@ -1,14 +1,11 @@
-"""What goes wrong in a world, and when: decided at its beginning, from its seed.
-
-Faults of the network are weather: they hold for a while and change. All others are events. Everything is undone when
-the calm begins.
-"""
+"""What goes wrong in a world of groups: decided at its beginning, from its seed, and undone when the calm begins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
+from ottla.testing.simulation.chaos import happen, hold_watermark, kill_at_a_write, set_wall_clock, weather
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.journal import compact_live
 from ottla.testing.simulation.network import Chances
@@ -53,8 +50,8 @@ class Faults:
         ]
 
     def begin(self) -> None:
-        self._weather()
-        self._next_event()
+        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
+        happen(self._world, _EVENT_EVERY_MS, self._events)
 
     def end(self) -> None:
         """The calm begins."""
@@ -83,39 +80,23 @@ class Faults:
 
     # --- weather ------------------------------------------------------------------------------------------------------
 
-    def _weather(self) -> None:
-        world = self._world
-        if world.is_calm:
-            return
-        draw = world.random.random
-        world.network.chances = Chances(
+    def _chances(self) -> Chances:
+        draw = self._world.random.random
+        return Chances(
             request_lost=0.1 * draw() ** 2,
             answer_lost=0.15 * draw() ** 2,
             doubled=0.2 * draw() ** 2,
-            late=0.1 * draw() ** 2 if world.has_late_requests else 0.0,
+            late=0.1 * draw() ** 2 if self._world.has_late_requests else 0.0,
             slow=0.1 * draw() ** 2,
         )
-        world.after(world.random.randint(1, _WEATHER_EVERY_MS), self._weather)
 
     # --- events -------------------------------------------------------------------------------------------------------
-
-    def _next_event(self) -> None:
-        world = self._world
-        world.after(world.random.randint(1, 2 * _EVENT_EVERY_MS), self._event)
-
-    def _event(self) -> None:
-        if self._world.is_calm:
-            return
-        self._next_event()
-        self._world.random.choice(self._events)()
 
     def _kill_now(self) -> None:
         self._world.kill()
 
     def _kill_at_a_write(self) -> None:
-        """In the middle of one of the next operations of the disk, which is carried out in part."""
-        disk = self._world.host.machine.disk
-        disk.crash_at = disk.operations + self._world.random.randint(1, 6)
+        kill_at_a_write(self._world, self._world.host.machine.disk, 6)
 
     def _move_leadership(self) -> None:
         world = self._world
@@ -131,14 +112,8 @@ class Faults:
             self._world.read_commits()
 
     def _hold_watermark(self) -> None:
-        world = self._world
-        if not world.host.is_held:
-            world.note_fault("commits held up")
-            world.host.is_held = True
-            world.after(world.random.randint(100, 12_000), self._release_watermark)
-
-    def _release_watermark(self) -> None:
-        self._world.host.is_held = False
+        if not self._world.host.is_held:
+            hold_watermark(self._world, self._world.host, 12_000)
 
     def _refuse_append(self) -> None:
         code = self._world.random.choice(_REFUSALS)
@@ -146,9 +121,7 @@ class Faults:
         self._world.host.replica.refusals.append(code)
 
     def _set_wall_clock(self) -> None:
-        by_ms = self._world.random.randint(-_HOUR_MS, _HOUR_MS)
-        self._world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
-        self._world.clock.jump_wall(by_ms)
+        set_wall_clock(self._world, _HOUR_MS, _HOUR_MS)
 
     def _compact(self) -> None:
         world = self._world

@@ -32,6 +32,8 @@ class Timeline:
         """Whether the machine is."""
         self.is_calm = False
         """Whether nothing goes wrong any more."""
+        self.settled_ms = 0
+        """How long after the faults stopped everybody had what they want."""
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
         self._violation: Violation | None = None

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ottla.testing.simulation.chaos import (
+    calm_down,
+    happen,
+    hold_watermark,
+    kill_at_a_write,
+    set_wall_clock,
+    weather,
+)
 from ottla.testing.simulation.clients.producer import TransactionalProducer
 from ottla.testing.simulation.journal import compact_live
 from ottla.testing.simulation.network import Chances
@@ -16,6 +24,7 @@ __all__ = ["run_transactions"]
 _CHAOS_MS: Final = (15_000, 60_000)
 _CALM_MS: Final = 90_000
 _EVENT_EVERY_MS: Final = 1_500
+_WEATHER_EVERY_MS: Final = 10_000
 _MARKER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -27,11 +36,7 @@ def run_transactions(world: TransactionWorld, transaction_version: int) -> None:
     faults.begin()
     world.run_until(world.random.randint(*_CHAOS_MS))
     faults.end()
-    begin_ms = world.now_ms()
-    world.run_until(begin_ms + _CALM_MS, lambda: world.is_up and world.is_quiet())
-    world.settled_ms = world.now_ms() - begin_ms
-    world.hold("converges", world.is_up and world.is_quiet(), "somebody is not done, or a transaction is still open")
-    world.check()
+    calm_down(world, _CALM_MS, world.is_quiet, "somebody is not done, or a transaction is still open")
     world.check_exactly_once()
     world.check_law()
     world.check()
@@ -67,8 +72,8 @@ class _Faults:
         program.start()
 
     def begin(self) -> None:
-        self._weather()
-        self._next_event()
+        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
+        happen(self._world, _EVENT_EVERY_MS, self._events)
 
     def end(self) -> None:
         world = self._world
@@ -85,12 +90,9 @@ class _Faults:
 
     # --- weather ------------------------------------------------------------------------------------------------------
 
-    def _weather(self) -> None:
-        world = self._world
-        if world.is_calm:
-            return
-        draw = world.random.random
-        world.network.chances = Chances(
+    def _chances(self) -> Chances:
+        draw = self._world.random.random
+        return Chances(
             request_lost=0.08 * draw() ** 2,
             answer_lost=0.08 * draw() ** 2,
             doubled=0.2 * draw() ** 2,
@@ -98,7 +100,6 @@ class _Faults:
             late=0.05 * draw() ** 2 if self._version >= 2 else 0.0,
             slow=0.05 * draw() ** 2,
         )
-        world.after(world.random.randint(1, 10_000), self._weather)
 
     def _marker_delay(self, write: Callable[[], None]) -> None:
         chance = self._world.random
@@ -116,17 +117,8 @@ class _Faults:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def _next_event(self) -> None:
-        self._world.after(self._world.random.randint(1, 2 * _EVENT_EVERY_MS), self._event)
-
-    def _event(self) -> None:
-        if not self._world.is_calm:
-            self._next_event()
-            self._world.random.choice(self._events)()
-
     def _kill_at_a_write(self) -> None:
-        disk = self._world.node.machine.disk
-        disk.crash_at = disk.operations + self._world.random.randint(1, 12)
+        kill_at_a_write(self._world, self._world.node.machine.disk, 12)
 
     def _move_leadership(self) -> None:
         world = self._world
@@ -143,19 +135,10 @@ class _Faults:
             host.load()
 
     def _hold_watermark(self) -> None:
-        host = self._world.random.choice(self._world.node.hosts)
-        self._world.note_fault("commits held up")
-        host.is_held = True
-
-        def release() -> None:
-            host.is_held = False
-
-        self._world.after(self._world.random.randint(100, 8_000), release)
+        hold_watermark(self._world, self._world.random.choice(self._world.node.hosts), 8_000)
 
     def _set_wall_clock(self) -> None:
-        by_ms = self._world.random.randint(-5_000, 60_000)
-        self._world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
-        self._world.clock.jump_wall(by_ms)
+        set_wall_clock(self._world, 5_000, 60_000)
 
     def _compact(self) -> None:
         world = self._world

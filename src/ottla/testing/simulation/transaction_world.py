@@ -48,7 +48,6 @@ class TransactionWorld(Timeline):
             self.surroundings.topics.put(part.topic, len(OUTPUTS))
         self.network = Network(self, self.random)
         self.programs: list[TransactionalProducer] = []
-        self.settled_ms = 0
         self._seen: dict[Part, list[bytes]] = {part: [] for part in OUTPUTS}
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
         self.node = TransactionNode(machine, self.surroundings, OUTPUTS, self.note, self._failed)

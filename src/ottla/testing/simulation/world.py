@@ -95,8 +95,6 @@ class World(Timeline):
         """Whether requests may overtake each other."""
         self.offsets_expire = False
         """Whether offsets may go by themselves."""
-        self.settled_ms = 0
-        """How long after the faults stopped everybody had what they want."""
         self._kind = kind
         self._offsets = count(1)
         self.claims = Claims()

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from ottla.testing.simulation.chaos import (
+    calm_down,
+    happen,
+    hold_watermark,
+    kill_at_a_write,
+    set_wall_clock,
+    weather,
+)
 from ottla.testing.simulation.network import Chances
 from ottla.testing.simulation.share.member import ShareMember
 from ottla.testing.simulation.share.node import BROKERS
@@ -15,6 +24,7 @@ __all__ = ["run_share"]
 _CHAOS_MS: Final = (15_000, 60_000)
 _CALM_MS: Final = 180_000
 _EVENT_EVERY_MS: Final = 1_500
+_WEATHER_EVERY_MS: Final = 10_000
 
 
 def run_share(world: ShareWorld) -> None:
@@ -27,11 +37,7 @@ def run_share(world: ShareWorld) -> None:
         world.after(world.random.randint(0, 5_000), member.start_unless_alive)
     world.run_until(world.random.randint(*_CHAOS_MS))
     faults.end()
-    begin_ms = world.now_ms()
-    world.run_until(begin_ms + _CALM_MS, lambda: world.is_up and world.is_quiet())
-    world.settled_ms = world.now_ms() - begin_ms
-    world.hold("converges", world.is_up and world.is_quiet(), "there are records that nobody gets")
-    world.check()
+    calm_down(world, _CALM_MS, world.is_quiet, "there are records that nobody gets")
     world.check_ends()
     world.check_law()
     world.check()
@@ -60,9 +66,9 @@ class _Faults:
         ]
 
     def begin(self) -> None:
-        self._weather()
+        weather(self._world, self._world.network, _WEATHER_EVERY_MS, self._chances)
         self._produce()
-        self._next_event()
+        happen(self._world, _EVENT_EVERY_MS, [partial(self._if_up, each) for each in self._events])
 
     def end(self) -> None:
         world = self._world
@@ -87,18 +93,14 @@ class _Faults:
 
     # --- weather ------------------------------------------------------------------------------------------------------
 
-    def _weather(self) -> None:
-        world = self._world
-        if world.is_calm:
-            return
-        draw = world.random.random
-        world.network.chances = Chances(
+    def _chances(self) -> Chances:
+        draw = self._world.random.random
+        return Chances(
             request_lost=0.06 * draw() ** 2,
             answer_lost=0.08 * draw() ** 2,
             late=0.05 * draw() ** 2,
             slow=0.05 * draw() ** 2,
         )
-        world.after(world.random.randint(1, 10_000), self._weather)
 
     def _delay(self) -> int:
         chance = self._world.random
@@ -114,18 +116,12 @@ class _Faults:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def _next_event(self) -> None:
-        self._world.after(self._world.random.randint(1, 2 * _EVENT_EVERY_MS), self._event)
-
-    def _event(self) -> None:
-        if not self._world.is_calm:
-            self._next_event()
-            if self._world.is_up:
-                self._world.random.choice(self._events)()
+    def _if_up(self, event: Callable[[], None]) -> None:
+        if self._world.is_up:
+            event()
 
     def _kill_at_a_write(self) -> None:
-        disk = self._world.node.machine.disk
-        disk.crash_at = disk.operations + self._world.random.randint(1, 12)
+        kill_at_a_write(self._world, self._world.node.machine.disk, 12)
 
     def _move_coordinator(self) -> None:
         world = self._world
@@ -140,14 +136,7 @@ class _Faults:
             state.load()
 
     def _hold_watermark(self) -> None:
-        state = self._world.node.state
-        self._world.note_fault("commits held up")
-        state.is_held = True
-
-        def release() -> None:
-            state.is_held = False
-
-        self._world.after(self._world.random.randint(100, 8_000), release)
+        hold_watermark(self._world, self._world.node.state, 8_000)
 
     def _move_leader(self) -> None:
         world = self._world
@@ -192,9 +181,7 @@ class _Faults:
             self._world.delete_records()
 
     def _set_wall_clock(self) -> None:
-        by_ms = self._world.random.randint(-5_000, 60_000)
-        self._world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
-        self._world.clock.jump_wall(by_ms)
+        set_wall_clock(self._world, 5_000, 60_000)
 
     def _alter(self) -> None:
         if self._world.random.random() < 0.2:

@@ -45,7 +45,6 @@ class ShareWorld(Timeline):
         self.surroundings.topics.put(TOPIC, self.partition_count)
         self.network = Network(self, chance)
         self.members: list[ShareMember] = []
-        self.settled_ms = 0
         self._deliveries = [Deliveries(f"{TOPIC}-{number}") for number in range(self.partition_count)]
         self._deleted_below = [0] * self.partition_count
         """By partition: a kill may bring back what was deleted, but nobody needs to hear of it."""
