@@ -7,6 +7,7 @@ from itertools import cycle, islice
 from ottla.client import topics
 from ottla.client.blocking import BlockingClient
 from ottla.client.metadata import TopicPartition
+from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.timing import Deadline
 from ottla.client.versions import choose_version
 from ottla.wire.batch import Compression, Record, build_batch
@@ -23,6 +24,8 @@ def fill(bootstrap_servers: str, topic: str, *, records: int, value_bytes: int, 
     settings = {"message.timestamp.type": "CreateTime"}
     with BlockingClient(bootstrap_servers) as client:
         client.call(topics.create, topics.NewTopic(topic, partitions=partitions, configs=settings))
+        # Asked until all of them have a leader that knows of it: requests that are sent ahead are not sent again.
+        client.call(list_offsets, {(topic, partition): LATEST for partition in range(partitions)})
         for partition in range(partitions):
             _fill_partition(client, TopicPartition(topic, partition), records // partitions, value_bytes, codec)
 
