@@ -148,6 +148,9 @@ class TopicsChange(NamedTuple):
     deleted: Sequence[tuple[str, bytes]] = ()
     """Name and id."""
 
+    def names(self) -> set[str]:
+        return {*self.created, *self.grown, *(name for name, _ in self.deleted)}
+
 
 class BrokerSettings(Protocol):
     def __getitem__(self, name: str, /) -> Any:  # noqa: ANN401

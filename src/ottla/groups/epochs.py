@@ -18,11 +18,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
-__all__ = ["EpochGroup", "EpochReplay", "bounded_setting", "target_of"]
+__all__ = ["STEADY_NAMES_MAX", "EpochGroup", "EpochReplay", "bounded_setting", "target_of"]
 
 FIRST_EPOCH: Final = 1
 """Of a group that has no records of its epochs yet."""
 NO_TARGET: Final[Target] = {}
+STEADY_NAMES_MAX: Final = 1_000
+"""A client that names all its topics in every heartbeat is remembered with so many; each of them has its own copy."""
 
 
 class EpochMember(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.coordinator.contract import Context
 from ottla.wire.errors import ErrorCode
@@ -24,7 +24,10 @@ __all__ = [
     "GroupTable",
     "HoldsNothingElsewhere",
     "Preparation",
+    "not_of_kind",
 ]
+
+GroupType = TypeVar("GroupType")
 
 
 class GroupKind(StrEnum):
@@ -181,3 +184,13 @@ class GroupTable:
 
     def all(self) -> Mapping[str, Group]:
         return self._groups
+
+    def of_kind(self, kind: type[GroupType]) -> list[GroupType]:
+        """A list of its own: who goes through it may change the table."""
+        return [group for group in self._groups.values() if isinstance(group, kind)]
+
+
+def not_of_kind(group_id: str, group: Group | None, kind: GroupKind) -> Reject:
+    """What is told to who names a group as one of this kind, if it is not there or of another."""
+    what = "is not there" if group is None else f"is not a {kind} group but a {group.kind} group"
+    return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")

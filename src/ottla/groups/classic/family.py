@@ -221,7 +221,7 @@ class ClassicFamily:
         return [*replacing, *(token for group in self._groups() for token in parked_tokens(group))]
 
     def _groups(self) -> Iterable[ClassicGroup]:
-        return [group for group in self.table.all().values() if isinstance(group, ClassicGroup)]
+        return self.table.of_kind(ClassicGroup)
 
     # --- deadlines and outcomes ---------------------------------------------------------------------------------------
 

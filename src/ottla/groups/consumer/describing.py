@@ -9,6 +9,7 @@ from ottla.coordinator.contract import Context, Topics
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.members import Member
 from ottla.groups.consumer.targets import assignor_of
+from ottla.groups.topic_sets import named
 from ottla.wire.types.consumer_group_describe import (
     ConsumerGroupDescribeResponseAssignment as Assignment,
 )
@@ -72,11 +73,9 @@ def _held(member: Member) -> dict[bytes, list[int]]:
 
 
 def _assignment(partitions: Mapping[bytes, Iterable[int]], topics: Topics) -> Assignment:
-    """Topics that are gone have no name and are left out."""
-    found = [(topic.name, topic_id) for topic_id in partitions if (topic := topics.by_id(topic_id)) is not None]
     return Assignment(
         tuple(
             TopicPartitions(topic_id=topic_id, topic_name=name, partitions=tuple(sorted(partitions[topic_id])))
-            for name, topic_id in sorted(found)
+            for name, topic_id in named(partitions, topics)
         )
     )

@@ -34,11 +34,10 @@ from ottla.groups.consumer.replaying import GroupReplay
 from ottla.groups.consumer.settings import check_served, read_settings
 from ottla.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
 from ottla.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
-from ottla.groups.table import Group, GroupKind, GroupTable
+from ottla.groups.epochs import STEADY_NAMES_MAX
+from ottla.groups.table import Group, GroupKind, GroupTable, not_of_kind
 from ottla.wire import uuid_text
-from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
-from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -54,8 +53,6 @@ __all__ = ["ConsumerFamily", "Migration", "Upgrade"]
 
 log = logging.getLogger(__name__)
 
-STEADY_NAMES_MAX = 1_000
-"""A client that names all its topics in every heartbeat is remembered with so many; each of them has its own copy."""
 RESOLUTION_PAUSE_MS = 1
 """Between two slices of resolving patterns, so that others get their turn."""
 MEMBER_TIMERS = ("session", "rebalance", "join", "sync")
@@ -157,7 +154,7 @@ class ConsumerFamily:
                 return Upgrade(ConsumerGroup(request.group_id), group.tombstones())
             if self.migration is not None:
                 return self.migration.upgrade(group, context)
-        raise _not_found(request.group_id, group)
+        raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
 
     def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Step:
         """Find the member who asks, or make it."""
@@ -233,7 +230,7 @@ class ConsumerFamily:
     def _leave(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
         group = self._table.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            raise _not_found(request.group_id, group)
+            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
         if request.instance_id is None:
             member = group.member(request.member_id)
         else:
@@ -289,7 +286,7 @@ class ConsumerFamily:
     def describe(self, request: DescribeConsumerGroup, context: Context) -> Result:
         group = self._table.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            raise _not_found(request.group_id, group)
+            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
         return Result(replies=[Reply(context.token, describe(group, context))])
 
     # --- deadlines ----------------------------------------------------------------------------------------------------
@@ -359,7 +356,7 @@ class ConsumerFamily:
         return NOTHING
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = [*change.created, *change.grown, *(name for name, _ in change.deleted)]
+        names = change.names()
         self.memory.topic_sets.forget(names)
         if change.created:
             self.memory.created_version = context.world.topics.version
@@ -372,7 +369,7 @@ class ConsumerFamily:
         return NOTHING
 
     def _groups(self) -> Iterable[ConsumerGroup]:
-        return [group for group in self._table.all().values() if isinstance(group, ConsumerGroup)]
+        return self._table.of_kind(ConsumerGroup)
 
     def hard_state(self) -> Mapping[Any, Any]:
         return {group.group_id: group.hard_state() for group in self._groups()}
@@ -446,8 +443,3 @@ def _assignment(member: Member) -> Assignment:
 
 def _must_revoke(member: Member) -> bool:
     return member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STEPPED_AWAY_EPOCH
-
-
-def _not_found(group_id: str, group: Group | None) -> Reject:
-    what = "is not there" if group is None else f"is not a consumer group but a {group.kind} group"
-    return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")

@@ -27,7 +27,7 @@ from ottla.groups.consumer.records import (
     target_record,
 )
 from ottla.groups.consumer.targets import compute_target
-from ottla.groups.consumer.topic_sets import TopicSets
+from ottla.groups.topic_sets import TopicSets
 from ottla.wire.keyed import KeyedRecord
 
 __all__ = ["FAMILY", "Memory", "Step", "timer_key"]

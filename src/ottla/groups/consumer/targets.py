@@ -11,7 +11,7 @@ from ottla.groups.assignors import ASSIGNORS, MemberSpec, Target
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.members import Member, Subscription
 from ottla.groups.consumer.records import target_epoch_record, target_record
-from ottla.groups.consumer.topic_sets import TopicSets
+from ottla.groups.topic_sets import TopicSets
 from ottla.wire.keyed import KeyedRecord
 
 __all__ = ["NewTarget", "assignor_of", "compute_target"]

@@ -21,9 +21,9 @@ from ottla.groups.consumer.records import (
     target_record,
 )
 from ottla.groups.consumer.stepping import timer_key
-from ottla.groups.consumer.topic_sets import TopicSets
 from ottla.groups.migration.policy import may_upgrade
 from ottla.groups.migration.subscriptions import partitions_of, user_data_of
+from ottla.groups.topic_sets import TopicSets
 from ottla.wire import WireError
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord

@@ -437,7 +437,7 @@ class StreamsFamily:
         return [*waiting, *self._pushing.tokens(), *self._showing.tokens()]
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = {*change.created, *change.grown, *(name for name, _ in change.deleted)}
+        names = change.names()
         for group in self._groups():
             if not group.required_topics.isdisjoint(names):
                 group.is_stale = True
@@ -445,7 +445,7 @@ class StreamsFamily:
         return NOTHING
 
     def _groups(self) -> Iterable[StreamsGroup]:
-        return [group for group in self._table.all().values() if isinstance(group, StreamsGroup)]
+        return self._table.of_kind(StreamsGroup)
 
     def hard_state(self) -> Mapping[Any, Any]:
         return {group.group_id: group.hard_state() for group in self._groups()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla.coordinator.contract import Context, Topics
+from ottla.groups.topic_sets import named
 from ottla.share.group.group import ShareGroup
 from ottla.share.group.members import Member
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponseAssignment as Assignment
@@ -55,8 +56,5 @@ def _member(member: Member, topics: Topics) -> DescribedMember:
 
 
 def _assignment(member: Member, topics: Topics) -> Assignment:
-    """Topics that are gone have no name and are left out."""
-    found = [(topic.name, topic_id) for topic_id in member.assigned if (topic := topics.by_id(topic_id)) is not None]
-    return Assignment(
-        tuple(TopicPartitions(topic_id, name, member.assigned[topic_id]) for name, topic_id in sorted(found))
-    )
+    found = named(member.assigned, topics)
+    return Assignment(tuple(TopicPartitions(topic_id, name, member.assigned[topic_id]) for name, topic_id in found))

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
-from ottla.groups.consumer.topic_sets import TopicSets
+from ottla.groups.epochs import STEADY_NAMES_MAX
 from ottla.groups.table import GroupTable
+from ottla.groups.topic_sets import TopicSets
 from ottla.share.group.describing import DescribeShareGroup, ListShareState, describe
 from ottla.share.group.effects import DeleteState, InitializeState, NewState, Refusals, refusals_of
 from ottla.share.group.group import ShareGroup, Steady, share_group
@@ -42,8 +43,6 @@ __all__ = ["ShareFamily"]
 log = logging.getLogger(__name__)
 
 FAMILY: Final = "share"
-STEADY_NAMES_MAX: Final = 1_000
-"""A client that names all its topics in every heartbeat is remembered with so many; each of them has its own copy."""
 _AFTER_DEADLINE_MS: Final = 5
 """So that a heartbeat that waits for a deadline comes after it."""
 
@@ -356,7 +355,7 @@ class ShareFamily:
         return self._initializations.tokens()
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = [*change.created, *change.grown, *(name for name, _ in change.deleted)]
+        names = change.names()
         gone = {topic_id for _, topic_id in change.deleted}
         self._topic_sets.forget(names)
         records: list[KeyedRecord] = []
@@ -369,7 +368,7 @@ class ShareFamily:
         return Result(records, is_atomic=False) if records else NOTHING
 
     def _groups(self) -> Iterable[ShareGroup]:
-        return [group for group in self._table.all().values() if isinstance(group, ShareGroup)]
+        return self._table.of_kind(ShareGroup)
 
     def hard_state(self) -> Mapping[Any, Any]:
         return {group.group_id: group.hard_state() for group in self._groups()}

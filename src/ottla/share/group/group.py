@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ottla.coordinator.contract import Context, Topics
 from ottla.groups.epochs import EpochGroup
 from ottla.groups.subscriptions import Subscriptions
-from ottla.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation
+from ottla.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation, not_of_kind
 from ottla.share.group.effects import DeleteState
 from ottla.share.group.members import Member, Partitions
 from ottla.share.group.records import group_tombstones, state_record
@@ -186,6 +186,5 @@ def _union(subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
 def share_group(group_id: str, group: Group | None) -> ShareGroup:
     """The group of a name, if it is a share group."""
     if not isinstance(group, ShareGroup):
-        what = "is not there" if group is None else f"is not a share group but a {group.kind} group"
-        raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+        raise not_of_kind(group_id, group, GroupKind.SHARE)
     return group

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ottla.coordinator.contract import Context
-from ottla.groups.consumer.topic_sets import TopicSets
+from ottla.groups.topic_sets import TopicSets
 from ottla.share.group.effects import NewState
 from ottla.share.group.group import ShareGroup
 from ottla.share.group.members import STABLE, Member, Partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.groups.consumer.topic_sets import SETS_MAX, TopicSets
+from ottla.groups.topic_sets import SETS_MAX, TopicSets
 from ottla.testing.simulation.topics import VirtualTopics
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from ottla.coordinator.contract import Topics
 from ottla.groups.metadata_hash import combined_hash, topic_hash
 
-__all__ = ["ExistingTopics", "TopicSets"]
+__all__ = ["ExistingTopics", "TopicSets", "named"]
 
 SETS_MAX: Final = 64
 TOPICS_MAX: Final = 100_000
@@ -65,6 +65,11 @@ class TopicSets:
             self._hash_of_topic.pop(name, None)
         self._hash_of_set.clear()
         self._existing.clear()
+
+
+def named(topic_ids: Iterable[bytes], topics: Topics) -> list[tuple[str, bytes]]:
+    """Names and ids in the order of names. Topics that are gone have no name and are left out."""
+    return sorted((topic.name, topic_id) for topic_id in topic_ids if (topic := topics.by_id(topic_id)) is not None)
 
 
 def _bound(known: dict[Any, Any], size_max: int) -> None:
