@@ -136,6 +136,15 @@ class Column(NamedTuple):
     is_number: bool = False
 
 
+def numbers(*headings: str) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return tuple(Column(each, is_number=True) for each in headings)
+
+
+PARTITION_COLUMNS = (Column("TOPIC"), *numbers("PARTITION"))
+"""Those of a `TopicPartition`."""
+
+
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     """Rows below their headings; in colour and as wide as the terminal, or plain and as wide as needed in a file."""
     from rich.console import Console

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.find import viewed_groups
-from ottla.cli.groups.watch import Watch, apart, look, watch_options
+from ottla.cli.groups.watch import Watch, look_at_each, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -35,10 +35,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
     async def find(client: Client) -> list[GroupView]:
         return await viewed_groups(client, names)
 
-    def show(found: list[GroupView]) -> None:
-        apart(found, _print_group)
-
-    look(target, watch, find, (lambda found: [group_json(each) for each in found]) if as_json else None, show)
+    look_at_each(target, watch, find, group_json if as_json else None, _print_group)
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

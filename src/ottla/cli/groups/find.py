@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import click
 
 from ottla.cli.failure import Failure, nearest
 
@@ -16,32 +18,41 @@ if TYPE_CHECKING:
 MEMBERS_NAMED_MAX = 5
 
 
-async def listed_group(client: Client, group_id: str, advice: str = "") -> ListedGroup:
-    """A group as its coordinator lists it; a Failure with the nearest name if there is none."""
+async def listed_groups(client: Client) -> dict[str, ListedGroup]:
+    """All groups by name, as their coordinators list them."""
     from ottla.client.groups import list_groups
 
-    found = {each.group_id: each for each in await list_groups(client)}
-    if group_id not in found:
-        advice = nearest(group_id, found) or advice or "'ottla groups list' lists them all"
+    return {each.group_id: each for each in await list_groups(client)}
+
+
+def expect_listed(group_id: str, listed: Mapping[str, ListedGroup], advice: str = "") -> ListedGroup:
+    """The group of a name; a Failure with the nearest name if there is none."""
+    if group_id not in listed:
+        advice = nearest(group_id, listed) or advice or "'ottla groups list' lists them all"
         raise Failure(f"there is no group '{group_id}'", advice)
-    return found[group_id]
+    return listed[group_id]
+
+
+async def listed_group(client: Client, group_id: str, advice: str = "") -> ListedGroup:
+    return expect_listed(group_id, await listed_groups(client), advice)
 
 
 async def viewed_groups(client: Client, names: Iterable[str]) -> list[GroupView]:
     """The groups of these names, or all groups."""
-    from ottla.client.errors import ClientError
-    from ottla.client.groups import list_groups, try_view
-
-    listed = {each.group_id: each for each in await list_groups(client)}
+    listed = await listed_groups(client)
     wanted = list(dict.fromkeys(names)) or sorted(listed)
-    missing = next((name for name in wanted if name not in listed), None)
-    if missing is not None:
-        advice = nearest(missing, listed) or "'ottla groups list' lists them all"
-        raise Failure(f"there is no group '{missing}'", advice)
-    views = await try_view(client, [listed[name] for name in wanted])
+    return await views(client, [expect_listed(name, listed) for name in wanted])
+
+
+async def views(client: Client, groups: Sequence[ListedGroup]) -> list[GroupView]:
+    """What these groups look like; the first error if one of them cannot be described."""
+    from ottla.client.errors import ClientError
+    from ottla.client.groups import try_view
+
+    outcomes = await try_view(client, groups)
     found: list[GroupView] = []
-    for name in wanted:
-        outcome = views[name]
+    for group in groups:
+        outcome = outcomes[group.group_id]
         if isinstance(outcome, ClientError):
             raise outcome
         found.append(outcome)
@@ -73,6 +84,11 @@ def has_members(group: GroupView) -> str:
     shown = ", ".join(sorted(names)[:MEMBERS_NAMED_MAX]) + more
     count = f"{len(names)} member{'s' * (len(names) != 1)}"
     return f"group '{group.group_id}' is {group.state} and has {count} ({shown})"
+
+
+topics_option = click.option(
+    "--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable."
+)
 
 
 async def chosen_partitions(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
-from ottla.cli.groups.find import chosen_partitions, kept_offsets, viewed_groups
+from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
+from ottla.cli.groups.find import chosen_partitions, kept_offsets, topics_option, viewed_groups
 from ottla.cli.groups.watch import Watch, look, watch_options
 
 if TYPE_CHECKING:
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from ottla.client.lag import Lag
 
 COLUMNS = (
-    Column("TOPIC"),
-    Column("PARTITION", is_number=True),
-    Column("COMMITTED", is_number=True),
-    Column("END", is_number=True),
-    Column("LAG", is_number=True),
-    Column("SECONDS", is_number=True),
+    *PARTITION_COLUMNS,
+    *numbers("COMMITTED", "END", "LAG", "SECONDS"),
     Column("MEMBER"),
     Column("NOTE"),
 )
@@ -45,7 +41,7 @@ class Found(NamedTuple):
 
 @click.command()
 @click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@topics_option
 @click.option("--no-seconds", is_flag=True, help="Do not read records to find out how old they are.")
 @json_option
 @watch_options

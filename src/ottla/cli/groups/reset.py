@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, on_cluster, one_line, print_json, print_table, target_options
+from ottla.cli.cluster import (
+    PARTITION_COLUMNS,
+    Column,
+    Target,
+    json_option,
+    numbers,
+    on_cluster,
+    one_line,
+    print_json,
+    print_table,
+    target_options,
+)
 from ottla.cli.failure import Failure
 from ottla.cli.groups.find import check_inactive, chosen_partitions, kept_offsets, listed_group
 from ottla.cli.groups.moments import moment_ms, moment_of_duration_ms
@@ -20,10 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COLUMNS = (
-    Column("TOPIC"),
-    Column("PARTITION", is_number=True),
-    Column("COMMITTED", is_number=True),
-    Column("NEW", is_number=True),
+    *PARTITION_COLUMNS,
+    *numbers("COMMITTED", "NEW"),
     Column("NOTE"),
 )
 WAYS = {

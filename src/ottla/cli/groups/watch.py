@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -110,6 +110,24 @@ def look(
     on_cluster(target, watching)
 
 
+def look_at_each(
+    target: Target,
+    watch: Watch,
+    find: Callable[[Client], Awaitable[list[T]]],
+    as_json: Callable[[T], object] | None,
+    show: Callable[[T], None],
+) -> None:
+    """The same for several things, which are shown with an empty line between them."""
+
+    def show_all(found: list[T]) -> None:
+        for number, each in enumerate(found):
+            if number:
+                click.echo()
+            show(each)
+
+    look(target, watch, find, None if as_json is None else lambda found: [as_json(each) for each in found], show_all)
+
+
 async def _one_look(
     client: Client,
     find: Callable[[Client], Awaitable[T]],
@@ -130,11 +148,3 @@ async def _one_look(
         click.clear()
     click.echo(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
     show(found)
-
-
-def apart(found: Iterable[T], show: Callable[[T], None]) -> None:
-    """Show several things with an empty line between them."""
-    for number, each in enumerate(found):
-        if number:
-            click.echo()
-        show(each)

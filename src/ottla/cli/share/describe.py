@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.describe import compact, group_json
-from ottla.cli.groups.watch import Watch, apart, look, watch_options
+from ottla.cli.groups.watch import Watch, look_at_each, watch_options
 from ottla.cli.share.find import Found, share_groups
 from ottla.cli.share.offsets import COLUMNS, standing_cells, standing_json
 
@@ -39,10 +39,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
     async def find(client: Client) -> list[Found]:
         return await share_groups(client, names)
 
-    def show(found: list[Found]) -> None:
-        apart(found, _print)
-
-    look(target, watch, find, (lambda found: [_json(each) for each in found]) if as_json else None, show)
+    look_at_each(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(found: Found) -> None:

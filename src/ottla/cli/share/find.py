@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.failure import Failure, nearest
-from ottla.cli.groups.find import chosen_partitions
+from ottla.cli.failure import Failure
+from ottla.cli.groups.find import chosen_partitions, expect_listed, listed_groups, views
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
     from ottla.client.group_view import GroupView, MemberView
+    from ottla.client.groups import ListedGroup
 
 
 class Standing(NamedTuple):
@@ -49,25 +50,18 @@ class Found(NamedTuple):
 
 async def share_groups(client: Client, names: Iterable[str]) -> list[Found]:
     """The share groups of these names, or all of them."""
-    from ottla.client.groups import list_groups, try_view
-
-    listed = {each.group_id: each for each in await list_groups(client)}
+    listed = await listed_groups(client)
     wanted = list(dict.fromkeys(names)) or sorted(name for name, each in listed.items() if each.type == "share")
-    for name in wanted:
-        if name not in listed:
-            advice = nearest(name, listed) or "'ottla share list' lists them all"
-            raise Failure(f"there is no group '{name}'", advice)
-        if listed[name].type != "share":
-            advice = f"'ottla groups describe {name}' shows it"
-            raise Failure(f"group '{name}' is a {listed[name].type} group, not a share group", advice)
-    views = await try_view(client, [listed[name] for name in wanted])
-    found = []
-    for name in wanted:
-        view = views[name]
-        if isinstance(view, Exception):
-            raise view
-        found.append(Found(view, await _standings(client, view)))
-    return found
+    seen = await views(client, [_expect_share(name, listed) for name in wanted])
+    return [Found(view, await _standings(client, view)) for view in seen]
+
+
+def _expect_share(name: str, listed: Mapping[str, ListedGroup]) -> ListedGroup:
+    group = expect_listed(name, listed, "'ottla share list' lists them all")
+    if group.type != "share":
+        advice = f"'ottla groups describe {name}' shows it"
+        raise Failure(f"group '{name}' is a {group.type} group, not a share group", advice)
+    return group
 
 
 async def share_group(client: Client, name: str, topics: Iterable[str] = ()) -> Found:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
+from ottla.cli.groups.find import topics_option
 from ottla.cli.groups.watch import Watch, look, watch_options
 from ottla.cli.share.find import share_group
 from ottla.cli.share.sources import windows
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     from ottla.client.group_view import MemberView
 
 COLUMNS = (
-    Column("TOPIC"),
-    Column("PARTITION", is_number=True),
-    Column("FIRST", is_number=True),
-    Column("LAST", is_number=True),
+    *PARTITION_COLUMNS,
+    *numbers("FIRST", "LAST"),
     Column("STATE"),
     Column("DELIVERIES", is_number=True),
     Column("MEMBER"),
@@ -37,7 +36,7 @@ class Found(NamedTuple):
 
 @click.command()
 @click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@topics_option
 @json_option
 @watch_options
 @target_options

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
+from ottla.cli.groups.find import topics_option
 from ottla.cli.groups.watch import Watch, look, watch_options
 from ottla.cli.share.find import Found, Standing, share_group
 
@@ -14,19 +15,14 @@ if TYPE_CHECKING:
     from ottla.client import Client
 
 COLUMNS = (
-    Column("TOPIC"),
-    Column("PARTITION", is_number=True),
-    Column("START", is_number=True),
-    Column("END", is_number=True),
-    Column("FINISHED", is_number=True),
-    Column("LAG", is_number=True),
-    Column("MEMBERS", is_number=True),
+    *PARTITION_COLUMNS,
+    *numbers("START", "END", "FINISHED", "LAG", "MEMBERS"),
 )
 
 
 @click.command()
 @click.argument("name", metavar="GROUP")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,...]", help="Only these partitions; repeatable.")
+@topics_option
 @json_option
 @watch_options
 @target_options

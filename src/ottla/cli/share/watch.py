@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.watch import Watch, look, watching_options
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.share.sources import windows
@@ -17,16 +17,8 @@ if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
 
 COLUMNS = (
-    Column("TOPIC"),
-    Column("PARTITION", is_number=True),
-    Column("START", is_number=True),
-    Column("END", is_number=True),
-    Column("LAG", is_number=True),
-    Column("ACQUIRED", is_number=True),
-    Column("AVAILABLE", is_number=True),
-    Column("DONE", is_number=True),
-    Column("REDELIVERED", is_number=True),
-    Column("FINISHED/s", is_number=True),
+    *PARTITION_COLUMNS,
+    *numbers("START", "END", "LAG", "ACQUIRED", "AVAILABLE", "DONE", "REDELIVERED", "FINISHED/s"),
 )
 
 
