@@ -11,11 +11,9 @@ from ottla.client import Client, Delivered, Producer, ProducerRecord, TopicParti
 from ottla.client.errors import check
 from ottla.client.group_offsets import share_starts
 from ottla.wire.types import IncrementalAlterConfigsRequest
-from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.node.brokers import APACHE
-from tests.interop.serving import OttlaServe
+from tests.interop.apache import ONE_NODE
+from tests.interop.node.brokers import Node, node_of
 
-Node = ApacheKafka | OttlaServe
 T = TypeVar("T")
 
 GROUP_RESOURCE = 32
@@ -30,10 +28,7 @@ SETTINGS = {
 
 def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
     """A node that has not been started yet."""
-    chosen = SETTINGS | {key.replace("_", "."): str(value) for key, value in settings.items()}
-    if kind == APACHE:
-        return ApacheKafka(directory, data_dir=data_dir, **chosen)  # type: ignore[arg-type]
-    return OttlaServe(directory, data_dir=data_dir, **chosen)
+    return node_of(kind, directory, data_dir=data_dir, **{**SETTINGS, **settings})
 
 
 class Start(NamedTuple):

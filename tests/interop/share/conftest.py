@@ -5,28 +5,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.node.brokers import booting, wanted
+from tests.interop.node.brokers import booting, running
 from tests.interop.share.brokers import Cluster, Node, new_node
 from tests.interop.share.workers import Workers
-
-
-@pytest.fixture(scope="session", params=wanted())
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="session")
 def broker(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """One node for all suites of a kind. A test that stops it takes `boot`."""
-    with new_node(kind, tmp_path_factory.mktemp(kind)) as node:
-        yield node
-        assert "Traceback" not in node.log, node.log
+    yield from running(new_node(kind, tmp_path_factory.mktemp(kind)))
 
 
 @pytest.fixture(scope="session")
@@ -45,9 +37,3 @@ def cluster(broker: Node) -> Cluster:
 def boot(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
     """Starts a node of its own for one test. What still runs at its end is killed."""
     yield from booting(lambda number, **settings: new_node(kind, tmp_path / f"node-{number}", **settings))
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test has."""
-    return f"s-{uuid.uuid4().hex[:8]}"

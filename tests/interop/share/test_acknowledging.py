@@ -105,7 +105,7 @@ def test_acknowledgements_go_with_the_next_poll(workers: Workers, cluster: Clust
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_locks_expire(workers: Workers, cluster: Cluster, topic: str, client: str):
-    """Who holds records for too long loses them, and is told so."""
+    """Who holds records for too long loses them to others."""
     cluster.configure(topic, SHORT_LOCK)
     slow = workers.open(client, topic, topic, EXPLICIT)
     other = workers.open(client, topic, topic, EXPLICIT)

@@ -96,8 +96,7 @@ def test_one_unknown_topic_fails_alone(workers: Workers, cluster: Cluster, kind:
     with closing(worker):  # which makes the group know the partition
         settled(worker, until("records", worker.poll), "RELEASE")
     topic_id = cluster.run(lambda client: client.topics([name]))[name].topic_id
-    host, _, port = cluster.bootstrap_servers.rpartition(":")
-    desk = Desk(host, int(port))
+    desk = Desk.at(cluster.bootstrap_servers)
     try:
         partitions = (ShareFetchRequest.FetchPartition(0),)
         request = ShareFetchRequest(

@@ -13,7 +13,7 @@ import pytest
 
 from ottla.client import groups
 from tests.interop.apache import dump_log
-from tests.interop.node.brokers import APACHE, OTTLA
+from tests.interop.node.brokers import APACHE, OTTLA, booting
 from tests.interop.share.brokers import Cluster, Node, new_node
 from tests.interop.share.workers import Given, OttlaWorker, closing, polled, settled, silent, until
 
@@ -27,20 +27,11 @@ TURNS = [(OTTLA, APACHE), (APACHE, OTTLA), (OTTLA, OTTLA)]
 
 
 @pytest.fixture
-def node(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[[str], Node]]:
-    """Starts a node of a kind on the one directory."""
-    nodes: list[Node] = []
-
-    def start(kind: str) -> Node:
-        started = new_node(kind, tmp_path / f"{kind}-{len(nodes)}", data_dir=tmp_path / "data")
-        nodes.append(started)
-        started.start()
-        return started
-
-    yield start
-    for each in nodes:
-        if each.running:
-            each.kill()
+def node(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
+    """Starts nodes on the one directory: `node(kind=...)`."""
+    yield from booting(
+        lambda number, kind: new_node(str(kind), tmp_path / f"{kind}-{number}", data_dir=tmp_path / "data")
+    )
 
 
 def prepare(cluster: Cluster) -> None:
@@ -72,8 +63,8 @@ def state(cluster: Cluster) -> tuple[int | None, str, str]:
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 @pytest.mark.parametrize(("first", "second"), TURNS)
-def test_scenario_61_gaps_in_the_window(node: Callable[[str], Node], first: str, second: str, how: str):
-    old = node(first)
+def test_scenario_61_gaps_in_the_window(node: Callable[..., Node], first: str, second: str, how: str):
+    old = node(kind=first)
     cluster = Cluster(old.bootstrap_servers)
     prepare(cluster)
     worker = OttlaWorker(old.bootstrap_servers, GROUP, TOPIC, EXPLICIT | {"max.poll.records": "40"})
@@ -81,7 +72,7 @@ def test_scenario_61_gaps_in_the_window(node: Callable[[str], Node], first: str,
         work(worker)
         before = state(cluster)
         (old.kill if how == "killed" else old.stop)()
-    cluster = Cluster(node(second).bootstrap_servers)
+    cluster = Cluster(node(kind=second).bootstrap_servers)
     until("the group is there", lambda: state_or_none(cluster) == before)
     again = OttlaWorker(cluster.bootstrap_servers, GROUP, TOPIC, EXPLICIT)
     with closing(again):
@@ -113,9 +104,9 @@ def state_or_none(cluster: Cluster) -> tuple[int | None, str, str] | None:
         return None
 
 
-def test_the_dump_of_the_window_is_whole(node: Callable[[str], Node]):
+def test_the_dump_of_the_window_is_whole(node: Callable[..., Node]):
     """kafka-dump-log prints every record that the run above leaves."""
-    ottla = node(OTTLA)
+    ottla = node(kind=OTTLA)
     prepare(Cluster(ottla.bootstrap_servers))
     worker = OttlaWorker(ottla.bootstrap_servers, GROUP, TOPIC, EXPLICIT | {"max.poll.records": "40"})
     with closing(worker):
@@ -130,9 +121,9 @@ def test_the_dump_of_the_window_is_whole(node: Callable[[str], Node]):
 
 
 @pytest.mark.parametrize(("first", "second"), TURNS[:2])
-def test_an_idle_group_goes_on(node: Callable[[str], Node], first: str, second: str):
+def test_an_idle_group_goes_on(node: Callable[..., Node], first: str, second: str):
     """Everything is done, the members have left: nothing comes again, and what is written next does."""
-    old = node(first)
+    old = node(kind=first)
     cluster = Cluster(old.bootstrap_servers)
     prepare(cluster)
     worker = OttlaWorker(old.bootstrap_servers, GROUP, TOPIC, EXPLICIT)
@@ -143,7 +134,7 @@ def test_an_idle_group_goes_on(node: Callable[[str], Node], first: str, second: 
             done += len(given)
             settled(worker, given, "ACCEPT")
     old.stop()
-    cluster = Cluster(node(second).bootstrap_servers)
+    cluster = Cluster(node(kind=second).bootstrap_servers)
     cluster.produce(TOPIC, "new")
     again = OttlaWorker(cluster.bootstrap_servers, GROUP, TOPIC, EXPLICIT)
     with closing(again):
