@@ -72,13 +72,13 @@ class Transition:
         """How many offsets were acknowledged in which way."""
         self.released = 0
         """How many offsets the end of a session has set free."""
-        self.held: list[tuple[int, int]] = []
-        """Since when so many offsets were held."""
+        self.held: dict[int, int] = {}
+        """Since when how many offsets were held."""
         self.dead_letters: list[DeadLetters] = []
         """What is to be done about once it is written down."""
 
     def begin(self, window: Window, run: Run, target: RecordState, cause: Cause = Cause.DELIVERY_LIMIT) -> None:
-        self.held.append((run.acquired_at_ms, run.size))
+        self.held[run.acquired_at_ms] = self.held.get(run.acquired_at_ms, 0) + run.size
         window.begin(run, target, self.write_id)
         if target is RecordState.ARCHIVING:
             self.add_dead_letters(run, cause)
@@ -97,7 +97,8 @@ class Transition:
         first = run.first
         if self.batches:
             before = self.batches[-1]
-            if before.last_offset + 1 == first and before[2:] == (state, run.delivery_count):
+            is_alike = before.delivery_count == run.delivery_count and before.delivery_state == state
+            if is_alike and before.last_offset + 1 == first:
                 first = self.batches.pop().first_offset
         self.batches.append(StateBatch(first, run.last, int(state), run.delivery_count))
 

@@ -242,14 +242,9 @@ class SharePartition:
 
     def _release(self, event: Release, now_ms: int) -> Actions:
         transition = Transition(next(self._write_ids))
-        for entry in self.window.entries:
-            if not any(run.is_held and run.member_id == event.member_id for run in entry.runs):
-                continue
-            for run in self.window.carve(entry, entry.first, entry.last):
-                if run.is_held and run.member_id == event.member_id:
-                    target = acknowledging.state_after_release(run, self.settings)
-                    transition.begin(self.window, run, target)
-                    transition.released += run.size
+        for run in self.window.held_by(event.member_id):
+            transition.begin(self.window, run, acknowledging.state_after_release(run, self.settings))
+        transition.released = sum(transition.held.values())
         if not transition.ranges:
             return Actions(replies=[] if event.token is None else [Reply(event.token)])
         return Actions(writes=[self._begin(transition, event.token)])
@@ -326,7 +321,7 @@ class SharePartition:
 
     def _count(self, transition: Transition, now_ms: int) -> None:
         tally = self.tally
-        for acquired_at_ms, size in transition.held:
+        for acquired_at_ms, size in transition.held.items():
             tally.hold(now_ms - acquired_at_ms, size)
         for kind, size in enumerate(transition.kinds):
             tally.acknowledged[kind] += size

@@ -20,7 +20,8 @@ Everything that changes a run's state is here, so that the counts cannot go wron
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Final
 
 from ottla.share.partition.states import TERMINAL, RecordState
@@ -100,8 +101,8 @@ class Run:
         )
 
 
-def _first(ranged: Run | Entry) -> int:
-    return ranged.first
+_first: Final[Callable[[Run | Entry], int]] = attrgetter("first")
+"""For searching."""
 
 
 class Entry:
@@ -243,6 +244,16 @@ class Window:
             return
         for entry in self.overlapping(first, last):
             yield from entry.overlapping(first, last)
+
+    def held_by(self, member_id: str) -> list[Run]:
+        """What a member holds; cut at the start, as by `carve`."""
+        runs = [run for entry in self.entries for run in entry.runs if run.member_id == member_id and run.is_held]
+        for index, run in enumerate(runs):
+            if run.first < self.start <= run.last:
+                entry = self.entries[self._floor(run.first)]
+                runs[index : index + 1] = self.carve(entry, run.first, run.last)
+                break
+        return runs
 
     def carve(self, entry: Entry, first: int, last: int) -> list[Run]:
         """The runs of an entry between two offsets, cut there and at the start: below it other rules hold."""
