@@ -4,27 +4,26 @@ for, and a replayed log gives the same state. And when things calm down, every g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ottla.coordinator.contract import Context, Result
-from ottla.coordinator.deadlines import Deadlines
+from ottla.coordinator.contract import Result
 from ottla.groups.consumer.family import ConsumerFamily
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.members import STEPPED_AWAY_EPOCH, Member
+from ottla.groups.coordinator import GroupCoordinator
 from ottla.groups.table import GroupTable
-from ottla.testing.simulation.surroundings import Surroundings
-from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.property.coordinator import Coordinator
 
 GROUP = "g"
 MEMBERS = [f"m{number}" for number in range(5)]
@@ -37,13 +36,16 @@ ROUNDS_MAX = 12
 Owned = dict[bytes, set[int]]
 
 
+def new_core() -> GroupCoordinator:
+    return GroupCoordinator([ConsumerFamily(GroupTable())])
+
+
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.surroundings = Surroundings()
-        self.surroundings.settings.set("group.consumer.assignment.interval.ms", "0")
-        self.log: list[KeyedRecord] = []
-        self.now_ms = 0
+        self.coordinator = Coordinator(new_core, self.hear_result)
+        self.coordinator.surroundings.settings.set("group.consumer.assignment.interval.ms", "0")
+        self.answer: Any = None
         self.epochs: dict[str, int] = {}
         """What each member was last told."""
         self.owned: dict[str, Owned] = {}
@@ -51,63 +53,22 @@ class Machine(RuleBasedStateMachine):
         self.told: dict[str, Owned] = {}
         """What each member was last told to own."""
         self.group_epoch = 0
-        self.start()
 
-    # --- a coordinator without a log of its own -----------------------------------------------------------------------
-
-    def start(self) -> None:
-        self.family = ConsumerFamily(GroupTable())
-        self.deadlines = Deadlines()
-        for record in self.log:
-            self.replay(self.family, record)
-        self.apply(self.family.loaded(self.context()))
-
-    def context(self, version: int = 1) -> Context:
-        return Context(
-            now_ms=self.now_ms,
-            wall_ms=1_000_000_000_000 + self.now_ms,
-            world=self.surroundings.world,
-            token=None,
-            api_version=version,
-            client_id="c",
-            client_host="/127.0.0.1",
-        )
-
-    @staticmethod
-    def replay(family: ConsumerFamily, record: KeyedRecord) -> None:
-        family.replays[type(record.key)](record, 0, -1, -1)
-
-    def apply(self, result: Result) -> Any:
-        for record in result.records:
-            self.log.append(record)
-            self.replay(self.family, record)
-        for key, at_ms in result.timers:
-            if at_ms is None:
-                self.deadlines.cancel(key)
-            else:
-                self.deadlines.set(key, at_ms)
-        return result.replies[-1].message if result.replies else None
-
-    def pass_time(self, by_ms: int) -> None:
-        end_ms = self.now_ms + by_ms
-        while (at_ms := self.deadlines.next_at_ms()) is not None and at_ms <= end_ms:
-            self.now_ms = max(self.now_ms, at_ms)
-            key = self.deadlines.take_due(self.now_ms)
-            if key is not None:
-                self.apply(self.family.expire(key, self.context()))
-        self.now_ms = end_ms
+    def hear_result(self, result: Result) -> None:
+        if result.replies:
+            self.answer = result.replies[-1].message
 
     # --- members ------------------------------------------------------------------------------------------------------
 
-    def send(self, member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatResponse | None:
+    def send(self, member_id: str, epoch: int, **fields: Any) -> None:
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member_id, member_epoch=epoch, **fields)
+        self.answer = None
         try:
-            response: ConsumerGroupHeartbeatResponse = self.apply(self.family.heartbeat(request, self.context()))
+            self.coordinator.handle(request)
         except Reject:
             self.forget(member_id)
-            return None
-        self.hear(member_id, response)
-        return response
+        else:
+            self.hear(member_id, self.answer)
 
     def hear(self, member_id: str, response: ConsumerGroupHeartbeatResponse) -> None:
         if response.member_epoch < 0:
@@ -176,33 +137,29 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by_ms=st.sampled_from([1, 500, 10_001, 20_000, 45_000]))
     def wait(self, by_ms: int) -> None:
-        self.pass_time(by_ms)
+        self.coordinator.pass_time(by_ms)
 
     @rule(name=st.sampled_from(TOPICS), by=st.integers(1, 3))
     def grow(self, name: str, by: int) -> None:
-        topic = self.surroundings.topics.by_name(name)
-        count = by + (topic.partition_count if topic is not None else 0)
-        change = self.surroundings.topics.put(name, min(count, 8), ())
-        self.apply(self.family.topics_changed(change, self.context()))
+        self.coordinator.grow(name, by, 8)
 
     @rule(name=st.sampled_from(TOPICS))
     def delete(self, name: str) -> None:
-        if self.surroundings.topics.by_name(name) is not None:
-            change = self.surroundings.topics.delete(name)
-            self.apply(self.family.topics_changed(change, self.context()))
+        if self.coordinator.surroundings.topics.by_name(name) is not None:
+            self.coordinator.delete_topic(name)
 
     @rule()
     def restart(self) -> None:
-        self.start()
+        self.coordinator.start()
 
     @rule()
     def calm_down(self) -> None:
         """Everybody who lives beats, and those who are gone expire: the group comes to rest."""
-        self.pass_time(12_000)
+        self.coordinator.pass_time(12_000)
         for _ in range(ROUNDS_MAX):
             for member_id in list(self.epochs):
                 self.send(member_id, self.epochs[member_id], topic_partitions=self.report(member_id))
-            self.pass_time(5_000)
+            self.coordinator.pass_time(5_000)
         group = self.group()
         if group is not None and group.members:
             assert group.state_name() == "Stable", group.hard_state()
@@ -215,14 +172,12 @@ class Machine(RuleBasedStateMachine):
             for topic_id, partitions in member.assigned.items()
             for partition in partitions
         }
-        topics = self.surroundings.topics
-        wanted = [topic for name in group.subscribed_topics() if (topic := topics.by_name(name)) is not None]
-        assert owned == {(topic.topic_id, each) for topic in wanted for each in range(topic.partition_count)}
+        assert owned == self.coordinator.partitions_of(group.subscribed_topics())
 
     # --- what must always hold ----------------------------------------------------------------------------------------
 
     def group(self) -> ConsumerGroup | None:
-        group = self.family._table.get(GROUP)
+        group = self.coordinator.core.families["consumer"]._table.get(GROUP)  # type: ignore[attr-defined]
         assert group is None or isinstance(group, ConsumerGroup)
         return group
 
@@ -260,15 +215,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_replayed_log_gives_the_same_state(self) -> None:
-        live = self.family.hard_state()
-        assert self.replayed(self.log) == live
-        assert self.replayed(_compacted(self.log)) == live
-
-    def replayed(self, log: list[KeyedRecord]) -> Mapping[Any, Any]:
-        family = ConsumerFamily(GroupTable())
-        for record in log:
-            self.replay(family, record)
-        return family.hard_state()
+        self.coordinator.check_replay()
 
 
 def _held(member: Member) -> list[tuple[bytes, int]]:
@@ -278,12 +225,6 @@ def _held(member: Member) -> list[tuple[bytes, int]]:
         for topic_id, partitions in owned.items()
         for partition in partitions
     ]
-
-
-def _compacted(log: list[KeyedRecord]) -> list[KeyedRecord]:
-    """The last record of each key, without tombstones."""
-    last = {(type(record.key), record.key): index for index, record in enumerate(log)}
-    return [log[index] for index in sorted(last.values()) if log[index].value is not None]
 
 
 TestConsumerGroups: Callable[[], Any] = Machine.TestCase

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ottla.broker.coordinators.composing import group_core
-from ottla.coordinator.contract import COMMITTED, Context, Core, Outcome, Result
-from ottla.coordinator.deadlines import Deadlines
+from ottla.coordinator.contract import COMMITTED, Outcome, Result
 from ottla.groups.admin import DeleteGroup
+from ottla.groups.coordinator import GroupCoordinator
 from ottla.share.group.effects import DeleteState, InitializeState, Refusal
 from ottla.share.group.group import ShareGroup
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.errors import ErrorCode
-from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 from ottla.wire.types import (
     AlterShareGroupOffsetsRequest,
@@ -29,6 +27,7 @@ from ottla.wire.types import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from tests.property.coordinator import Coordinator
 
 GROUP = "g"
 MEMBERS = [f"m{number}" for number in range(4)]
@@ -41,12 +40,15 @@ ROUNDS_MAX = 4
 Effect = InitializeState | DeleteState
 
 
+def new_core() -> GroupCoordinator:
+    core = group_core()
+    assert isinstance(core, GroupCoordinator)
+    return core
+
+
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.surroundings = Surroundings()
-        self.log: list[KeyedRecord] = []
-        self.now_ms = 0
         self.kept: dict[tuple[bytes, int], int] = {}
         """What the share coordinators keep: the state epoch by share partition."""
         self.effects: list[Effect] = []
@@ -56,65 +58,29 @@ class Machine(RuleBasedStateMachine):
         """What members were last told."""
         self.answers: dict[int, Any] = {}
         self.group_epoch = 0
-        self.start()
+        self.coordinator = Coordinator(new_core, self.hear_result)
 
-    # --- a coordinator without a log of its own -----------------------------------------------------------------------
-
-    def start(self) -> None:
-        self.core: Core = group_core()
-        self.deadlines = Deadlines()
-        self.effects = []
-        self.answers = {}
-        for record in self.log:
-            self.core.replay(record, 0, -1, -1)
-        self.apply(self.core.loaded(self.context()))
-
-    def context(self, token: int | None = None) -> Context:
-        return Context(
-            now_ms=self.now_ms,
-            wall_ms=1_000_000_000_000 + self.now_ms,
-            world=self.surroundings.world,
-            token=token,
-            api_version=1,
-            client_id="c",
-            client_host="/127.0.0.1",
-        )
-
-    def apply(self, result: Result) -> None:
-        for record in result.records:
-            self.log.append(record)
-            self.core.replay(record, 0, -1, -1)
-        for key, at_ms in result.timers:
-            if at_ms is None:
-                self.deadlines.cancel(key)
-            else:
-                self.deadlines.set(key, at_ms)
+    def hear_result(self, result: Result) -> None:
         for reply in result.replies:
             assert self.answers[reply.token] is NOT_ANSWERED, "somebody is answered twice"
             self.answers[reply.token] = reply.message
         self.effects += result.effects
         if result.after is not None:
-            self.apply(self.core.settled(result.after, COMMITTED, self.context()))
+            self.settled(result.after, COMMITTED)
+
+    def settled(self, subject: Any, outcome: Outcome) -> None:
+        self.coordinator.apply(self.coordinator.core.settled(subject, outcome, self.coordinator.context()))
 
     def ask(self, request: Any) -> Any:
         """The answer; NOT_ANSWERED if it is still to come; None if the request was refused."""
         token = len(self.answers)
         self.answers[token] = NOT_ANSWERED
         try:
-            self.apply(self.core.handle(request, self.context(token)))
+            self.coordinator.handle(request, token)
         except Reject as reject:
             self.answers[token] = reject
             return None
         return self.answers[token]
-
-    def pass_time(self, by_ms: int) -> None:
-        end_ms = self.now_ms + by_ms
-        while (at_ms := self.deadlines.next_at_ms()) is not None and at_ms <= end_ms:
-            self.now_ms = max(self.now_ms, at_ms)
-            key = self.deadlines.take_due(self.now_ms)
-            if key is not None:
-                self.apply(self.core.expire(key, self.context()))
-        self.now_ms = end_ms
 
     # --- members ------------------------------------------------------------------------------------------------------
 
@@ -129,7 +95,9 @@ class Machine(RuleBasedStateMachine):
             elif how == "some":
                 assert data is not None
                 self.settle_in_part(data)
-            self.pass_time(1_000 if self.answers[token] is NOT_ANSWERED else 0)  # nobody waits longer than that
+            self.coordinator.pass_time(
+                1_000 if self.answers[token] is NOT_ANSWERED else 0
+            )  # nobody waits longer than that
             answer = self.answers[token]
         self.hear(member_id, answer)
 
@@ -185,24 +153,20 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by_ms=st.sampled_from([1, 500, 1_000, 30_000, 45_000]))
     def wait(self, by_ms: int) -> None:
-        self.pass_time(by_ms)
+        self.coordinator.pass_time(by_ms)
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
     @rule(name=st.sampled_from(TOPICS), by=st.integers(1, 2))
     def grow(self, name: str, by: int) -> None:
-        topic = self.surroundings.topics.by_name(name)
-        count = by + (topic.partition_count if topic is not None else 0)
-        change = self.surroundings.topics.put(name, min(count, 6), ())
-        self.apply(self.core.topics_changed(change, self.context()))
+        self.coordinator.grow(name, by, 6)
 
     @rule(name=st.sampled_from(TOPICS))
     def delete_topic(self, name: str) -> None:
-        topic = self.surroundings.topics.by_name(name)
+        topic = self.coordinator.surroundings.topics.by_name(name)
         if topic is not None:
-            change = self.surroundings.topics.delete(name)
             self.kept = {key: epoch for key, epoch in self.kept.items() if key[0] != topic.topic_id}
-            self.apply(self.core.topics_changed(change, self.context()))
+            self.coordinator.delete_topic(name)
 
     # --- share coordinators -------------------------------------------------------------------------------------------
 
@@ -227,7 +191,7 @@ class Machine(RuleBasedStateMachine):
         """What a share coordinator does; and what it refuses, for the topic is gone."""
         refusals = {}
         for key in sorted(keys):
-            topic = self.surroundings.topics.by_id(key[0])
+            topic = self.coordinator.surroundings.topics.by_id(key[0])
             if topic is None or key[1] >= topic.partition_count:
                 refusals[key] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif isinstance(effect, DeleteState):
@@ -243,14 +207,15 @@ class Machine(RuleBasedStateMachine):
         if refusals:
             first = next(iter(refusals.values()))
             outcome = Outcome(first.code, dict(refusals), first.message)
-        self.apply(self.core.settled(effect, outcome, self.context()))
+        self.settled(effect, outcome)
 
     @rule(is_done=st.booleans())
     def restart(self, is_done: bool) -> None:
         """The share coordinators may have done by then what nobody hears of."""
         for effect in self.effects if is_done else ():
             self.do(effect, {(each[0], each[1]) for each in effect.partitions})
-        self.start()
+        self.effects, self.answers = [], {}
+        self.coordinator.start()
 
     # --- administrators -----------------------------------------------------------------------------------------------
 
@@ -275,7 +240,7 @@ class Machine(RuleBasedStateMachine):
     def calm_down(self) -> None:
         """Everything is answered and everybody beats; those who are gone expire: the group comes to rest."""
         self.settle_all()
-        self.pass_time(45_000 - 10_000)
+        self.coordinator.pass_time(45_000 - 10_000)
         for _ in range(ROUNDS_MAX):
             self.beat_all()
         assert NOT_ANSWERED not in self.answers.values()
@@ -292,30 +257,28 @@ class Machine(RuleBasedStateMachine):
             names = () if member is None else tuple(sorted(member.names))
             self.send(member_id, self.epochs[member_id], subscribed_topic_names=names)
             self.settle_all()
-        self.pass_time(5_000)
+        self.coordinator.pass_time(5_000)
 
     def settle_all(self) -> None:
-        self.pass_time(0)
+        self.coordinator.pass_time(0)
         while self.effects:
             self.settle()
 
     def check_rest(self, group: ShareGroup) -> None:
         assert group.group_epoch == group.assignment_epoch
         assert not group.state_topics.initializing
-        topics = self.surroundings.topics
-        wanted = [topic for name in group.subscribed_topics() if (topic := topics.by_name(name)) is not None]
-        everything = {(topic.topic_id, each) for topic in wanted for each in range(topic.partition_count)}
+        topics = self.coordinator.surroundings.topics
         found = set()
         for member_id, member in group.members.items():
             assert dict(member.assigned) == dict(group.target(member_id)) == dict(self.assigned[member_id])
             assert all(topics.by_id(topic_id).name in member.names for topic_id in member.assigned)  # type: ignore[union-attr]
             found |= {(topic_id, each) for topic_id, partitions in member.assigned.items() for each in partitions}
-        assert found == everything
+        assert found == self.coordinator.partitions_of(group.subscribed_topics())
 
     # --- what must always hold ----------------------------------------------------------------------------------------
 
     def group(self) -> ShareGroup:
-        group = self.core.families["share"]._table.get(GROUP)  # type: ignore[attr-defined]
+        group = self.coordinator.core.families["share"]._table.get(GROUP)  # type: ignore[attr-defined]
         return group if isinstance(group, ShareGroup) else ShareGroup(GROUP)
 
     @invariant()
@@ -327,7 +290,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def members_have_what_has_state(self) -> None:
-        group, topics = self.group(), self.surroundings.topics
+        group, topics = self.group(), self.coordinator.surroundings.topics
         initialized = group.state_topics.initialized
         for member in group.members.values():
             for topic_id, partitions in member.assigned.items():
@@ -346,22 +309,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_replayed_log_gives_the_same_state(self) -> None:
-        live = self.core.hard_state()
-        assert replayed(self.log) == live
-        assert replayed(compacted(self.log)) == live
-
-
-def replayed(log: Sequence[KeyedRecord]) -> Mapping[Any, Any]:
-    core = group_core()
-    for record in log:
-        core.replay(record, 0, -1, -1)
-    return core.hard_state()
-
-
-def compacted(log: Sequence[KeyedRecord]) -> list[KeyedRecord]:
-    """The last record of each key, without tombstones."""
-    last = {(type(record.key), record.key): index for index, record in enumerate(log)}
-    return [log[index] for index in sorted(last.values()) if log[index].value is not None]
+        self.coordinator.check_replay()
 
 
 TestShareGroups: Callable[[], Any] = Machine.TestCase
