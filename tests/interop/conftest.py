@@ -1,5 +1,6 @@
 """Fixtures for tests beside the original. Everything in this folder is marked `interop`; `make interop` runs it."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
-from tests.interop.node.brokers import booting
+from tests.interop.node.brokers import booting, wanted
 
 HERE = Path(__file__).parent
 
@@ -49,6 +50,19 @@ def apache_jars(report: Report) -> Path:
 def clients_4_4_jars(report: Report) -> Path:
     """The jars of the newer Java clients alone."""
     return fetched(CLIENTS_4_4, report)
+
+
+@pytest.fixture(scope="session", params=wanted())
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of the broker under test. Who asks for it runs against `ottla serve` and, to prove what it expects, against
+    Apache Kafka."""
+    return str(request.param)
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test has."""
+    return f"t-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,12 +12,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.groups.brokers import Node, new_node
-from tests.interop.node.brokers import APACHE, booting, wanted
-
-
-@pytest.fixture(scope="session", params=wanted())
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from tests.interop.node.brokers import APACHE, booting, running
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +22,7 @@ def broker(kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         kafka: ApacheKafka = request.getfixturevalue("apache_kafka")
         yield kafka
         return
-    with new_node(kind, tmp_path_factory.mktemp("ottla")) as node:
-        yield node
-        assert "Traceback" not in node.log, node.log
+    yield from running(new_node(kind, tmp_path_factory.mktemp("ottla")))
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +34,3 @@ def bootstrap_servers(broker: Node) -> str:
 def boot(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
     """Starts a node of its own for one test: `boot(group_max_size=2)`. What still runs at its end is killed."""
     yield from booting(lambda number, **settings: new_node(kind, tmp_path / f"node-{number}", **settings))
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test has."""
-    return f"g-{uuid.uuid4().hex[:8]}"

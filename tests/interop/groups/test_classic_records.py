@@ -35,8 +35,7 @@ ONE, TWO = (encode_framed(ConsumerProtocolSubscription((topic,)), 1) for topic i
 
 
 def desk_of(node: Node) -> Desk:
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    desk = Desk(host, int(port))
+    desk = Desk.at(node.bootstrap_servers)
     for _ in range(READY_ATTEMPTS):
         (found,) = desk.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
         if not found.error_code and desk.ask(HeartbeatRequest("g", 1, "m"), 4).error_code == 25:

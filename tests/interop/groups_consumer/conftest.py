@@ -3,6 +3,6 @@
 `OTTLA_INTEROP_BROKERS=apache` (or `ottla`) runs against one of them alone.
 """
 
-from tests.interop.groups.conftest import boot, bootstrap_servers, broker, kind, name
+from tests.interop.groups.conftest import boot, bootstrap_servers, broker
 
-__all__ = ["boot", "bootstrap_servers", "broker", "kind", "name"]
+__all__ = ["boot", "bootstrap_servers", "broker"]

@@ -37,8 +37,7 @@ PAUSE_S = 0.05
 
 def listen_to(node: Node) -> list[Note]:
     """Have the conversation with a node that runs as a program."""
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    line = Desk(host, int(port)).connect(CLIENT_ID)
+    line = Desk.at(node.bootstrap_servers).connect(CLIENT_ID)
     try:
         return listen(line, node.data_dir, lambda is_resolving: time.sleep(PATIENCE_S if is_resolving else PAUSE_S))
     finally:

@@ -105,8 +105,7 @@ def _plain(group: Any) -> dict[str, Any]:
 @contextmanager
 def serving(kind: str, directory: Path, data_dir: Path) -> Iterator[Line]:
     with new_node(kind, directory, data_dir=data_dir, **SETTINGS) as node:
-        host, _, port = node.bootstrap_servers.rpartition(":")
-        line = Desk(host, int(port)).connect("handed-over")
+        line = Desk.at(node.bootstrap_servers).connect("handed-over")
         yield line
         line.close()
 

@@ -33,8 +33,7 @@ BEHIND_THE_ANSWER = (AlterShareGroupOffsetsRequest, CreatePartitionsRequest, Del
 
 def listen_to(node: Node) -> list[Note]:
     """Have the conversation with a node that runs as a program."""
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    line = Desk(host, int(port)).connect(CLIENT_ID)
+    line = Desk.at(node.bootstrap_servers).connect(CLIENT_ID)
     try:
         return listen(line, node.data_dir, lambda is_behind: time.sleep(PATIENCE_S if is_behind else PAUSE_S))
     finally:

@@ -31,7 +31,6 @@ def bootstrap_servers(broker: Broker) -> str:
 
 @pytest.fixture
 def desk(broker: Broker) -> Iterator[Desk]:
-    host, _, port = broker.bootstrap_servers.rpartition(":")
-    desk = Desk(host, int(port))
+    desk = Desk.at(broker.bootstrap_servers)
     yield desk
     desk.close_all()

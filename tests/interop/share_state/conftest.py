@@ -10,21 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.node.brokers import booting, wanted
-from tests.interop.share_state.nodes import Node, desk_of, new_node
+from tests.interop.node.brokers import booting, running
+from tests.interop.share_state.nodes import Node, new_node
 from tests.unit.broker.desk import Desk
-
-
-@pytest.fixture(scope="session", params=wanted())
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="session")
 def broker(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with new_node(kind, tmp_path_factory.mktemp(kind)) as node:
-        yield node
-        assert "Traceback" not in node.log, node.log
+    yield from running(new_node(kind, tmp_path_factory.mktemp(kind)))
 
 
 @pytest.fixture
@@ -35,6 +28,6 @@ def boot(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
 
 @pytest.fixture
 def desk(broker: Node) -> Iterator[Desk]:
-    desk = desk_of(broker)
+    desk = Desk.at(broker.bootstrap_servers)
     yield desk
     desk.close()

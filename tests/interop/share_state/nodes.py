@@ -12,12 +12,8 @@ import msgspec
 from ottla import wire
 from ottla.wire.batch import split_batches
 from ottla.wire.keyed import decode_keyed
-from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.node.brokers import APACHE
-from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Desk
-
-Node = ApacheKafka | OttlaServe
+from tests.interop.apache import ONE_NODE
+from tests.interop.node.brokers import Node, node_of
 
 STATE_TOPIC = "__share_group_state"
 SETTINGS = {key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "share."))}
@@ -28,14 +24,8 @@ FIRST_SEGMENT = "00000000000000000000.log"
 
 def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
     """A node that has not been started yet. A setting of None is left to its default."""
-    make = ApacheKafka if kind == APACHE else OttlaServe
     given = {name: value for name, value in {**SETTINGS, **settings}.items() if value is not None}
-    return make(directory, data_dir=data_dir, **given)
-
-
-def desk_of(node: Node) -> Desk:
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    return Desk(host, int(port))
+    return node_of(kind, directory, data_dir=data_dir, **given)
 
 
 def until(is_so: Callable[[], bool]) -> None:

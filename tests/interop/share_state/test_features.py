@@ -12,7 +12,8 @@ from tests.interop import process
 from tests.interop.apache import tool
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.process import ProgramFailed
-from tests.interop.share_state.nodes import Node, desk_of, new_node
+from tests.interop.share_state.nodes import Node, new_node
+from tests.unit.broker.desk import Desk
 from tests.unit.broker.test_features_api import update
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
@@ -41,7 +42,7 @@ def test_apache_kafka_refuses_what_storage_check_says(apache_jars: Path, tmp_pat
     data_dir = tmp_path / "data"
     ottla = new_node(OTTLA, tmp_path / "ottla", data_dir=data_dir, unstable_feature_versions_enable="true")
     with ottla:
-        desk = desk_of(ottla)
+        desk = Desk.at(ottla.bootstrap_servers)
         assert update(desk, "share.version", 2).error_code == 0
         desk.close()
         ottla.stop()

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.wire.types import FindCoordinatorRequest
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.share_state.nodes import SETTINGS, Node, desk_of, new_node, until
+from tests.interop.share_state.nodes import SETTINGS, Node, new_node, until
 from tests.unit.broker.desk import Desk, Topic
 from tests.unit.broker.share.group_desk import beat, describe, join, offsets, set_config, starts_and_lags
 from tests.unit.broker.share.share_desk import Member, produce
@@ -37,7 +37,7 @@ def nodes(apache_jars: Path, tmp_path: Path) -> Iterator[dict[str, Node]]:
 
 @contextmanager
 def talk(node: Node) -> Iterator[Desk]:
-    desk = desk_of(node)
+    desk = Desk.at(node.bootstrap_servers)
     try:
         yield desk
     finally:

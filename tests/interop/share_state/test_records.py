@@ -9,7 +9,7 @@ from typing import Any
 from ottla.wire.types import FindCoordinatorRequest, ListOffsetsRequest
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.interop.share_state.nodes import STATE_TOPIC, Node, desk_of, state_file, state_records, text_of, until
+from tests.interop.share_state.nodes import STATE_TOPIC, Node, state_file, state_records, text_of, until
 from tests.unit.broker.desk import Desk, Topic
 from tests.unit.broker.share.group_desk import alter
 from tests.unit.broker.share.share_desk import Member, produce
@@ -21,7 +21,7 @@ Records = list[tuple[int, str, int, Any]]
 @contextmanager
 def talk(node: Node, partitions: int = 1) -> Iterator[tuple[Desk, Topic]]:
     """A connection and a new topic; the node stops at the end."""
-    desk = desk_of(node)
+    desk = Desk.at(node.bootstrap_servers)
     topic = desk.topic(partitions)
     wanted = FindCoordinatorRequest(key_type=2, coordinator_keys=(f"g:{text_of(topic.topic_id)}:0",))
     try:

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.node.brokers import APACHE, booting, wanted
-from tests.interop.serving import OttlaServe
+from tests.interop.apache import ONE_NODE
+from tests.interop.node.brokers import Node, booting, node_of, running
 from tests.interop.spark.queries import Queries
 from tests.interop.spark.sessions import CONNECT, LOCAL, STANDALONE, Sessions
 from tests.interop.spark.topics import Topics
 
-Broker = ApacheKafka | OttlaServe
+Broker = Node
 SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))} | {
     "log.cleaner.backoff.ms": "200",
     "log.initial.task.delay.ms": "200",
@@ -28,20 +27,13 @@ SURROUNDINGS = os.environ.get("OTTLA_INTEROP_SPARK", f"{LOCAL},{STANDALONE},{CON
 
 
 def new_broker(kind: str, directory: Path, **settings: object) -> Broker:
-    return (ApacheKafka if kind == APACHE else OttlaServe)(directory, **{**SETTINGS, **settings})  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="session", params=wanted())
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+    return node_of(kind, directory, **{**SETTINGS, **settings})
 
 
 @pytest.fixture(scope="session")
 def broker(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One node for all tests of a kind. A test that stops it takes `boot`."""
-    with new_broker(kind, tmp_path_factory.mktemp(kind)) as node:
-        yield node
-        assert "Traceback" not in node.log, node.log
+    yield from running(new_broker(kind, tmp_path_factory.mktemp(kind)))
 
 
 @pytest.fixture

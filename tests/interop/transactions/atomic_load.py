@@ -19,11 +19,6 @@ COMMITTED, ABORTED, UNCERTAIN = "committed", "aborted", "uncertain"
 _GONE = (OSError, Closed)
 
 
-def desk_of(bootstrap_servers: str) -> Desk:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return Desk(host, int(port))
-
-
 class AtomicLoad:
     """Producers in threads of their own, which go on through crashes of the broker until `finish`."""
 
@@ -38,7 +33,7 @@ class AtomicLoad:
             thread.start()
 
     def _create(self) -> Topic:
-        desk = desk_of(self.bootstrap_servers)
+        desk = Desk.at(self.bootstrap_servers)
         wanted = CreateTopicsRequest.CreatableTopic("atomic", PARTITIONS, 1)
         answer = desk.ask(CreateTopicsRequest((wanted,), 30_000), 7).topics[0]
         assert error(answer) is ErrorCode.NONE
@@ -57,7 +52,7 @@ class AtomicLoad:
     def _run(self, name: str) -> None:
         numbers = count()
         while not self._is_over.is_set():
-            desk = desk_of(self.bootstrap_servers)
+            desk = Desk.at(self.bootstrap_servers)
             try:
                 producer = self._producer(desk, name)
                 while not self._is_over.is_set():
@@ -88,7 +83,7 @@ class AtomicLoad:
 
     def check(self, bootstrap_servers: str) -> None:
         """All partitions tell the same, each producer's transactions in order, and nobody was told otherwise."""
-        desk = desk_of(bootstrap_servers)
+        desk = Desk.at(bootstrap_servers)
         tellers = [read_committed(desk, self.topic, partition) for partition in range(PARTITIONS)]
         desk.close()
         by_producer = [{name: numbers_of(values, name) for name in self.outcomes} for values in tellers]

@@ -6,20 +6,14 @@ Both are formatted with either transaction version, which decides what Java's pr
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.node.brokers import booting, wanted
+from tests.interop.node.brokers import booting, running
 from tests.interop.transactions.nodes import Node, new_node
 from tests.unit.broker.desk import Desk
-
-
-@pytest.fixture(scope="session", params=wanted())
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture(scope="session", params=[2, 1], ids=["tv2", "tv1"])
@@ -30,9 +24,7 @@ def txn_version(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session")
 def broker(kind: str, txn_version: int, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with new_node(kind, tmp_path_factory.mktemp(f"{kind}-tv{txn_version}"), txn_version) as node:
-        yield node
-        assert "Traceback" not in node.log, node.log
+    yield from running(new_node(kind, tmp_path_factory.mktemp(f"{kind}-tv{txn_version}"), txn_version))
 
 
 @pytest.fixture(scope="session")
@@ -48,13 +40,6 @@ def boot(kind: str, txn_version: int, apache_jars: Path, tmp_path: Path) -> Iter
 
 @pytest.fixture
 def desk(broker: Node) -> Iterator[Desk]:
-    host, _, port = broker.bootstrap_servers.rpartition(":")
-    desk = Desk(host, int(port))
+    desk = Desk.at(broker.bootstrap_servers)
     yield desk
     desk.close()
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test has."""
-    return f"x-{uuid.uuid4().hex[:8]}"

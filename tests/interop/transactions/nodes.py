@@ -7,10 +7,8 @@ from pathlib import Path
 
 from tests.interop import process
 from tests.interop.apache import ONE_NODE, ApacheKafka
-from tests.interop.node.brokers import APACHE
+from tests.interop.node.brokers import APACHE, Node
 from tests.interop.serving import OttlaServe
-
-Node = ApacheKafka | OttlaServe
 
 SETTINGS = {
     **{key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "transaction."))},

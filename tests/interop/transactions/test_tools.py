@@ -130,8 +130,7 @@ def test_force_terminate(broker: Node, producer: Producer, topic: Topic):
 def test_a_hanging_transaction_is_found_and_aborted(boot: Callable[..., Node]):
     """One that no coordinator knows of, as older releases could leave behind: its partition was never added."""
     node = boot(transaction_partition_verification_enable="false")
-    host, _, port = node.bootstrap_servers.rpartition(":")
-    desk = Desk(host, int(port))
+    desk = Desk.at(node.bootstrap_servers)
     topic = desk.topic(2)
     known = Producer.of_version_1(desk, produce_version=9).begun()
     known.add(topic.name, 0)

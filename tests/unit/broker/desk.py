@@ -51,6 +51,12 @@ class Desk:
         self._line: Line | None = None
         self._lines: list[Line] = []
 
+    @classmethod
+    def at(cls, bootstrap_servers: str) -> Desk:
+        """`127.0.0.1:9092`."""
+        host, _, port = bootstrap_servers.rpartition(":")
+        return cls(host, int(port))
+
     @property
     def line(self) -> Line:
         if self._line is None or self._line.is_closed:
