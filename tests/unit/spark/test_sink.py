@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,11 @@ from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.sink.columns import HEADERS, Columns, records_of
-from ottla.spark.sink.ending import abort_all, commit_all
-from ottla.spark.sink.exactly import Prepared, Task, prepare, read_markers
+from ottla.spark.sink.ending import abort_all
+from ottla.spark.sink.exactly import read_markers
 from ottla.spark.sink.options import SinkOptions
 from ottla.spark.sink.writing import Records, _rounds, write_all
-from ottla.spark.topic.batch_reader import PlainReader
-from ottla.spark.topic.options import TopicOptions
-
-VALUE_ONLY = Columns(key=False, topic=False, partition=False, headers=False)
-
+from tests.unit.spark.sinks import VALUE_ONLY, Sink
 
 # --- columns and options ----------------------------------------------------------------------------------------------
 
@@ -136,38 +132,7 @@ def topic(client: BlockingClient, request: pytest.FixtureRequest) -> str:
     return str(name)
 
 
-MakeSink = Callable[..., "Sink"]
-
-
-class Sink:
-    """A query that writes to one topic, and whoever reads there."""
-
-    def __init__(self, client: BlockingClient, servers: str, topic: str, **options: str) -> None:
-        given = {"kafka.bootstrap.servers": servers, "topic": topic, "exactlyOnce": "true", **options}
-        self.client = client
-        self.topic = topic
-        self.options = read_options(SinkOptions, given)
-
-    def task(self, values: Sequence[str], *, batch_id: int = 0, partition_id: int = 0) -> Prepared:
-        batches = [pa.RecordBatch.from_pydict({"value": list(values)})] if values else []
-        task = Task(f"q-{self.topic}", batch_id, partition_id)
-        return prepare(self.client, self.options, task, Records(batches, VALUE_ONLY, self.topic))
-
-    def commit(self, *prepared: Prepared) -> None:
-        commit_all(self.client, self.options, prepared)
-
-    def committed(self) -> list[str]:
-        return sorted(row["value"].decode() for row in self.rows())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """What the source reads of committed transactions."""
-        given = {
-            "kafka.bootstrap.servers": self.options.bootstrap_servers,
-            "subscribe": self.topic,
-            "isolationLevel": "read_committed",
-        }
-        reader = PlainReader(read_options(TopicOptions, given).for_batch())
-        return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+MakeSink = Callable[..., Sink]
 
 
 @pytest.fixture

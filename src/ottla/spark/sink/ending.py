@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError, ResponseError
 from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
-from ottla.spark.sink.exactly import Prepared, read_marker, read_markers
+from ottla.spark.sink.exactly import Prepared, read_markers
 from ottla.spark.sink.options import SinkOptions
 from ottla.wire.errors import ErrorCode
 
@@ -46,7 +46,8 @@ def _check_tasks(client: BlockingClient, options: SinkOptions, prepared: Sequenc
 
 
 def _is_committed(client: BlockingClient, options: SinkOptions, prepared: Prepared) -> bool:
-    marker = read_marker(client, options, prepared.task)
+    # Its own transaction has ended; one that somebody else has begun for the same task is not waited for.
+    marker = read_markers(client, options, prepared.task.query_id).get(prepared.task.partition_id)
     return marker is not None and marker.offset > prepared.task.batch_id
 
 
