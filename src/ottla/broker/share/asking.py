@@ -21,7 +21,7 @@ from ottla.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
-__all__ = ["ask_state"]
+__all__ = ["ask_about", "ask_state"]
 
 Done = Callable[[Any], None]
 
@@ -32,9 +32,15 @@ def ask_state(node: Node, request: Request | None, body: Any, done: Done) -> Non
     `request` is on whose behalf; without one, the node itself asks.
     """
     keys = keys_of(body)
-    if not keys:
+    if keys:
+        ask_about(node, request, body, keys, done)
+    else:
         done(answer_of(body, {}))
-    elif node.share_state.partition_count:
+
+
+def ask_about(node: Node, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+    """`ask_state`, for those who know of which share partitions `body` is."""
+    if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
     else:
         node.internal_topics.ensure(SHARE_STATE, lambda _: _ask_created(node, request, body, keys, done))
@@ -48,10 +54,13 @@ def _ask_created(node: Node, request: Request | None, body: Any, keys: list[Key]
 
 
 def _ask(node: Node, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+    if len(keys) == 1:  # as a rule: a leader writes for one share partition
+        _ask_one(node, request, body, keys[0], done)
+        return
     places: dict[int, set[Key]] = {}
     for key in keys:
         places.setdefault(partition_for(coordinator_key(key), node.share_state.partition_count), set()).add(key)
-    if len(places) == 1:  # as a rule: a leader writes for one share partition
+    if len(places) == 1:
         _ask_one(node, request, body, keys[0], done)
         return
     results: dict[Key, Any] = {}

@@ -83,7 +83,7 @@ class _Found(NamedTuple):
 
 _NOTHING: Final = _Found()
 _UNASKED: Final = Verdict()
-_MODES: Final = frozenset(map(int, AcquireMode))
+_MODES: Final = {int(mode): mode for mode in AcquireMode}
 
 
 def fetch(leader: ShareLeader, request: Request) -> Answer:
@@ -152,7 +152,7 @@ class _ShareFetch:
         self.max_bytes = min(body.max_bytes, self.edge.setting("fetch.max.bytes"))
         self.min_bytes = min(body.min_bytes, self.max_bytes)
         self.batch_size = body.batch_size
-        self.mode = AcquireMode(body.share_acquire_mode)
+        self.mode = _MODES[body.share_acquire_mode]
         is_committed = self.edge.group_setting(self.group_id, "share.isolation.level") == "read_committed"
         self.isolation = Isolation.TXN_COMMITTED if is_committed else Isolation.HIGH_WATERMARK
         self.deadline_at_ms = self.edge.monotonic_ms() + body.max_wait_ms

@@ -224,12 +224,11 @@ class Led:
     def _written(self, answer: Any) -> None:  # noqa: ANN401
         result = answer.results[0].partitions[0]
         written, self._writing = self._writing, ()
-        error = ErrorCode(result.error_code)
         for write in written:
-            if error is ErrorCode.NONE:
-                self.step(WriteDone(write.write_id))
+            if result.error_code:
+                self.step(WriteFailed(write.write_id, ErrorCode(result.error_code), result.error_message))
             else:
-                self.step(WriteFailed(write.write_id, error, result.error_message))
+                self.step(WriteDone(write.write_id))
         self._write()
         self._retire_if_idle()
 

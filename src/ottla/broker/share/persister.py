@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.share.asking import ask_state
+from ottla.broker.share.asking import ask_about, ask_state
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.state_samples import StateCounts
 from ottla.broker.waiting import Waiter
@@ -43,14 +43,18 @@ class _Errand:
 
     __slots__ = ("_done", "_results", "asked_at_ms", "attempts", "body", "keys", "serial")
 
-    def __init__(self, serial: int, asked_at_ms: int, body: StateRequest, done: Done) -> None:
+    def __init__(self, serial: int, asked_at_ms: int, body: StateRequest, keys: Sequence[Key], done: Done) -> None:
         self.serial = serial
         self.asked_at_ms = asked_at_ms
         self.body = body
-        self.keys = list(dict.fromkeys(keys_of(body)))
+        self.keys = list(dict.fromkeys(keys))
         self.attempts = dict.fromkeys(self.keys, 0)
         self._done = done
         self._results: dict[Key, Any] = {}
+
+    def answer(self, answer: Any) -> None:  # noqa: ANN401
+        """All was heard at once."""
+        self._done(answer)
 
     def take(self, key: Key, result: Any) -> None:  # noqa: ANN401
         self._results[key] = result
@@ -88,8 +92,13 @@ class Persister:
         `body` is any of the five requests. Each of its share partitions has a result of its own.
         """
         self._serial += 1
-        errand = _Errand(self._serial, self._node.monotonic_ms(), body, done)
-        if not errand.keys:
+        keys = keys_of(body)
+        errand = _Errand(self._serial, self._node.monotonic_ms(), body, keys, done)
+        if len(keys) == 1 and keys[0] not in self._lines:  # as a rule: a leader writes for one share partition
+            self._set_out(errand, keys[0])
+            ask_about(self._node, None, body, keys, partial(self._heard_one, errand, keys[0]))
+            return
+        if not keys:
             done(answer_of(body, {}))
             return
         free = [key for key in errand.keys if key not in self._lines]
@@ -99,19 +108,35 @@ class Persister:
         if free:
             self._send(errand, free)
 
+    def _set_out(self, errand: _Errand, key: Key) -> None:
+        errand.attempts[key] += 1
+        self._under_way[key] = self._under_way.get(key, 0) + 1
+
+    def _come_back(self, key: Key) -> None:
+        self._under_way[key] -= 1
+        if not self._under_way[key]:
+            del self._under_way[key]
+
     def _send(self, errand: _Errand, keys: Sequence[Key]) -> None:
         for key in keys:
-            errand.attempts[key] += 1
-            self._under_way[key] = self._under_way.get(key, 0) + 1
+            self._set_out(errand, key)
         body = errand.body if len(keys) == len(errand.keys) else part_of(errand.body, keys)
         ask_state(self._node, None, body, partial(self._heard, errand, keys))
+
+    def _heard_one(self, errand: _Errand, key: Key, answer: Any) -> None:  # noqa: ANN401
+        """What was asked about one share partition; its answer need not be put together."""
+        if key in self._lines or answer.results[0].partitions[0].error_code:
+            self._heard(errand, (key,), answer)
+            return
+        self._come_back(key)
+        self._count(errand)
+        errand.answer(answer)
+        self._go_on(key)
 
     def _heard(self, errand: _Errand, keys: Sequence[Key], answer: Any) -> None:  # noqa: ANN401
         results = results_of(errand.body.group_id, answer)
         for key in keys:
-            self._under_way[key] -= 1
-            if not self._under_way[key]:
-                del self._under_way[key]
+            self._come_back(key)
             self._settle(errand, key, results[key])
 
     def _settle(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
@@ -127,12 +152,15 @@ class Persister:
             self._give_up(key, ErrorCode(result.error_code))
 
     def _end(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
-        name = type(errand.body).__name__.removesuffix("Request")
-        self.counts.asked[name] += 1
-        self.counts.took_ms[name] += self._node.monotonic_ms() - errand.asked_at_ms
+        self._count(errand)
         if result.error_code:
             self.counts.failures[ErrorCode(result.error_code).name] += 1
         errand.take(key, result)
+
+    def _count(self, errand: _Errand) -> None:
+        name = type(errand.body).__name__.removesuffix("Request")
+        self.counts.asked[name] += 1
+        self.counts.took_ms[name] += self._node.monotonic_ms() - errand.asked_at_ms
 
     # --- trying again -------------------------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ def _target(kind: int, run: Run, settings: Settings) -> tuple[RecordState, Cause
         return state_after_release(run, settings), Cause.DELIVERY_LIMIT
     if kind == AcknowledgeType.REJECT:
         return _given_up(settings), Cause.REJECTED
-    return TARGETS[AcknowledgeType(kind)], Cause.REJECTED
+    return TARGETS[kind], Cause.REJECTED
 
 
 def state_after_release(run: Run, settings: Settings) -> RecordState:

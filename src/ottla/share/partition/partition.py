@@ -22,7 +22,7 @@ comes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import count
 from typing import Any, Final
@@ -183,26 +183,25 @@ class SharePartition:
             return Actions(replies=[Reply(event.token)])
         start = self.window.start
         acquired = acquiring.acquire(self.window, event, self.settings, now_ms)
-        self._lock((each.first_offset, each.last_offset) for each in acquired)
+        self._lock(now_ms + self.settings.lock_duration_ms, [each[:2] for each in acquired])
         for first, last, delivery_count in acquired:
             self.tally.deliver(last - first + 1, delivery_count)
         # What is gone from the log has made room, though there was nothing to hand out.
         wakes = not acquired and self.window.start != start
         return Actions(replies=[Reply(event.token, acquired=acquired)], wakes=wakes)
 
-    def _lock(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """File the locks that the runs of these ranges have got; neighbours that end together are filed as one."""
-        filed: tuple[int, int, int] | None = None
-        for first, last in ranges:
-            for run in self.window.runs(first, last):
-                if filed is not None and filed[0] == run.lock_at_ms and filed[2] + 1 >= run.first:
-                    filed = (filed[0], filed[1], max(filed[2], run.last))
-                    continue
-                if filed is not None:
-                    self._locks.add(*filed)
-                filed = (run.lock_at_ms, run.first, run.last)
-        if filed is not None:
-            self._locks.add(*filed)
+    def _lock(self, at_ms: int, ranges: Sequence[tuple[int, int]]) -> None:
+        """File the locks that ranges have got, in the order of offsets; neighbours are filed as one."""
+        if not ranges:
+            return
+        filed_first, filed_last = ranges[0]
+        for first, last in ranges[1:]:
+            if filed_last + 1 >= first:
+                filed_last = max(filed_last, last)
+            else:
+                self._locks.add(at_ms, filed_first, filed_last)
+                filed_first, filed_last = first, last
+        self._locks.add(at_ms, filed_first, filed_last)
 
     def _log_start_moved(self, event: LogStartMoved, now_ms: int) -> Actions:
         if self.phase is not Phase.ACTIVE or event.log_start_offset <= self.window.start:
@@ -223,7 +222,7 @@ class SharePartition:
         except Reject as reject:
             return Actions(replies=[Reply(event.token, reject.code, reject.message)])
         finally:
-            self._lock(transition.renewed)
+            self._lock(lock_at_ms, transition.renewed)
         if transition.kinds[AcknowledgeType.RENEW]:
             self.tally.acknowledged[AcknowledgeType.RENEW] += transition.kinds[AcknowledgeType.RENEW]
             transition.kinds[AcknowledgeType.RENEW] = 0

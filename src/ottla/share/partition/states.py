@@ -43,7 +43,7 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
-TARGETS: Final = {
+TARGETS: Final[dict[int, RecordState]] = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,

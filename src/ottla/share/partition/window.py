@@ -170,12 +170,14 @@ class Window:
     @property
     def in_flight_count(self) -> int:
         """Finished offsets and holes count, too."""
-        return 0 if self.is_idle else self.end - self.start + 1
+        entries = self.entries
+        return self.end - self.start + 1 if entries and entries[-1].last >= self.start else 0
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing at or above the start is in flight."""
-        return not self.entries or self.entries[-1].last < self.start
+        entries = self.entries
+        return not entries or entries[-1].last < self.start
 
     @property
     def next_fetch_offset(self) -> int:
@@ -355,9 +357,9 @@ class Window:
         """Move the start past what is finished, and let entries go; whether it moved."""
         before = self.start
         behind = self._pass_entries()
-        # Entries below the start of which somebody holds a part stay.
-        held = [entry for entry in self.entries[:behind] if not all(run.is_finished for run in entry.runs)]
-        self.entries[:behind] = held
+        if behind:  # entries of which somebody holds a part stay
+            held = [entry for entry in self.entries[:behind] if not all(run.is_finished for run in entry.runs)]
+            self.entries[:behind] = held
         if self.is_idle:
             self.end = self.start
             self.gap_start = self._available_from = None

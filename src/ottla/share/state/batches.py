@@ -7,9 +7,11 @@ whichever came first. Neighbours that are alike become one.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from itertools import pairwise
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 __all__ = ["Batch", "combine", "merge"]
 
@@ -27,22 +29,30 @@ class Batch(NamedTuple):
         return self.delivery_count, self.delivery_state
 
 
+_FIRST: Final[Callable[[Batch], int]] = itemgetter(0)
+_LAST: Final[Callable[[Batch], int]] = itemgetter(1)
+
+
 def merge(known: Sequence[Batch], new: Sequence[Batch], start_offset: int) -> list[Batch]:
     """Combine ranges that are in order with others. Only what lies near the new ones is looked at."""
     kept = _cut(known, start_offset)
     new = [batch for batch in new if batch.last_offset >= max(start_offset, batch.first_offset)]
     if not new:
         return kept
+    if not kept:  # as a rule: what was written before is below the start by now
+        return combine(new, start_offset)
     first = min(batch.first_offset for batch in new)
     last = max(batch.last_offset for batch in new)
-    low = bisect_left(kept, first - 1, key=lambda batch: batch.last_offset)
-    high = bisect_left(kept, last + 2, key=lambda batch: batch.first_offset)
+    low = bisect_left(kept, first - 1, key=_LAST)
+    high = bisect_left(kept, last + 2, key=_FIRST)
     kept[low:high] = combine([*kept[low:high], *new], start_offset)
     return kept
 
 
 def _cut(known: Sequence[Batch], start_offset: int) -> list[Batch]:
-    low = bisect_left(known, start_offset, key=lambda batch: batch.last_offset)
+    if not known or known[-1].last_offset < start_offset:
+        return []
+    low = bisect_left(known, start_offset, key=_LAST)
     kept = list(known[low:])
     if kept and kept[0].first_offset < start_offset:
         kept[0] = kept[0]._replace(first_offset=start_offset)
@@ -58,7 +68,18 @@ def combine(batches: Iterable[Batch], start_offset: int) -> list[Batch]:
     ]
     if len(waiting) < 2:  # as a rule: a leader writes what became of one range
         return waiting
-    waiting.sort(reverse=True)
+    waiting.sort()
+    if any(one.last_offset >= other.first_offset for one, other in pairwise(waiting)):
+        waiting.reverse()
+        return _overlaid(waiting, start_offset)
+    result: list[Batch] = []
+    for batch in waiting:
+        _append(result, batch)
+    return result
+
+
+def _overlaid(waiting: list[Batch], start_offset: int) -> list[Batch]:
+    """`combine`, for ranges that overlap; the first of them comes last."""
     result: list[Batch] = []
     active: list[tuple[tuple[int, int], Batch]] = []
     """Ranges that have begun, the strongest first."""
