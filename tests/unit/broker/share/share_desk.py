@@ -25,6 +25,10 @@ _serial = count()
 Batches = Iterable[tuple[int, int, Sequence[int]]]
 Ranges = list[tuple[int, int, int]]
 
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+WAIT = {"max_wait_ms": 60_000}
+"""Longer than any test."""
+
 
 def until(running: RunningNode, condition: Callable[[], object]) -> None:
     """Let the node work until something is so."""
@@ -86,12 +90,14 @@ def produce(desk: Desk, topic: Topic, *sizes: int, partition: int = 0, **fields:
 
 
 def filled(
-    desk: Desk, *sizes: int, settings: Mapping[str, object] | None = None, **configs: object
+    desk: Desk, *sizes: int, partitions: int = 1, settings: Mapping[str, object] | None = None, **configs: object
 ) -> tuple[Topic, str]:
-    """A topic with batches of these sizes, and a group, with settings, that begins with the first of them."""
-    topic, group = desk.topic(**configs), new_group()
-    produce(desk, topic, *sizes)
-    initialize(desk, group, topic)
+    """A topic with batches of these sizes in each partition, and a group, with settings, that begins with the first of
+    them."""
+    topic, group = desk.topic(partitions, **configs), new_group()
+    for partition in range(partitions):
+        produce(desk, topic, *sizes, partition=partition)
+    initialize(desk, group, topic, *range(partitions))
     if settings:
         configure(desk, group, **settings)
     return topic, group

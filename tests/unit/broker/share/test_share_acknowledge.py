@@ -16,6 +16,12 @@ from ottla.wire.types import (
 )
 from tests.unit.broker.desk import Desk, RunningNode
 from tests.unit.broker.share.share_desk import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    WAIT,
     Member,
     acquired,
     configure,
@@ -27,9 +33,6 @@ from tests.unit.broker.share.share_desk import (
     summary,
     until,
 )
-
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-WAIT = {"max_wait_ms": 60_000}
 
 
 @pytest.fixture
@@ -67,10 +70,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("batches", MALFORMED.values(), ids=MALFORMED)
 def test_scenario_37_malformed_batches_change_nothing(desk: Desk, batches: list[tuple[int, int, Sequence[int]]]):
-    topic, group = desk.topic(2), new_group()
-    initialize(desk, group, topic, 0, 1)
-    for partition in (0, 1):
-        produce(desk, topic, 10, partition=partition)
+    topic, group = filled(desk, 10, partitions=2)
     member = Member(desk, group, "a", topic, 0, 1)
     assert member.take() == [(0, 9, 1)] * 2
     answer = member.acknowledge_all({0: batches, 1: [(0, 9, [ACCEPT])]})

@@ -10,10 +10,9 @@ import pytest
 
 from ottla.broker.clock import ManualClock
 from tests.unit.broker.desk import RunningNode
-from tests.unit.broker.share.share_desk import Member, configure, initialize, kept, new_group, produce, until
+from tests.unit.broker.share.share_desk import WAIT, Member, configure, initialize, kept, new_group, produce, until
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
-WAIT = {"max_wait_ms": 60_000}
 
 
 class Crashing:

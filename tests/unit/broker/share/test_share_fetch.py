@@ -15,6 +15,7 @@ from ottla.wire.access import Operation, ResourceType
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, ShareFetchRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
 from tests.unit.broker.share.share_desk import (
+    WAIT,
     Member,
     acquired,
     configure,
@@ -29,7 +30,6 @@ from tests.unit.broker.share.share_desk import (
 )
 
 EXACT = {"share_acquire_mode": 1}
-WAIT = {"max_wait_ms": 60_000}
 
 
 # --- what is acquired -------------------------------------------------------------------------------------------------
@@ -67,10 +67,7 @@ def test_scenario_27_a_full_window(desk: Desk):
 
 
 def test_scenario_28_the_limit_counts_across_partitions(desk: Desk):
-    topic, group = desk.topic(3), new_group()
-    initialize(desk, group, topic, 0, 1, 2)
-    for partition in range(3):
-        produce(desk, topic, 8, partition=partition)
+    topic, group = filled(desk, 8, partitions=3)
     member = Member(desk, group, "a", topic, 0, 1, 2)
     firsts = []
     for epoch in range(2):
@@ -207,10 +204,7 @@ def test_records_are_whole_batches_around_what_is_acquired(desk: Desk):
 
 
 def test_bytes_are_shared_by_the_partitions(desk: Desk):
-    topic, group = desk.topic(2), new_group()
-    initialize(desk, group, topic, 0, 1)
-    for partition in range(2):
-        produce(desk, topic, *[1] * 10, partition=partition)
+    topic, group = filled(desk, *[1] * 10, partitions=2)
     size = len(desk.fetch(topic).records) // 10
     member = Member(desk, group, "a", topic, 0, 1)
     answer = member.fetch(max_bytes=size * 6)

@@ -13,6 +13,12 @@ from ottla.share.partition.partition import Phase
 from ottla.wire.types import DeleteRecordsRequest, WriteShareGroupStateRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, running_node
 from tests.unit.broker.share.share_desk import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    WAIT,
     Member,
     acquired,
     configure,
@@ -27,9 +33,7 @@ from tests.unit.broker.share.share_desk import (
 )
 from tests.unit.broker.txn_desk import Producer
 
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 TODAY_MS = ManualClock().wall_ms()
-WAIT = {"max_wait_ms": 60_000}
 ONE_STATE_PARTITION = {"share_coordinator_state_topic_num_partitions": 1}
 
 

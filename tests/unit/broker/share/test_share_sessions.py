@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.clock import ManualClock
 from ottla.wire.types import ShareFetchRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
-from tests.unit.broker.share.share_desk import Member, acquired, initialize, new_group, produce
+from tests.unit.broker.share.share_desk import Member, acquired, filled, initialize, new_group, produce
 
 EPOCH_MAX = 2**31 - 1
 
@@ -224,10 +224,7 @@ def test_first_answer_has_partitions_without_records(desk: Desk, group: str, top
 
 
 def test_one_with_records_goes_to_the_end(desk: Desk):
-    topic, group = desk.topic(3), new_group()
-    initialize(desk, group, topic, 0, 1, 2)
-    for partition in range(3):
-        produce(desk, topic, 4, partition=partition)
+    topic, group = filled(desk, 4, partitions=3)
     member = Member(desk, group, "a", topic, 0, 1, 2)
     took = []
     for _ in range(6):
