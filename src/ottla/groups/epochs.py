@@ -205,22 +205,21 @@ class EpochReplay(Generic[GroupType]):
             group.set_target(record.key.member_id, None if value is None else target_of(value.topic_partitions))
 
     def _member(self, record: KeyedRecord, *_: int) -> None:
-        group, value = self._group(record), record.value
-        if group is None:
-            return
-        if value is None:
-            group.remove_member(record.key.member_id)
-        else:
-            group.change_member(record.key.member_id, lambda member: self._with_metadata(member, value))
+        self._change_member(record, self._with_metadata, self._kind.remove_member)
 
     def _current(self, record: KeyedRecord, *_: int) -> None:
+        self._change_member(record, self._with_current, self._kind.release_member)
+
+    def _change_member(
+        self, record: KeyedRecord, change: Callable[[Any, Any], Any], undo: Callable[[GroupType, str], None]
+    ) -> None:
         group, value = self._group(record), record.value
         if group is None:
             return
         if value is None:
-            group.release_member(record.key.member_id)
+            undo(group, record.key.member_id)
         else:
-            group.change_member(record.key.member_id, lambda member: self._with_current(member, value))
+            group.change_member(record.key.member_id, lambda member: change(member, value))
 
 
 class PartitionsOfTopic(Protocol):
