@@ -18,10 +18,12 @@ from ottla.client.topics import NewTopic, create
 from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
+from ottla.spark.sink import writers
 from ottla.spark.sink.columns import HEADERS, Columns, records_of
 from ottla.spark.sink.ending import abort_all
-from ottla.spark.sink.exactly import read_markers
+from ottla.spark.sink.exactly import Task, read_markers
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.writers import StreamWriter
 from ottla.spark.sink.writing import Records, _rounds, write_all
 from tests.unit.spark.sinks import VALUE_ONLY, Sink
 
@@ -309,3 +311,45 @@ def test_digests_tell_rows_apart() -> None:
     assert digest(["a", "b"]) == digest(["a", "b"])
     assert digest(["a", "b"]) != digest(["b", "a"])
     assert digest(["a"]).rows == 1
+
+
+# --- what Spark tells its tasks ---------------------------------------------------------------------------------------
+
+
+class FakeContext:
+    """A task of Spark's, by its properties."""
+
+    def __init__(self, **properties: str) -> None:
+        self._properties = {name.replace("_", "."): value for name, value in properties.items()}
+
+    def getLocalProperty(self, key: str) -> str | None:
+        return self._properties.get(key)
+
+    def partitionId(self) -> int:
+        return 2
+
+
+def exact_task(monkeypatch: pytest.MonkeyPatch, context: FakeContext, **options: str) -> Task:
+    monkeypatch.setattr(writers, "_task_context", lambda: context)
+    given = {"kafka.bootstrap.servers": "h:1", "topic": "t", "exactlyOnce": "true", **options}
+    return StreamWriter(read_options(SinkOptions, given), VALUE_ONLY)._exact_task()
+
+
+IN_QUERY = {"sql_streaming_queryId": "q", "streaming_sql_batchId": "7"}
+
+
+def test_a_task_knows_its_query_and_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exact_task(monkeypatch, FakeContext(**IN_QUERY)) == Task("q", 7, 2)
+
+
+def test_a_task_without_a_query_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OttlaSparkError, match="Spark does not tell its tasks which query and batch they are in"):
+        exact_task(monkeypatch, FakeContext(sql_streaming_queryId="q"))
+
+
+def test_54_speculation_is_refused_unless_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = FakeContext(**IN_QUERY, spark_speculation="true")
+    with pytest.raises(OttlaSparkError, match=r"option exactlyOnce: spark\.speculation is on"):
+        exact_task(monkeypatch, context)
+    assert exact_task(monkeypatch, context, allowSpeculation="true") == Task("q", 7, 2)
+    assert exact_task(monkeypatch, FakeContext(**IN_QUERY, spark_speculation="false")) == Task("q", 7, 2)

@@ -27,6 +27,8 @@ __all__ = ["BatchWriter", "StreamWriter", "columns_of"]
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
 """Where Spark tells a task which query and batch it belongs to; `write` has no argument for it."""
+SPECULATION: Final = "spark.speculation"
+"""A session's settings are among a task's properties."""
 
 
 @dataclass
@@ -52,7 +54,7 @@ class _Writer:
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         with one_sentence():
             records = Records(iterator, self._columns, self._options.topic)
-            task = self._task() if self._options.exactly_once else None
+            task = self._exact_task() if self._options.exactly_once else None
             try:
                 return self._write(client_for(self._options), records, task)
             except Exception:
@@ -65,6 +67,14 @@ class _Writer:
             return Written(records.digest.rows)
         prepared = prepare(client, self._options, task, records)
         return Written(prepared.rows, prepared)
+
+    def _exact_task(self) -> Task:
+        if _task_context().getLocalProperty(SPECULATION) == "true" and not self._options.allow_speculation:
+            raise OttlaSparkError(
+                "option exactlyOnce: spark.speculation is on, and copies of a task end each other's transactions; turn "
+                "it off, or set allowSpeculation=true (nothing is written twice, but batches may fail)"
+            )
+        return self._task()
 
     def _task(self) -> Task:
         raise NotImplementedError
