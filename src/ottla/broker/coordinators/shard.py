@@ -291,9 +291,10 @@ class Shard:
         if self._batch.size_bytes + size_bytes > limit_bytes:
             self._close_batch()
         batch, at_ms = self._batch, self._edge.wall_ms()
-        offset = self.end_offset
-        if not len(batch):
-            self._batch_offset = offset
+        count = len(batch)
+        if not count:
+            self._batch_offset = self.journal.log_end_offset
+        offset = self._batch_offset + count
         for key, value in encoded:
             batch.append(at_ms, key, value)
         self._fall_behind()

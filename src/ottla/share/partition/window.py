@@ -121,6 +121,8 @@ class Entry:
 
     def overlapping(self, first: int, last: int) -> list[Run]:
         """The runs that have a part between two offsets."""
+        if first <= self.first and self.last <= last:
+            return self.runs[:]
         if len(self.runs) == 1:
             return [run for run in self.runs if first <= run.last and run.first <= last]
         low = max(0, bisect_right(self.runs, first, key=_first) - 1)
@@ -129,8 +131,10 @@ class Entry:
 
     def carve(self, first: int, last: int) -> list[Run]:
         """The runs between two offsets, cut so that they reach no further."""
-        self.cut_at(first)
-        self.cut_at(last + 1)
+        if first > self.first:
+            self.cut_at(first)
+        if last < self.last:
+            self.cut_at(last + 1)
         return self.overlapping(first, last)
 
     def cut_at(self, offset: int) -> None:
@@ -259,7 +263,8 @@ class Window:
 
     def carve(self, entry: Entry, first: int, last: int) -> list[Run]:
         """The runs of an entry between two offsets, cut there and at the start: below it other rules hold."""
-        entry.cut_at(self.start)
+        if entry.first < self.start:
+            entry.cut_at(self.start)
         return entry.carve(first, last)
 
     # --- what changes a run -------------------------------------------------------------------------------------------

@@ -36,11 +36,11 @@ _LAST: Final[Callable[[Batch], int]] = itemgetter(1)
 def merge(known: Sequence[Batch], new: Sequence[Batch], start_offset: int) -> list[Batch]:
     """Combine ranges that are in order with others. Only what lies near the new ones is looked at."""
     kept = _cut(known, start_offset)
+    if not kept:  # as a rule: what was written before is below the start by now
+        return combine(new, start_offset)
     new = [batch for batch in new if batch.last_offset >= max(start_offset, batch.first_offset)]
     if not new:
         return kept
-    if not kept:  # as a rule: what was written before is below the start by now
-        return combine(new, start_offset)
     first = min(batch.first_offset for batch in new)
     last = max(batch.last_offset for batch in new)
     low = bisect_left(kept, first - 1, key=_LAST)
