@@ -284,8 +284,7 @@ def test_an_empty_task_leaves_a_marker(sink: MakeSink, client: BlockingClient) -
 
 def test_more_tasks_than_the_marker_topic_has_partitions(sink: MakeSink) -> None:
     one = sink(markerTopic=f"markers-{sink().topic}")
-    one.commit(one.task(["a"]))
-    one.commit(one.task(["b"], partition_id=70))
+    one.commit(one.task(["a"]), one.task(["b"], partition_id=70))
     assert one.committed() == ["a", "b"]
 
 
