@@ -284,6 +284,8 @@ def test_a_stream_follows_the_files(files: Files, queries: Queries, topics: Topi
     assert sum(batch["numInputRows"] for batch in progress) == 20
     assert len([batch for batch in progress if batch["numInputRows"]]) == 3
     query = stream.start()
+    # Looking at rows is work for Spark, too, and may keep the source's process from starting in time.
+    until(lambda: not query.status["message"].startswith("Initializing"), "the stream's start")
     topics.fill(name, 0, 5, first=20)
     topics.fill(name, 1, 4)
     rows = stream.await_rows(29, query)
