@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.interop import process
 
-TIMEOUT_S = 180
+TIMEOUT_S = 400
 ROOT = Path(__file__).parents[3]
 
 
