@@ -188,3 +188,12 @@ def test_47_a_topic_that_is_deleted_while_it_is_held(broker: Any, join: Join) ->
         client.call(delete, TOPIC)
     assert member.settle(accept_all([held])) == set()
     assert member.starts([held.place]) == {held.place: OFFSET_MAX}
+
+
+def test_a_broker_that_does_not_answer(broker: Any, join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    member = join()
+    member.acquire(1)
+    monkeypatch.setattr("ottla.spark.share.acquiring.CALL_TIMEOUT_S", 0.01)
+    with pytest.raises(OttlaSparkError, match=f"share group g: no answer from {broker.bootstrap_servers} in 0 s"):
+        member.acquire(1)
+    monkeypatch.undo()

@@ -58,7 +58,15 @@ class GroupMember:
         self._thread.start()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(CALL_TIMEOUT_S)
+        called = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return called.result(CALL_TIMEOUT_S)
+        except TimeoutError:
+            called.cancel()
+            servers = self._options.bootstrap_servers
+            raise OttlaSparkError(
+                f"share group {self._options.group}: no answer from {servers} in {CALL_TIMEOUT_S:.0f} s"
+            ) from None
 
     # --- acquiring ----------------------------------------------------------------------------------------------------
 
