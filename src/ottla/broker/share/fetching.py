@@ -356,8 +356,8 @@ def _partition(where: Partition, one: _Found, verdict: Verdict, leaders: Leaders
 
 def _shares(total_bytes: int, count: int) -> list[int]:
     """Bytes for each of so many partitions, as even as can be."""
-    if not count:
-        return []
+    if count < 2:
+        return [total_bytes] * count
     each, rest = divmod(total_bytes, count)
     return [each + 1] * rest + [each] * (count - rest) if not each else [each + rest] + [each] * (count - 1)
 

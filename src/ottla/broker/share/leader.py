@@ -106,11 +106,14 @@ class ShareLeader:
 
     def settings(self, group_id: str) -> Settings:
         """Of a group, as they are now."""
-        if self._settings_version != self.edge.settings_version or len(self._settings) > SETTINGS_MAX:
-            self._settings_version = self.edge.settings_version
+        version = self.edge.settings_version
+        if self._settings_version != version:
+            self._settings_version = version
             self._settings.clear()
         settings = self._settings.get(group_id)
         if settings is None:
+            if len(self._settings) > SETTINGS_MAX:
+                self._settings.clear()
             settings = self._settings[group_id] = self._read_settings(group_id)
         return settings
 

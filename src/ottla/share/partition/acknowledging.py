@@ -78,7 +78,8 @@ class Transition:
         """What is to be done about once it is written down."""
 
     def begin(self, window: Window, run: Run, target: RecordState, cause: Cause = Cause.DELIVERY_LIMIT) -> None:
-        self.held[run.acquired_at_ms] = self.held.get(run.acquired_at_ms, 0) + run.size
+        since_ms = run.acquired_at_ms
+        self.held[since_ms] = self.held.get(since_ms, 0) + run.last - run.first + 1
         window.begin(run, target, self.write_id)
         if target is RecordState.ARCHIVING:
             self.add_dead_letters(run, cause)
