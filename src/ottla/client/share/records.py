@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.metadata import TopicPartition
 from ottla.wire import WireError
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches
+from ottla.wire.sharing import AcknowledgeType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from ottla.wire.columns import BatchColumns, Columns
 
 __all__ = ["AcknowledgeType", "Acquired", "AcquiredRange", "Settled", "ShareRecord", "settle"]
-
-
-class AcknowledgeType(IntEnum):
-    """What is to become of a record that was delivered."""
-
-    GAP = 0
-    """There was no record; only the consumer itself says so."""
-    ACCEPT = 1
-    """It was processed."""
-    RELEASE = 2
-    """Somebody else, or the same member, is to get it again; at the delivery limit it is archived."""
-    REJECT = 3
-    """Nobody can process it."""
-    RENEW = 4
-    """It takes longer: the lock starts anew."""
 
 
 class AcquiredRange(NamedTuple):

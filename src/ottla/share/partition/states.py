@@ -21,6 +21,8 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Final
 
+from ottla.wire.sharing import AcknowledgeType
+
 __all__ = ["TARGETS", "TERMINAL", "AcknowledgeType", "AcquireMode", "Cause", "RecordState"]
 
 
@@ -33,14 +35,6 @@ class RecordState(IntEnum):
 
 
 TERMINAL: Final = frozenset((RecordState.ACKNOWLEDGED, RecordState.ARCHIVED))
-
-
-class AcknowledgeType(IntEnum):
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
 
 
 TARGETS: Final[dict[int, RecordState]] = {
