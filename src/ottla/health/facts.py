@@ -1,0 +1,329 @@
+"""What can be observed of a cluster: one class for each kind of sample, with the fields that the samples' bodies have.
+
+A field that the sampled cluster could not tell is None. Who writes the samples is no matter: an observer, a console,
+or a test.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+__all__ = [
+    "FACTS",
+    "Broker",
+    "Cluster",
+    "Configs",
+    "Coverage",
+    "Fact",
+    "Failed",
+    "Gone",
+    "Group",
+    "Lag",
+    "LogDir",
+    "LoginFailures",
+    "Member",
+    "Partition",
+    "Quorum",
+    "Replica",
+    "ShareMetrics",
+    "ShareOffsets",
+    "ShareState",
+    "ShareWindow",
+    "StateBatch",
+    "Subtopology",
+    "Tasks",
+    "Topic",
+    "TopicPartitions",
+    "Transaction",
+    "TransactionPartition",
+    "fact_of",
+]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was seen at a moment."""
+
+    kind: ClassVar[str] = ""
+
+
+class TopicPartitions(msgspec.Struct, frozen=True, kw_only=True):
+    topic: str
+    partitions: tuple[int, ...]
+    topic_id: str | None = None
+
+
+class Tasks(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks of a member of a streams group, each written as `subtopology_partition`."""
+
+    active: tuple[str, ...] = ()
+    standby: tuple[str, ...] = ()
+    warmup: tuple[str, ...] = ()
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    member: str
+    epoch: int = 0
+    instance: str | None = None
+    rack: str | None = None
+    client: str = ""
+    host: str = ""
+    topology_epoch: int | None = None
+    process: str | None = None
+    state: str | None = None
+    subscribed: tuple[str, ...] | None = None
+    rebalance_timeout_ms: int | None = None
+    assigned: tuple[TopicPartitions, ...] = ()
+    target: tuple[TopicPartitions, ...] = ()
+    tasks: Tasks | None = None
+    target_tasks: Tasks | None = None
+    task_offsets: dict[str, int] | None = None
+    task_end_offsets: dict[str, int] | None = None
+
+
+class Subtopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str
+    source: tuple[str, ...] = ()
+    repartition_source: tuple[str, ...] = ()
+    changelog: tuple[str, ...] = ()
+
+
+class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """A group of any kind. For a classic group the generation stands in both epochs."""
+
+    kind: ClassVar[str] = "group"
+    group: str
+    type: str
+    state: str
+    protocol: str | None = None
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str | None = None
+    coordinator: int | None = None
+    members: tuple[Member, ...] = ()
+    topology_epoch: int | None = None
+    subtopologies: tuple[Subtopology, ...] | None = None
+    topology_description: str | None = None  # available, not_stored, error, not_supported
+    failed_topology_epoch: int | None = None
+    metadata_hash: int | None = None
+
+
+class Lag(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a group has come in a partition, and where the partition ends."""
+
+    kind: ClassVar[str] = "lag"
+    group: str
+    topic: str
+    partition: int
+    committed: int | None = None
+    log_start: int | None = None
+    high_watermark: int | None = None
+    last_stable: int | None = None
+    committed_ts: int | None = None
+    max_ts: int | None = None
+    leader_epoch: int | None = None
+    topic_id: str | None = None
+
+
+class ShareOffsets(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    kind: ClassVar[str] = "share_offsets"
+    group: str
+    topic: str
+    partition: int
+    start: int | None = None
+    lag: int | None = None
+    high_watermark: int | None = None
+    leader_epoch: int | None = None
+    topic_id: str | None = None
+
+
+class StateBatch(msgspec.Struct, frozen=True, kw_only=True):
+    first: int
+    last: int
+    state: int  # 0 available, 2 acknowledged, 4 archived
+    count: int
+
+
+class ShareState(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """A record of `__share_group_state`. The start offset is None where an update leaves it as it was."""
+
+    kind: ClassVar[str] = "share_state"
+    group: str
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int
+    record: str = "ShareUpdate"
+    start: int | None = None
+    batches: tuple[StateBatch, ...] = ()
+    written_ms: int | None = None
+    offset: int | None = None
+    delivery_complete: int | None = None
+
+
+class ShareMetrics(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """What an ottla broker has counted for a share group since it started."""
+
+    kind: ClassVar[str] = "share_metrics"
+    group: str
+    node: int
+    delivered: int = 0
+    redelivered: int = 0
+    rejected: int = 0
+    lock_expiries: int = 0
+
+
+class ShareWindow(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """The records in flight of a share partition, as its leader sees them."""
+
+    kind: ClassVar[str] = "share_window"
+    group: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    first_count: int | None = None
+
+
+class Replica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A voter or an observer of the quorum. Times are on the leader's clock; -1: has not fetched from it."""
+
+    id: int
+    role: str = "voter"
+    dir: str | None = None
+    log_end: int | None = None
+    last_fetch_ts: int | None = None
+    last_caught_up_ts: int | None = None
+
+
+class Quorum(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    kind: ClassVar[str] = "quorum"
+    leader: int
+    leader_epoch: int
+    high_watermark: int | None = None
+    replicas: tuple[Replica, ...] = ()
+
+
+class Broker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: int
+    host: str = ""
+    port: int = 0
+    rack: str | None = None
+    fenced: bool | None = None
+    reachable: bool | None = None
+    error: str | None = None
+    supported: dict[str, tuple[int, int]] | None = None
+
+
+class Cluster(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    kind: ClassVar[str] = "cluster"
+    controller: int | None = None
+    brokers: tuple[Broker, ...] = ()
+    finalized: dict[str, int] | None = None
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    partition: int
+    leader: int
+    epoch: int | None = None
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] | None = None
+    offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+
+
+class Topic(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    kind: ClassVar[str] = "topic"
+    topic: str
+    id: str | None = None
+    internal: bool = False
+    partitions: tuple[Partition, ...] = ()
+
+
+class Configs(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """Settings of a topic, a group or a broker, under Kafka's names."""
+
+    kind: ClassVar[str] = "configs"
+    resource: str  # topic, group, broker
+    name: str
+    values: dict[str, str | None]
+
+
+class LogDir(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    kind: ClassVar[str] = "log_dirs"
+    node: int
+    path: str
+    error: str | None = None
+    total: int | None = None
+    usable: int | None = None
+    size: int | None = None
+
+
+class TransactionPartition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    topic: str
+    partition: int
+    first_offset: int | None = None
+
+
+class Transaction(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """A transaction; without an id, a producer that holds one open in a partition and that no coordinator knows."""
+
+    kind: ClassVar[str] = "transactions"
+    id: str | None = None
+    state: str = "Ongoing"
+    producer: int
+    producer_epoch: int | None = None
+    started: int | None = None
+    timeout: int | None = None
+    partitions: tuple[TransactionPartition, ...] = ()
+
+
+class LoginFailures(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """Failed logins of a user from an address that an ottla broker has counted since it started."""
+
+    kind: ClassVar[str] = "login_failures"
+    node: int
+    user: str
+    address: str
+    failed: int
+
+
+class Coverage(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether something can be seen here at all, and if not, why not."""
+
+    kind: ClassVar[str] = "coverage"
+    what: str
+    visible: bool
+    why: str | None = None
+
+
+class Failed(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """A sample that could not be taken. `unreachable`: because no node of the cluster answered."""
+
+    kind: ClassVar[str] = "failed"
+    what: str
+    error: str
+    unreachable: bool = False
+
+
+class Gone(Fact, frozen=True, kw_only=True, omit_defaults=True):
+    """A group, topic or transaction that was seen before and is no more."""
+
+    kind: ClassVar[str] = "gone"
+    what: str
+    name: str
+
+
+_CLASSES: Final[tuple[type[Fact], ...]] = (
+    Group, Lag, ShareOffsets, ShareState, ShareMetrics, ShareWindow, Quorum, Cluster,
+    Topic, Configs, LogDir, Transaction, LoginFailures, Coverage, Failed, Gone,
+)  # fmt: skip
+FACTS: Final[dict[str, type[Fact]]] = {each.kind: each for each in _CLASSES}
+"""Kind of a sample -> the class of its body."""
+
+
+def fact_of(kind: str, body: dict[str, Any]) -> Fact:
+    """The fact that a sample's body states. Fields that are not known here are passed over; a body that does not fit
+    raises msgspec.ValidationError, an unknown kind KeyError."""
+    return msgspec.convert(body, FACTS[kind], strict=False)

@@ -1,0 +1,93 @@
+"""A finding: what is wrong with what, since when, in one sentence, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+__all__ = ["Change", "Finding", "Next", "Severity", "State", "Subject", "Tier", "What", "by_urgency"]
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+class State(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+
+
+class Tier(StrEnum):
+    """Where the facts come from: the APIs of any cluster, samples over time, records of internal topics, or an ottla
+    broker."""
+
+    ADMIN = "A"
+    SAMPLES = "S"
+    RECORDS = "R"
+    OTTLA = "O"
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
+    kind: str
+    name: str
+    topic: str | UnsetType = UNSET  # of a group, where one topic of several is meant
+    partition: int | UnsetType = UNSET
+    member: str | UnsetType = UNSET
+
+
+class Next(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step that helps: in words, as a command to type, as a page of the console."""
+
+    text: str
+    command: str | UnsetType = UNSET
+    href: str | UnsetType = UNSET
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`since_ms` and `until_ms` are the first and the last moment at which the condition was true; `times` counts how
+    often it opened. One that comes back within ten minutes is the same finding."""
+
+    id: str
+    rule: str
+    severity: Severity
+    state: State
+    subject: Subject
+    since_ms: int
+    until_ms: int | UnsetType = UNSET
+    times: int
+    evidence: dict[str, Any]
+    sentence: str
+    next: list[Next]
+    tier: Tier
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is State.OPEN
+
+
+class What(StrEnum):
+    OPENED = "opened"
+    REOPENED = "reopened"
+    CHANGED = "changed"
+    RESOLVED = "resolved"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Something that happened to a finding, and the finding as it is now."""
+
+    at_ms: int
+    what: What
+    finding: Finding
+
+
+_ORDER = list(Severity)
+
+
+def by_urgency(finding: Finding) -> tuple[bool, int, int, str]:
+    """Sorts findings: open ones first, then by severity, then by age."""
+    return not finding.is_open, _ORDER.index(finding.severity), finding.since_ms, finding.id

@@ -1,0 +1,131 @@
+"""Transactions that hold readers up, logins that fail, and observation itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.health.facts import FACTS, Transaction, TransactionPartition
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.series import Series
+from ottla.health.wording import clock, href, join, number
+
+MINUTE_MS: Final = 60_000
+OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+
+
+@rule(
+    "hanging-transaction", Severity.WARNING, Tier.ADMIN, on=["transactions"], scope=["id", "producer"],
+    needs=["transactions"],
+    condition="a transaction is open for longer than transaction.max.timeout.ms, or a producer holds one open that no "
+    "coordinator knows",
+    why="Readers of committed records wait behind it.",
+)  # fmt: skip
+def hanging_transaction(see: See) -> Iterator[Sighting]:
+    seen = see.world.transactions.get((see.scope[0] or "", see.scope[1]))
+    if seen is None or seen.fact.state not in OPEN:
+        return
+    fact = seen.fact
+    limit_ms = see.world.settings.of_brokers("transaction.max.timeout.ms")
+    is_old = fact.started is not None and see.now_ms - fact.started > limit_ms
+    if fact.id is not None and not is_old:
+        return
+    started = fact.started if fact.started is not None and fact.started >= 0 else None
+    name = fact.id or f"producer {fact.producer}"
+    since = clock(started) if started is not None else clock(see.began(Subject("transaction", name)))
+    yield Sighting(
+        subject=Subject("transaction", name), since_ms=None if fact.id is None or started is None else started,
+        sentence=f"{name} holds readers of {join(_held(fact), 'its partitions')} since {since}",
+        evidence={"producer": fact.producer, "state": fact.state, "known": fact.id is not None, "limit_ms": limit_ms,
+                  "partitions": [f"{each.topic}-{each.partition}" for each in fact.partitions]},
+        next=[Next("abort it, if its producer is gone", _abort(fact), href("transactions"))],
+    )  # fmt: skip
+
+
+def _held(fact: Transaction) -> Iterator[str]:
+    for each in fact.partitions:
+        at = "" if each.first_offset is None else f" at {number(each.first_offset)}"
+        yield f"{each.topic}-{each.partition}{at}"
+
+
+def _abort(fact: Transaction) -> str:
+    at = fact.partitions[0] if fact.partitions else TransactionPartition(topic="TOPIC", partition=0)
+    where = f"{at.topic} --partition {at.partition}"
+    if at.first_offset is not None:
+        return f"ottla topics transactions abort {where} --start-offset {at.first_offset}"
+    return f"ottla topics transactions abort {where} --producer-id {fact.producer}"
+
+
+@rule(
+    "auth-failures", Severity.WARNING, Tier.OTTLA, on=["login_failures"], scope=[], needs=["login_failures"],
+    condition="20 or more logins in a minute fail from one address, or for one user",
+    why="Somebody guesses passwords, or a deployed secret is wrong.",
+    limits={"per_minute": 20},
+)  # fmt: skip
+def auth_failures(see: See) -> Iterator[Sighting]:
+    users: dict[str, dict[str, int]] = {}
+    addresses: dict[str, dict[str, int]] = {}
+    for (user, address, _), seen in see.world.logins.items():
+        count = _last_minute(seen.failed, see.now_ms)
+        users.setdefault(user, {}).setdefault(address, 0)
+        addresses.setdefault(address, {}).setdefault(user, 0)
+        users[user][address] += count
+        addresses[address][user] += count
+    many = see.limits["per_minute"]
+    guilty = {user for user, by in users.items() if sum(by.values()) >= many}
+    for user in sorted(guilty):
+        yield _failing("user", user, _most(users[user]), sum(users[user].values()))
+    for address, by in sorted(addresses.items()):
+        if sum(by.values()) >= many and not guilty & set(_most(by)):
+            yield _failing("address", address, _most(by), sum(by.values()))
+
+
+def _most(counts: dict[str, int]) -> list[str]:
+    return sorted((each for each in counts if counts[each]), key=lambda each: -counts[each])
+
+
+def _failing(kind: str, name: str, others: list[str], count: int) -> Sighting:
+    user, address = (name, join(others)) if kind == "user" else (join(others), name)
+    return Sighting(
+        subject=Subject(kind, name),
+        sentence=f"{number(count)} failed logins for {user} from {address} in the last minute",
+        evidence={"failed": count, "user" if kind == "user" else "address": name, "others": others[:100]},
+        next=[Next("block the address if it is not yours; else replace the password", "ottla configs list user",
+                   href("security", "users"))],
+    )  # fmt: skip
+
+
+def _last_minute(failed: Series, now_ms: int) -> int:
+    """What a counter gained; one that fell began anew, and all it counts is new."""
+    before = failed.at(now_ms - MINUTE_MS)
+    base = before if before is not None else failed.points[0][1]
+    now = failed.points[-1][1]
+    return round(now - base if now >= base else now)
+
+
+def _next_silence(see: See) -> int | None:
+    return see.world.newest_ms + _silence_ms(see)
+
+
+def _silence_ms(see: See) -> int:
+    return round(see.limits["intervals"] * see.ms("interval_s"))
+
+
+@rule(
+    "observer-stale", Severity.NOTICE, Tier.SAMPLES, on=list(FACTS), scope=[], needs=[], carries=True,
+    wake=_next_silence,
+    condition="the newest observation is older than 3 intervals",
+    why="What happened meanwhile is not known.",
+    limits={"interval_s": 10, "intervals": 3},
+)  # fmt: skip
+def observer_stale(see: See) -> Iterator[Sighting]:
+    newest_ms = see.world.newest_ms
+    if see.now_ms - newest_ms < _silence_ms(see):
+        return
+    yield Sighting(
+        subject=Subject("observer", "ottla observe"), since_ms=newest_ms,
+        sentence=f"History has a hole since {clock(newest_ms)}",
+        evidence={"newest_ms": newest_ms},
+        next=[Next("restart the observer", "ottla observe")],
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Features that could be on and are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.health.facts import Cluster
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.wording import href
+
+HOUR_MS: Final = 3_600_000
+DEFAULT_FROM: Final[dict[str, tuple[tuple[int, int], ...]]] = {
+    "group.version": ((22, 1),),
+    "transaction.version": ((24, 2),),
+    "share.version": ((28, 1),),
+    "streams.version": ((29, 1),),
+}
+"""Feature -> (metadata.version, level with which new clusters of that version start), newest first."""
+
+STAYS_OFF: Final = {
+    "group.version": "the consumer group protocol stays off",
+    "transaction.version": "the stricter checks of transactions stay off",
+    "share.version": "share groups stay off",
+    "streams.version": "streams groups stay off",
+    "kraft.version": "voters cannot be added or removed",
+    "eligible.leader.replicas.version": "eligible leader replicas are not kept",
+    "metadata.version": "what newer versions brought stays off",
+}
+
+
+@rule(
+    "features-not-finalised", Severity.NOTICE, Tier.ADMIN, on=["cluster"], scope=[], needs=["cluster.features"],
+    condition="every node supports a level above the finalized one for 24 h, or group, transaction, share or "
+    "streams.version is below the level that new clusters of this metadata.version start with",
+    why="The software is there, but what it can do is switched off.",
+    limits={"hold_h": 24},
+)  # fmt: skip
+def features_not_finalised(see: See) -> Iterator[Sighting]:
+    fact = see.world.cluster.fact
+    if fact is None or fact.finalized is None:
+        return
+    supported = _supported_by_all(fact)
+    for name in sorted({*supported, *DEFAULT_FROM}):
+        level = fact.finalized.get(name, 0)
+        usual = _default_level(name, fact.finalized.get("metadata.version", 0))
+        best = supported.get(name, usual)
+        if level < usual <= best:
+            yield _sighting(name, level, usual, 0)
+        elif level < best:
+            yield _sighting(name, level, best, see.limits["hold_h"] * HOUR_MS)
+
+
+def _sighting(name: str, level: int, better: int, hold_ms: float) -> Sighting:
+    off = STAYS_OFF.get(name, "what it brings stays off")
+    return Sighting(
+        subject=Subject("feature", name), hold_ms=hold_ms,
+        sentence=f"{name} is at {level}; all nodes support {better}: {off}",
+        evidence={"finalized": level, "supported": better},
+        next=[Next(f"raise {name} when no older software is to come back",
+                   f"ottla quorum features upgrade {name}={better}", href("features"))],
+    )  # fmt: skip
+
+
+def _default_level(name: str, metadata_version: int) -> int:
+    return next((level for since, level in DEFAULT_FROM.get(name, ()) if metadata_version >= since), 0)
+
+
+def _supported_by_all(fact: Cluster) -> dict[str, int]:
+    """Feature -> the highest level that each node supports; nothing if one of them does not tell."""
+    tables = [broker.supported for broker in fact.brokers]
+    if not tables or any(table is None for table in tables):
+        return {}
+    names = {name for table in tables if table for name in table}
+    return {name: min((table or {}).get(name, (0, 0))[1] for table in tables) for name in names}

@@ -1,0 +1,194 @@
+"""Groups that fall behind, stand still, or lose what they have not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.seen_groups import pairs
+from ottla.health.seen_lag import SeenLag, SeenTopicLag
+from ottla.health.wording import duration, href, number, plural
+from ottla.health.world import World
+
+MINUTE_MS: Final = 60_000
+WINDOWS: Final = 5
+
+
+def holder(world: World, group: str, topic: str, partition: int) -> str:
+    """Who reads a partition, in words."""
+    seen = world.groups.get(group)
+    for member in seen.fact.members if seen else ():
+        if (topic, partition) in (seen.held.get(member.member) or pairs(member.assigned) if seen else ()):
+            return member.client or member.member
+    return "nobody"
+
+
+def _has_members(world: World, group: str) -> bool:
+    seen = world.groups.get(group)
+    return seen is not None and bool(seen.fact.members)
+
+
+@rule(
+    "lag-growing", Severity.WARNING, Tier.SAMPLES, on=["lag", "share_offsets"], scope=["group", "topic"],
+    needs=["lag|share_offsets.lag"],
+    condition="lag of a group in a topic is 1,000 or more, 1.2 times that of 5 min ago, and in each of 5 windows of "
+    "a minute less was consumed than produced",
+    why="It will not catch up by itself.",
+    limits={"lag": 1000, "factor": 1.2},
+)  # fmt: skip
+def lag_growing(see: See) -> Iterator[Sighting]:
+    group, topic = see.scope
+    seen = see.world.topic_lags.get((group, topic))
+    if seen is None or seen.lag < see.limits["lag"]:
+        return
+    before = seen.lags.at(see.now_ms - WINDOWS * MINUTE_MS)
+    if before is None or seen.lag < see.limits["factor"] * before or not _falls_behind(see.now_ms, seen):
+        return
+    slowest = holder(see.world, group, topic, seen.worst_partition())
+    behind_ms, is_known = seen.behind_ms(see.now_ms)
+    behind = duration(behind_ms) if is_known else f"more than {duration(behind_ms)}"
+    yield Sighting(
+        subject=Subject("group", group, topic=topic),
+        sentence=f"{group} falls behind on {topic}: {number(seen.lag)} records ({behind}), "
+        f"+{number(seen.per_minute(see.now_ms))}/min",
+        evidence={"group": group, "topic": topic, "lag": seen.lag, "lag_5_min_ago": round(before),
+                  "behind_ms": round(behind_ms), "per_minute": round(seen.per_minute(see.now_ms))},
+        next=[
+            Next(f"add members, up to {plural(seen.partition_count, 'partition')}", f"ottla groups describe {group}",
+                 href("groups", group)),
+            Next(f"{topic}-{seen.worst_partition()} is furthest behind, read by {slowest}",
+                 f"ottla groups describe {group} --offsets"),
+        ],
+    )  # fmt: skip
+
+
+def _falls_behind(now_ms: int, seen: SeenTopicLag) -> bool:
+    marks = [now_ms - minutes * MINUTE_MS for minutes in range(WINDOWS, -1, -1)]
+    return all(
+        _grew(seen.consumed.at(start), seen.consumed.at(end)) < _grew(seen.produced.at(start), seen.produced.at(end))
+        for start, end in pairwise(marks)
+    )
+
+
+def _grew(before: float | None, after: float | None) -> float:
+    return (after or 0) - (before or 0)
+
+
+@rule(
+    "lag-stuck", Severity.WARNING, Tier.SAMPLES, on=["lag"], scope=["group", "topic", "partition"],
+    needs=["lag", "group"],
+    condition="a group has members and lag, and its committed offset in a partition does not move for 5 min",
+    why="A member hangs, has paused the partition, or reads without committing.",
+    limits={"hold_s": 300},
+)  # fmt: skip
+def lag_stuck(see: See) -> Iterator[Sighting]:
+    group, topic, partition = see.scope
+    seen = see.world.lags.get((group, topic, partition))
+    if seen is None or seen.waiting_since is None or not _has_members(see.world, group):
+        return
+    still_ms = see.now_ms - seen.waiting_since
+    if still_ms < see.ms("hold_s"):
+        return
+    who = holder(see.world, group, topic, partition)
+    yield Sighting(
+        subject=Subject("group", group, topic=topic, partition=partition), since_ms=seen.waiting_since,
+        sentence=f"{group} has not moved on {topic}-{partition} for {duration(still_ms)} although "
+        f"{plural(seen.lag or 0, 'record')} wait",
+        evidence={"group": group, "topic": topic, "lag": seen.lag, "still_ms": still_ms, "member": who,
+                  "committed": seen.fact.committed if seen.fact else None},
+        next=[Next(f"look at member {who}: stuck, paused, or not committing",
+                   f"ottla groups describe {group} --members", href("groups", group))],
+    )  # fmt: skip
+
+
+@rule(
+    "lag-near-retention", Severity.CRITICAL, Tier.SAMPLES, on=["lag"], scope=["group", "topic", "partition"],
+    needs=["lag"],
+    condition="at the trend of 15 min the log start passes a group's committed offset within an hour",
+    why="Records are deleted before the group has read them.",
+    limits={"within_h": 1, "trend_min": 15},
+)  # fmt: skip
+def lag_near_retention(see: See) -> Iterator[Sighting]:
+    group, topic, partition = see.scope
+    seen = see.world.lags.get((group, topic, partition))
+    left_ms = _left_ms(see, seen) if seen else None
+    if left_ms is None or left_ms > see.limits["within_h"] * 60 * MINUTE_MS:
+        return
+    yield Sighting(
+        subject=Subject("group", group, topic=topic, partition=partition),
+        sentence=f"{group} loses {topic}-{partition} data in about {duration(left_ms)}",
+        evidence={"group": group, "topic": topic, "left_ms": round(left_ms), "lag": seen.lag if seen else None},
+        next=[Next(f"raise the retention of {topic} now", f"ottla configs set topic {topic} retention.ms=…",
+                   href("topics", topic))],
+    )  # fmt: skip
+
+
+def _left_ms(see: See, seen: SeenLag) -> float | None:
+    fact = seen.fact
+    if fact is None or fact.committed is None or fact.log_start is None or fact.committed < fact.log_start:
+        return None
+    back_ms = round(see.limits["trend_min"] * MINUTE_MS)
+    deleting, reading = seen.starts.per_ms(see.now_ms, back_ms), seen.commits.per_ms(see.now_ms, back_ms)
+    if not seen.lag or deleting is None or reading is None or deleting <= reading:
+        return None
+    return (fact.committed - fact.log_start) / (deleting - reading)
+
+
+@rule(
+    "offset-lost", Severity.CRITICAL, Tier.ADMIN, on=["lag"], scope=["group", "topic", "partition"], needs=["lag"],
+    condition="a group's committed offset is below the log start",
+    why="Records were deleted before the group had read them.",
+)  # fmt: skip
+def offset_lost(see: See) -> Iterator[Sighting]:
+    group, topic, partition = see.scope
+    seen = see.world.lags.get((group, topic, partition))
+    fact = seen.fact if seen else None
+    if fact is None or fact.committed is None or fact.log_start is None or not 0 <= fact.committed < fact.log_start:
+        return
+    lost = fact.log_start - fact.committed
+    yield Sighting(
+        subject=Subject("group", group, topic=topic, partition=partition),
+        sentence=f"{group} has lost {plural(lost, 'record')} of {topic}-{partition}",
+        evidence={"group": group, "topic": topic, "lost": lost, "committed": fact.committed,
+                  "log_start": fact.log_start},
+        next=[Next("raise retention, then reset the group where it shall go on",
+                   f"ottla groups reset {group} --to earliest --topic {topic}:{partition}", href("groups", group))],
+    )  # fmt: skip
+
+
+@rule(
+    "lag-no-members", Severity.NOTICE, Tier.SAMPLES, on=["lag"], scope=["group"], needs=["lag", "group"],
+    condition="a group is empty, has committed offsets, and its lag has grown for 10 min",
+    why="It was forgotten, or does not start.",
+    limits={"hold_s": 600},
+)  # fmt: skip
+def lag_no_members(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    if group is None or group.empty_since is None or see.now_ms - group.empty_since < see.ms("hold_s"):
+        return
+    name = group.fact.group
+    grown = _grown(see, name)
+    if grown <= 0:
+        return
+    yield Sighting(
+        subject=Subject("group", name), since_ms=see.now_ms - see.ms("hold_s"),
+        sentence=f"{name} has no members and falls behind",
+        evidence={"grown": grown, "empty_since_ms": group.empty_since},
+        next=[Next("start its members", href=href("groups", name)),
+              Next("or delete the group if nobody needs it", f"ottla groups delete {name}")],
+    )  # fmt: skip
+
+
+def _grown(see: See, group: str) -> int:
+    """By how much the lag of the topics that the group has read grew."""
+    topics = group_topics(see.world, group)
+    before = [seen.lags.at(see.now_ms - see.ms("hold_s")) for seen in topics]
+    return round(sum(seen.lag - then for seen, then in zip(topics, before, strict=True) if then is not None))
+
+
+def group_topics(world: World, group: str) -> list[SeenTopicLag]:
+    names = world.topics_of.get(group) or ()
+    return [seen for topic in names if (seen := world.topic_lags.get((group, topic)))]

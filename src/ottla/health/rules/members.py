@@ -1,0 +1,214 @@
+"""Members of groups: rebalances without end, members that vanish, hang or take each other's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.health.facts import Group, Member
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.seen_groups import WINDOW_MS, Lost, Rise, SeenGroup, holdings, lacking, surplus
+from ottla.health.settings import REBALANCE_TIMEOUT_MS
+from ottla.health.wording import duration, href, join, plural
+
+REVOKING: Final = frozenset({"consumer", "streams"})
+"""Kinds of groups in which a member must let go before another may begin."""
+
+
+def name_of(member: Member) -> str:
+    return member.client or member.member
+
+
+def _members_step(group: str, text: str) -> Next:
+    return Next(text, f"ottla groups describe {group} --members", href("groups", group))
+
+
+@rule(
+    "epochs-climb", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], carries=True,
+    condition="the group epoch rose by 5 or more in 10 min (steps of warm-ups apart; critical: 10, or nothing "
+    "converged), while members, subscriptions and partition counts stayed the same",
+    why="Partitions move to and fro for no reason of the members'.",
+    limits={"rises": 5, "critical_rises": 10},
+)  # fmt: skip
+def epochs_climb(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    rises = _unprovoked(see, group) if group else []
+    count = sum(each.by for each in rises)
+    if group is None or count < see.limits["rises"]:
+        return
+    name = group.fact.group
+    converged = any(each.converged for each in rises)
+    is_critical = count >= see.limits["critical_rises"] or not converged
+    yield Sighting(
+        subject=Subject("group", name), since_ms=rises[0].at_ms,
+        severity=Severity.CRITICAL if is_critical else Severity.WARNING,
+        until_ms=_below_ms(rises, see.limits["rises"]),
+        sentence=f"{name} rebalanced {count} times in 10 min though nobody joined or left",
+        evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
+                  "members": len(group.fact.members)},
+        next=[Next("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
+                   "look for a flapping topic or config", f"ottla groups describe {name} --timeline",
+                   href("groups", name, "timeline"))],
+    )  # fmt: skip
+
+
+def _unprovoked(see: See, group: SeenGroup) -> list[Rise]:
+    """The rises of the window, back to the last that came with other members, subscriptions or partitions."""
+    found: list[Rise] = []
+    for rise in reversed(group.rises):
+        if rise.at_ms <= see.now_ms - WINDOW_MS or rise.who != group.rises[-1].who or not rise.same_who:
+            break
+        if not rise.is_warmup_step:
+            found.append(rise)
+    return found[::-1]
+
+
+def _below_ms(rises: list[Rise], wanted: float) -> int:
+    total = 0
+    for rise in reversed(rises):
+        total += rise.by
+        if total >= wanted:
+            return rise.at_ms + WINDOW_MS
+    return rises[0].at_ms + WINDOW_MS
+
+
+@rule(
+    "member-churn", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], carries=True,
+    condition="10 or more member ids in 10 min, and twice as many as the group ever had members at once",
+    why="Members crash, or are thrown out for polling too slowly, and come back.",
+    limits={"ids": 10, "factor": 2},
+)  # fmt: skip
+def member_churn(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    if group is None:
+        return
+    ids = sum(at_ms > see.now_ms - WINDOW_MS for at_ms in group.ids.values())
+    largest = group.largest(see.now_ms)
+    if ids < see.limits["ids"] or ids < see.limits["factor"] * largest:
+        return
+    name = group.fact.group
+    yield Sighting(
+        subject=Subject("group", name),
+        again_ms=min(at_ms for at_ms in group.ids.values() if at_ms > see.now_ms - WINDOW_MS) + WINDOW_MS,
+        sentence=f"Members of {name} keep rejoining ({ids} ids for {plural(largest, 'member')})",
+        evidence={"ids": ids, "largest": largest},
+        next=[_members_step(name, "look for a crash loop, or for polls further apart than max.poll.interval.ms")],
+    )  # fmt: skip
+
+
+@rule(
+    "member-lost", Severity.WARNING, Tier.SAMPLES, on=["group", "lag"], scope=["group"], needs=["group", "lag"],
+    carries=True,
+    condition="a member disappears, and the committed offsets of its partitions had stood still for 0.8 of the "
+    "session time-out while their ends moved",
+    why="It died without saying so, and its partitions waited until its session ended.",
+)  # fmt: skip
+def member_lost(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    for lost in list(group.lost.values()) if group else ():
+        yield _lost(see, see.scope[0], lost)
+
+
+def _lost(see: See, group: str, lost: Lost) -> Sighting:
+    end_ms = lost.ended_ms if lost.ended_ms is not None else see.now_ms
+    still_ms = end_ms - lost.still_since_ms
+    partitions = [f"{topic}-{partition}" for topic, partition in lost.held]
+    return Sighting(
+        subject=Subject("group", group, member=lost.member),
+        since_ms=lost.still_since_ms,
+        seen_ms=lost.ended_ms,
+        until_ms=lost.ended_ms + 1 if lost.ended_ms is not None else lost.at_ms + WINDOW_MS,
+        sentence=f"{lost.client} left {group} without goodbye; {join(partitions)} stood still for {duration(still_ms)}",
+        evidence={"client": lost.client, "partitions": partitions, "stood_still_ms": still_ms, "left_ms": lost.at_ms},
+        next=[
+            Next(f"read the log of {lost.client}", href=href("groups", group)),
+            Next("if this took too long, shorten the session time-out", f"ottla configs list group {group}"),
+        ],
+    )
+
+
+@rule(
+    "member-stuck-revoking", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"],
+    needs=["group.assignments"], carries=True,
+    condition="a member's epoch is below the assignment epoch for more than 30 s and 3 heartbeats; critical beyond "
+    "half of its rebalance time-out",
+    why="Others wait for what it does not give up, until it is thrown out.",
+    limits={"hold_s": 30, "heartbeats": 3, "critical_share": 0.5},
+)  # fmt: skip
+def member_stuck_revoking(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    if group is None or group.fact.type not in REVOKING:
+        return
+    for member in group.fact.members:
+        if member.epoch < group.fact.assignment_epoch:
+            yield _stuck(see, group.fact, member)
+
+
+def _stuck(see: See, fact: Group, member: Member) -> Sighting:
+    subject = Subject("group", fact.group, member=member.member)
+    heartbeat_ms = see.world.settings.of_group(fact.group, f"{fact.type}.heartbeat.interval.ms")
+    limit_ms = member.rebalance_timeout_ms or REBALANCE_TIMEOUT_MS
+    lasted_ms = see.lasted_ms(subject)
+    critical_ms = round(see.limits["critical_share"] * limit_ms)
+    kept = sorted(surplus(member))
+    waiting = [name_of(each) for each in fact.members if each is not member and lacking(each) & set(kept)]
+    return Sighting(
+        subject=subject, hold_ms=max(see.ms("hold_s"), see.limits["heartbeats"] * heartbeat_ms) + 1,
+        severity=Severity.CRITICAL if lasted_ms > critical_ms else Severity.WARNING,
+        again_ms=see.began(subject) + critical_ms + 1,
+        tier=Tier.RECORDS if member.state else Tier.SAMPLES,
+        sentence=f"{name_of(member)} has not given up {join(kept, 'its old assignment')} for {duration(lasted_ms)}; "
+        f"{join(waiting, 'nobody')} wait{'s' if len(waiting) == 1 or not waiting else ''}",
+        evidence={"client": member.client, "kept": kept, "waiting": waiting, "lasted_ms": lasted_ms,
+                  "rebalance_timeout_ms": limit_ms},
+        next=[_members_step(fact.group, f"look at its poll loop or state flush; it is fenced in "
+                            f"{duration(max(0, limit_ms - lasted_ms))}")],
+    )  # fmt: skip
+
+
+@rule(
+    "member-waiting", Severity.NOTICE, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.assignments"],
+    carries=True,
+    condition="a member's target holds partitions or tasks that it lacks for more than 30 s",
+    why="What it waits for is still held by another, or by nobody.",
+    limits={"hold_s": 30},
+)  # fmt: skip
+def member_waiting(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    if group is None or group.fact.type not in REVOKING:
+        return
+    for member in group.fact.members:
+        wanted = sorted(lacking(member))
+        if not wanted:
+            continue
+        holders = [name_of(each) for each in group.fact.members if holdings(each) & set(wanted)]
+        yield Sighting(
+            subject=Subject("group", group.fact.group, member=member.member), hold_ms=see.ms("hold_s") + 1,
+            sentence=f"{name_of(member)} waits for {join(wanted)}, still at {join(holders, 'nobody')}",
+            evidence={"client": member.client, "wanted": wanted, "holders": holders},
+            next=[_members_step(group.fact.group, f"look at {join(holders, 'the coordinator: nobody holds it')}")],
+        )  # fmt: skip
+
+
+@rule(
+    "static-member-duplicate", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"],
+    carries=True,
+    condition="one group.instance.id changes its member id 3 times or more in 10 min",
+    why="Two processes throw each other out by turns.",
+    limits={"changes": 3},
+)  # fmt: skip
+def static_member_duplicate(see: See) -> Iterator[Sighting]:
+    group = see.world.groups.get(see.scope[0])
+    for instance in list(group.instances) if group else ():
+        changes = group.instance_changes(instance, see.now_ms) if group else []
+        if len(changes) < see.limits["changes"]:
+            continue
+        name = see.scope[0]
+        yield Sighting(
+            subject=Subject("group", name, member=instance),
+            until_ms=changes[-int(see.limits["changes"])] + WINDOW_MS,
+            sentence=f"Two processes use group.instance.id {instance} in {name}",
+            evidence={"instance": instance, "changes": len(changes)},
+            next=[_members_step(name, "give each process an id of its own")],
+        )

@@ -1,0 +1,182 @@
+"""Partitions without a leader or with too few copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.health.facts import Partition
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.seen_cluster import SeenTopic
+from ottla.health.wording import clock, href, join, nodes, plural
+from ottla.health.world import World
+
+GROUP_TOPIC: Final = "__consumer_offsets"
+SHARE_TOPIC: Final = "__share_group_state"
+TXN_TOPIC: Final = "__transaction_state"
+COORDINATORS: Final = frozenset({GROUP_TOPIC, SHARE_TOPIC, TXN_TOPIC})
+
+
+@rule(
+    "offline-partitions", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
+    condition="a partition has no leader for 10 s (internal topics 5 s)",
+    why="Nobody can read or write a partition without a leader.",
+    limits={"hold_s": 10, "internal_hold_s": 5},
+)  # fmt: skip
+def offline_partitions(see: See) -> Iterator[Sighting]:
+    topic = see.world.topics.get(see.scope[0])
+    if topic is None or topic.fact.topic in COORDINATORS:
+        return
+    offline = _offline(see, topic, see.ms("internal_hold_s" if topic.fact.internal else "hold_s"))
+    if offline:
+        yield _offline_sighting(topic, offline)
+
+
+def _offline(see: See, topic: SeenTopic, hold_ms: int) -> list[Partition]:
+    since = topic.offline_since
+    return [each for each in topic.fact.partitions if see.now_ms - since.get(each.partition, see.now_ms + 1) >= hold_ms]
+
+
+def _offline_sighting(topic: SeenTopic, offline: list[Partition]) -> Sighting:
+    name = topic.fact.topic
+    since = min(topic.offline_since[each.partition] for each in offline)
+    could_lead = sorted({node for each in offline for node in _candidates(topic, each)})
+    have = "has" if len(offline) == 1 else "have"
+    return Sighting(
+        subject=Subject("topic", name),
+        since_ms=since,
+        sentence=f"{plural(len(offline), 'partition')} of {name} {have} no leader since {clock(since)}; "
+        f"{nodes(could_lead)} could lead",
+        evidence={"partitions": [each.partition for each in offline], "could_lead": could_lead},
+        next=_offline_steps(name, could_lead),
+    )
+
+
+def _candidates(topic: SeenTopic, partition: Partition) -> tuple[int, ...]:
+    """Those that hold everything that was acknowledged, as far as is known."""
+    return partition.elr or partition.isr or topic.last_isr.get(partition.partition, ()) or partition.replicas
+
+
+def _offline_steps(topic: str, could_lead: list[int]) -> list[Next]:
+    return [
+        Next(f"start {nodes(could_lead)}", f"ottla topics describe {topic} --unhealthy", href("topics", topic)),
+        Next(
+            "an unclean election only as a last resort: records that other replicas do not have are lost",
+            f"ottla topics describe {topic}",
+        ),
+    ]
+
+
+@rule(
+    "internal-topic-offline", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
+    condition="a partition of __consumer_offsets, __share_group_state or __transaction_state has no leader for 5 s",
+    why="Groups and transactions whose coordinator partition is offline stand still.",
+    limits={"hold_s": 5},
+)  # fmt: skip
+def internal_topic_offline(see: See) -> Iterator[Sighting]:
+    topic = see.world.topics.get(see.scope[0])
+    if topic is None or topic.fact.topic not in COORDINATORS:
+        return
+    offline = _offline(see, topic, see.ms("hold_s"))
+    if not offline:
+        return
+    base = _offline_sighting(topic, offline)
+    numbers = {each.partition for each in offline}
+    hit = sorted(each for each in _clients(see.world, topic) if _home(topic, each) in numbers)
+    yield Sighting(
+        subject=base.subject, since_ms=base.since_ms, evidence={**base.evidence, "hit": hit[:100]},
+        sentence=f"{_who(topic.fact.topic, len(hit))}: their coordinator partition is offline",
+        next=[*base.next, Next(f"waiting for it: {join(hit)}")],
+    )  # fmt: skip
+
+
+def _who(topic: str, count: int) -> str:
+    if topic == TXN_TOPIC:
+        return f"{plural(count, 'transactional id')} cannot begin or commit"
+    if topic == SHARE_TOPIC:
+        return f"{plural(count, 'share group')} cannot fetch or acknowledge"
+    return f"{plural(count, 'group')} cannot commit or join"
+
+
+def _clients(world: World, topic: SeenTopic) -> list[str]:
+    if topic.fact.topic == TXN_TOPIC:
+        return [each.fact.id for each in world.transactions.values() if each.fact.id]
+    groups = world.groups.values()
+    if topic.fact.topic == SHARE_TOPIC:
+        return [each.fact.group for each in groups if each.fact.type == "share"]
+    return [each.fact.group for each in groups]
+
+
+def _home(topic: SeenTopic, name: str) -> int:
+    """The partition of a name's coordinator. The state of a share group is spread: any of it may be hit."""
+    if topic.fact.topic == SHARE_TOPIC:
+        return next(iter(topic.offline_since))
+    return (_java_hash(name) & 0x7FFFFFFF) % max(1, len(topic.fact.partitions))
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value
+
+
+@rule(
+    "under-min-isr", Severity.CRITICAL, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic", "configs"],
+    condition="fewer replicas are in sync than min.insync.replicas for 10 s",
+    why="Producers with acks=all are refused.",
+    limits={"hold_s": 10},
+)  # fmt: skip
+def under_min_isr(see: See) -> Iterator[Sighting]:
+    topic = see.world.topics.get(see.scope[0])
+    if topic is None or "configs" not in see.world.seen:
+        return
+    name = topic.fact.topic
+    asked = see.world.settings.of_topic(name, "min.insync.replicas")
+    for each in topic.fact.partitions:
+        wanted = min(asked, max(1, len(each.replicas)))
+        if len(each.isr) >= wanted:
+            continue
+        missing = sorted(set(each.replicas) - set(each.isr))
+        yield Sighting(
+            subject=Subject("topic", name, partition=each.partition),
+            hold_ms=see.ms("hold_s"),
+            sentence=f"{name}-{each.partition} refuses acks=all writes: {len(each.isr)} of {wanted} in sync",
+            evidence={"isr": list(each.isr), "min_isr": wanted, "missing": missing},
+            next=[Next(f"bring back {nodes(missing)}", f"ottla topics describe {name}", href("topics", name))],
+        )
+
+
+@rule(
+    "under-replicated", Severity.WARNING, Tier.ADMIN, on=["topic"], scope=["topic"], needs=["topic"],
+    condition="fewer replicas are in sync than there are for 30 s, and no reassignment adds one",
+    why="The next failure may lose records or stop writes.",
+    limits={"hold_s": 30},
+)  # fmt: skip
+def under_replicated(see: See) -> Iterator[Sighting]:
+    topic = see.world.topics.get(see.scope[0])
+    if topic is None:
+        return
+    since = {
+        partition: at_ms
+        for partition, at_ms in topic.under_replicated_since.items()
+        if see.now_ms - at_ms >= see.ms("hold_s")
+    }
+    if not since:
+        return
+    name = topic.fact.topic
+    missing = {node for each in topic.fact.partitions if each.partition in since for node in _missing(each)}
+    yield Sighting(
+        subject=Subject("topic", name), since_ms=min(since.values()),
+        sentence=f"{plural(len(since), 'partition')} of {name} {'has' if len(since) == 1 else 'have'} "
+        f"fewer copies than asked; missing: {nodes(missing)}",
+        evidence={"partitions": sorted(since), "missing": sorted(missing)},
+        next=[Next(f"look at {nodes(missing)}: is it up, does it lag, is its disk full?",
+                   f"ottla topics describe {name} --unhealthy", href("nodes"))],
+    )  # fmt: skip
+
+
+def _missing(partition: Partition) -> set[int]:
+    return set(partition.replicas) - set(partition.isr)

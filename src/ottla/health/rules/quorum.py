@@ -1,0 +1,218 @@
+"""The controllers: is there a leader, can a majority be had, do all keep up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.health.facts import Replica
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.seen_cluster import Election
+from ottla.health.wording import clock, duration, href, nodes, number, plural
+
+QUORUM = Subject("quorum", "__cluster_metadata")
+STATUS = "ottla quorum status"
+STORM_MS = 600_000
+
+
+def _step(text: str) -> Next:
+    return Next(text, STATUS, href("quorum"))
+
+
+@rule(
+    "no-controller", Severity.CRITICAL, Tier.ADMIN, on=["quorum", "cluster"], scope=[], needs=["quorum|cluster"],
+    condition="DescribeQuorum, or where it is not answered DescribeCluster, names no leader for 5 s",
+    why="No topic, config or leader can change.",
+    limits={"hold_s": 5},
+)  # fmt: skip
+def no_controller(see: See) -> Iterator[Sighting]:
+    quorum, cluster = see.world.quorum, see.world.cluster.fact
+    if quorum.fact is not None:
+        leaderless = quorum.fact.leader < 0
+    else:
+        leaderless = cluster is not None and cluster.controller is not None and cluster.controller < 0
+    if not leaderless:
+        return
+    voters = [each.id for each in quorum.voters]
+    yield Sighting(
+        subject=QUORUM, hold_ms=see.ms("hold_s"),
+        sentence=f"No active controller since {clock(see.began(QUORUM))}: metadata cannot change",
+        evidence={"voters": voters},
+        next=[_step(f"start the voters: {nodes(voters)}" if voters else "start the controllers")],
+    )  # fmt: skip
+
+
+def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
+    healthy = see.world.quorum.healthy(see.ms("fetch_s"))
+    voters = [each.id for each in see.world.quorum.voters]
+    if healthy is None or not voters:
+        return
+    majority = len(voters) // 2 + 1
+    wrong = len(healthy) < majority if is_lost else len(healthy) == majority and len(voters) > 1
+    if not wrong or (len(healthy) == len(voters)):
+        return
+    what = "every metadata change stops now" if is_lost else "losing one more stops every metadata change"
+    down = sorted(set(voters) - set(healthy))
+    yield Sighting(
+        subject=QUORUM, hold_ms=see.ms("hold_s"),
+        sentence=f"{len(healthy)} of {len(voters)} voters are healthy: {what}",
+        evidence={"healthy": healthy, "voters": voters, "majority": majority},
+        next=[_step(f"start the missing {nodes(down)}")],
+    )  # fmt: skip
+
+
+@rule(
+    "quorum-lost", Severity.CRITICAL, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
+    condition="fewer voters than a majority fetched within the last 5 s (the leader counts), for 10 s",
+    why="Nothing can be committed to the metadata log.",
+    limits={"hold_s": 10, "fetch_s": 5},
+)  # fmt: skip
+def quorum_lost(see: See) -> Iterator[Sighting]:
+    return _short_of_voters(see, is_lost=True)
+
+
+@rule(
+    "no-majority-margin", Severity.WARNING, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
+    condition="exactly a majority of several voters fetched within the last 5 s (the leader counts), for 10 s",
+    why="One more failure and no metadata can change.",
+    limits={"hold_s": 10, "fetch_s": 5},
+)  # fmt: skip
+def no_majority_margin(see: See) -> Iterator[Sighting]:
+    return _short_of_voters(see, is_lost=False)
+
+
+@rule(
+    "voter-lagging", Severity.WARNING, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum.fetch_times"],
+    condition="a voter was not caught up for more than 10 s (critical: 60 s) and lags by more than 100 records",
+    why="It cannot take over, and may hold back what others commit.",
+    limits={"behind_s": 10, "critical_s": 60, "records": 100},
+)  # fmt: skip
+def voter_lagging(see: See) -> Iterator[Sighting]:
+    leader, now_ms = see.world.quorum.leader, see.world.quorum.leader_now_ms
+    if leader is None or now_ms is None:
+        return
+    for voter in see.world.quorum.voters:
+        records = (leader.log_end or 0) - (voter.log_end or 0)
+        behind_ms = _behind_ms(see, voter, now_ms)
+        if voter.id == leader.id or records <= see.limits["records"] or behind_ms <= see.ms("behind_s"):
+            continue
+        yield Sighting(
+            subject=Subject("node", str(voter.id)),
+            severity=Severity.CRITICAL if behind_ms > see.ms("critical_s") else Severity.WARNING,
+            sentence=f"Voter {voter.id} is {number(records)} records and {duration(behind_ms)} behind",
+            evidence={"records": records, "behind_ms": behind_ms},
+            next=[_step(f"look at the disk and the network of node {voter.id}")],
+        )
+
+
+def _behind_ms(see: See, voter: Replica, now_ms: int) -> int:
+    """One that has not fetched from this leader is behind since the leader leads, as far as that was seen."""
+    if voter.last_caught_up_ts is not None and voter.last_caught_up_ts >= 0:
+        return now_ms - voter.last_caught_up_ts
+    elections = see.world.quorum.elections
+    return see.now_ms - elections[-1].at_ms if elections else see.ms("behind_s") + 1
+
+
+@rule(
+    "high-watermark-stuck", Severity.CRITICAL, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"],
+    condition="the leader's log end is above the high watermark, which does not move for 10 s",
+    why="What controllers decide does not take effect.",
+    limits={"hold_s": 10},
+)  # fmt: skip
+def high_watermark_stuck(see: See) -> Iterator[Sighting]:
+    since = see.world.quorum.stuck_since
+    if since is None or see.now_ms - since < see.ms("hold_s"):
+        return
+    leader = see.world.quorum.leader
+    back = [each for each in see.world.quorum.holding_back() if leader is None or each != leader.id]
+    fact = see.world.quorum.fact
+    yield Sighting(
+        subject=QUORUM, since_ms=since,
+        sentence=f"Nothing has been committed since {clock(since)}; {nodes(back)} "
+        f"{'holds' if len(back) == 1 else 'hold'} it back",
+        evidence={"high_watermark": fact.high_watermark if fact else None,
+                  "log_end": leader.log_end if leader else None, "hold_back": back},
+        next=[_step(f"look at {nodes(back)}: fetching moves the high watermark")],
+    )  # fmt: skip
+
+
+@rule(
+    "quorum-leader-changed", Severity.NOTICE, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], carries=True,
+    condition="the leader epoch of the quorum rose",
+    why="An election is normal after a restart; it says when and who.",
+)  # fmt: skip
+def quorum_leader_changed(see: See) -> Iterator[Sighting]:
+    elections = see.world.quorum.elections
+    if not elections:
+        return
+    last = elections[-1]
+    yield Sighting(
+        subject=QUORUM, since_ms=last.at_ms, seen_ms=last.at_ms, until_ms=last.at_ms + 1,
+        sentence=f"Node {last.leader} leads since {clock(last.at_ms)} "
+        f"(epoch {last.epoch}, {duration(last.gap_ms)} without leader)",
+        evidence={"leader": last.leader, "epoch": last.epoch, "rise": last.rise, "gap_ms": last.gap_ms},
+        next=[_step("nothing, if a node was restarted; else read its log")],
+    )  # fmt: skip
+
+
+@rule(
+    "election-storm", Severity.WARNING, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], carries=True,
+    condition="the leader epoch of the quorum rose by 3 or more in 10 min",
+    why="Each election stops metadata changes for a moment; many of them point to a sick node or network.",
+    limits={"elections": 3},
+)  # fmt: skip
+def election_storm(see: See) -> Iterator[Sighting]:
+    recent = [each for each in see.world.quorum.elections if each.at_ms > see.now_ms - STORM_MS]
+    count = sum(each.rise for each in recent)
+    if count < see.limits["elections"]:
+        return
+    leaders = sorted({each.leader for each in recent})
+    yield Sighting(
+        subject=QUORUM, since_ms=recent[0].at_ms, until_ms=_calm_ms(recent, see.limits["elections"]),
+        sentence=f"{count} elections in 10 min",
+        evidence={"elections": count, "leaders": leaders},
+        next=[_step(f"look at time-outs, clocks and CPU of {nodes(leaders)}")],
+    )  # fmt: skip
+
+
+def _calm_ms(recent: list[Election], wanted: float) -> int:
+    """When so few elections will be left in the window that it is no storm any more."""
+    total = 0
+    for each in reversed(recent):
+        total += each.rise
+        if total >= wanted:
+            return each.at_ms + STORM_MS
+    return recent[0].at_ms + STORM_MS
+
+
+@rule(
+    "even-voters", Severity.NOTICE, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum"],
+    condition="the number of voters is even",
+    why="An even number costs a voter and gains nothing.",
+)  # fmt: skip
+def even_voters(see: See) -> Iterator[Sighting]:
+    count = len(see.world.quorum.voters)
+    if count == 0 or count % 2:
+        return
+    yield Sighting(
+        subject=QUORUM, evidence={"voters": count},
+        sentence=f"{count} voters tolerate no more failures than {count - 1}",
+        next=[Next("add a voter, or remove one", "ottla quorum voters", href("quorum"))],
+    )  # fmt: skip
+
+
+@rule(
+    "single-voter", Severity.NOTICE, Tier.ADMIN, on=["quorum"], scope=[], needs=["quorum"],
+    condition="there is one voter",
+    why="Without it no metadata can change; that is fine for tests.",
+)  # fmt: skip
+def single_voter(see: See) -> Iterator[Sighting]:
+    voters = see.world.quorum.voters
+    if len(voters) != 1:
+        return
+    yield Sighting(
+        subject=QUORUM, evidence={"voters": 1},
+        sentence=f"{plural(1, 'voter')} (node {voters[0].id}) tolerates no failure at all",
+        next=[Next("add two voters where the cluster must survive the loss of a node", "ottla quorum add-voter",
+                   href("quorum"))],
+    )  # fmt: skip

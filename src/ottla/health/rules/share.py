@@ -1,0 +1,328 @@
+"""Share groups: windows that do not move, records that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.rule import See, Sighting, rule
+from ottla.health.seen_share import BUCKET_MS, Archived, Bucket, Deliveries, SeenShareGroup, SeenSharePartition
+from ottla.health.series import Series
+from ottla.health.wording import clock, duration, href, join, number, offsets, percent, plural
+
+MINUTE_MS: Final = 60_000
+LISTED: Final = 1_000
+"""Offsets that are listed in the evidence; the count is exact."""
+
+
+def _partition(see: See) -> SeenSharePartition | None:
+    return see.world.share_partitions.get((see.scope[0], see.scope[1] or "", see.scope[2]))
+
+
+def _subject(see: See) -> Subject:
+    return Subject("group", see.scope[0], topic=see.scope[1], partition=see.scope[2])
+
+
+def _setting(see: See, key: str) -> int:
+    return see.world.settings.of_group(see.scope[0], key)
+
+
+def _window_step(see: See, text: str) -> Next:
+    group, topic, partition = see.scope
+    where = href("groups", group, "window", topic, partition)
+    return Next(text, f"ottla share describe {group} --window {topic}:{partition}", where)
+
+
+def _tier(seen: SeenSharePartition) -> Tier:
+    return Tier.OTTLA if seen.window is not None else Tier.RECORDS
+
+
+def _stalling_count(see: See, seen: SeenSharePartition) -> int | None:
+    """The delivery count of the record at the start, if it is about to be given up."""
+    count = seen.first_count
+    return count if count is not None and count >= _setting(see, "share.delivery.count.limit") - 1 else None
+
+
+@rule(
+    "share-stalled-by-record", Severity.WARNING, Tier.RECORDS, on=["share_offsets", "share_state", "share_window"],
+    scope=["group", "topic", "partition"], needs=["share_state|share_window", "share_offsets.lag"],
+    condition="the start offset does not move for 2 lock durations, there is lag, and the record at the start has "
+    "been delivered as often as the limit allows, or one less",
+    why="One record holds up the window.",
+    limits={"locks": 2},
+)  # fmt: skip
+def share_stalled_by_record(see: See) -> Iterator[Sighting]:
+    seen = _partition(see)
+    if seen is None or seen.waiting_since is None:
+        return
+    count = _stalling_count(see, seen)
+    still_ms = see.now_ms - seen.waiting_since
+    if count is None or still_ms < see.limits["locks"] * _setting(see, "share.record.lock.duration.ms"):
+        return
+    _, topic, partition = see.scope
+    limit = _setting(see, "share.delivery.count.limit")
+    yield Sighting(
+        subject=_subject(see), since_ms=seen.waiting_since, tier=_tier(seen),
+        sentence=f"{topic}-{partition} waits for record {number(seen.start or 0)} (delivery {count} of {limit})",
+        evidence={"offset": seen.start, "count": count, "limit": limit, "still_ms": still_ms, "lag": seen.lag},
+        next=[Next("open the record", f"ottla topics consume {topic} --from {seen.start} --max 1",
+                   href("topics", topic, "records", partition, seen.start)),
+              _window_step(see, "reject it, or fix the worker that releases it")],
+    )  # fmt: skip
+
+
+@rule(
+    "share-start-not-moving", Severity.WARNING, Tier.SAMPLES, on=["share_offsets"],
+    scope=["group", "topic", "partition"], needs=["share_offsets.lag", "group"],
+    condition="a share group has members and lag, and the start offset of a partition does not move for 5 min",
+    why="Nothing is finished there; without the state topic it cannot be seen why.",
+    limits={"hold_s": 300},
+)  # fmt: skip
+def share_start_not_moving(see: See) -> Iterator[Sighting]:
+    seen = _partition(see)
+    group = see.world.groups.get(see.scope[0])
+    if seen is None or seen.waiting_since is None or group is None or not group.fact.members:
+        return
+    if see.now_ms - seen.waiting_since < see.ms("hold_s") or _stalling_count(see, seen) is not None:
+        return
+    name, topic, partition = see.scope
+    yield Sighting(
+        subject=_subject(see), since_ms=seen.waiting_since,
+        sentence=f"{name} has finished nothing on {topic}-{partition} since {clock(seen.waiting_since)}",
+        evidence={"start": seen.start, "lag": seen.lag, "still_ms": see.now_ms - seen.waiting_since},
+        next=[_window_step(see, "READ on __share_group_state shows why")],
+    )  # fmt: skip
+
+
+@rule(
+    "share-window-full", Severity.WARNING, Tier.RECORDS, on=["share_offsets", "share_state", "share_window"],
+    scope=["group", "topic", "partition"], needs=["share_state|share_window"],
+    condition="the window holds 95 % of the records that may be in flight, for 2 lock durations",
+    why="No new records are handed out until old ones are finished.",
+    limits={"percent": 95, "locks": 2},
+)  # fmt: skip
+def share_window_full(see: See) -> Iterator[Sighting]:
+    seen = _partition(see)
+    if seen is None or seen.start is None or seen.end is None:
+        return
+    held, room = seen.end - seen.start + 1, _setting(see, "share.partition.max.record.locks")
+    if held < see.limits["percent"] / 100 * room:
+        return
+    _, topic, partition = see.scope
+    yield Sighting(
+        subject=_subject(see), tier=_tier(seen),
+        hold_ms=see.limits["locks"] * _setting(see, "share.record.lock.duration.ms"),
+        sentence=f"The in-flight window of {topic}-{partition} is full ({number(held)}): no new records are handed out",
+        evidence={"start": seen.start, "end": seen.end, "held": held, "room": room},
+        next=[_window_step(see, f"look at the oldest unfinished record, {number(seen.start)}")],
+    )  # fmt: skip
+
+
+def _is_hot(see: See, bucket: Bucket | None) -> bool:
+    if bucket is None or bucket.redeliveries < see.limits["redeliveries"]:
+        return False
+    return bucket.redeliveries >= see.limits["percent"] / 100 * bucket.deliveries
+
+
+def _last_full(see: See) -> int:
+    """The start of the newest bucket that is over, with some time for what is written late."""
+    return (see.now_ms - see.ms("grace_s")) // BUCKET_MS * BUCKET_MS - BUCKET_MS
+
+
+def _next_bucket(see: See) -> int | None:
+    """Buckets are judged when they are over, whether or not anything comes after them."""
+    group = see.world.share_groups.get(see.scope[0])
+    newest = max(group.deliveries.buckets, default=0) if group else 0
+    if newest < _last_full(see) - BUCKET_MS:
+        return None
+    return _last_full(see) + 2 * BUCKET_MS + see.ms("grace_s")
+
+
+@rule(
+    "redelivery-storm", Severity.CRITICAL, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
+    needs=["share_state|share_metrics"], carries=True, wake=_next_bucket,
+    condition="in a span of 10 s, 20 or more deliveries are not the record's first, and these are 30 % of all; twice "
+    "within 60 s",
+    why="Workers give back what they get: work is done again and again, and records near their limit.",
+    limits={"redeliveries": 20, "percent": 30, "within_s": 60, "grace_s": 5},
+)  # fmt: skip
+def redelivery_storm(see: See) -> Iterator[Sighting]:
+    group = see.world.share_groups.get(see.scope[0])
+    if group is None:
+        return
+    last, buckets = _last_full(see), group.deliveries.buckets
+    if not _is_hot(see, buckets.get(last)):
+        return
+    first = _first_hot(see, group.deliveries, last)
+    if first < last or see.began(Subject("group", see.scope[0])) < see.now_ms:
+        yield _storm(see, group, first, last)
+
+
+def _first_hot(see: See, deliveries: Deliveries, last: int) -> int:
+    """Back from one hot bucket to the one before it, while they are near enough."""
+    first = last
+    for start in range(last - BUCKET_MS, min(deliveries.buckets) - BUCKET_MS, -BUCKET_MS):
+        if first - start > see.ms("within_s"):
+            break
+        if _is_hot(see, deliveries.buckets.get(start)):
+            first = start
+    return first
+
+
+def _storm(see: See, group: SeenShareGroup, first: int, last: int) -> Sighting:
+    name, buckets = see.scope[0], group.deliveries.buckets
+    storm = [bucket for start, bucket in buckets.items() if first <= start <= last]
+    minute = [bucket for start, bucket in buckets.items() if last + BUCKET_MS - MINUTE_MS <= start <= last]
+    redelivered, delivered = sum(each.redeliveries for each in minute), sum(each.deliveries for each in minute)
+    peak = max(storm, key=lambda each: each.redeliveries / max(1, each.deliveries))
+    worst = _worst(storm)
+    return Sighting(
+        subject=Subject("group", name), since_ms=first, seen_ms=last + BUCKET_MS,
+        tier=Tier.OTTLA if group.has_metrics else Tier.RECORDS,
+        sentence=f"Share group {name} redelivers {percent(redelivered, delivered)} % of its records "
+        f"({number(redelivered)} in the last minute)",
+        evidence={"redelivered": redelivered, "delivered": delivered, "worst": worst,
+                  "peak_percent": percent(peak.redeliveries, peak.deliveries)},
+        next=[Next("ask the workers why they release: is what they call downstream failing? "
+                   f"Most comes from {join(worst, 'all partitions alike')}",
+                   f"ottla share describe {name}", href("groups", name)),
+              Next("or give them longer locks", f"ottla configs get group {name} share.record.lock.duration.ms")],
+    )  # fmt: skip
+
+
+def _worst(storm: list[Bucket]) -> list[str]:
+    total: dict[tuple[str, int], int] = {}
+    for bucket in storm:
+        for where, count in bucket.where.items():
+            total[where] = total.get(where, 0) + count
+    return [f"{topic}-{partition}" for topic, partition in sorted(total, key=lambda each: -total[each])[:1]]
+
+
+def _archived(see: See, *, at_limit: bool) -> list[Archived]:
+    """What was archived since the finding began, or lately, if something was lately."""
+    group = see.world.share_groups.get(see.scope[0])
+    limit = _setting(see, "share.delivery.count.limit")
+    mine = [each for each in group.archived if (each.deliveries >= limit) is at_limit] if group else []
+    if not mine or mine[-1].at_ms <= see.now_ms - see.ms("window_s"):
+        return []
+    began = min(see.began(Subject("group", see.scope[0])), see.now_ms - see.ms("window_s"))
+    return [each for each in mine if each.at_ms >= began]
+
+
+def _places(archived: list[Archived]) -> str:
+    by_partition: dict[str, list[int]] = {}
+    for each in archived:
+        by_partition.setdefault(f"{each.topic}-{each.partition}", []).append(each.offset)
+    return join(f"{where} {offsets(values)}" for where, values in sorted(by_partition.items()))
+
+
+def _record_evidence(archived: list[Archived]) -> dict[str, object]:
+    unique = sorted({(each.topic, each.partition, each.offset) for each in archived})
+    return {"count": len(unique), "records": [list(each) for each in unique[:LISTED]]}
+
+
+def _record_step(see: See, archived: list[Archived]) -> Next:
+    first = archived[0]
+    return Next("open them", f"ottla topics consume {first.topic} --from {first.offset} --max 1",
+                href("topics", first.topic, "records", first.partition, first.offset))  # fmt: skip
+
+
+@rule(
+    "poison-records", Severity.WARNING, Tier.RECORDS, on=["share_state"], scope=["group"], needs=["share_state"],
+    carries=True,
+    condition="a record was archived after as many deliveries as the limit allows, in the last 15 min",
+    why="No worker could finish it, and it is not delivered again.",
+    limits={"window_s": 900},
+)  # fmt: skip
+def poison_records(see: See) -> Iterator[Sighting]:
+    archived = _archived(see, at_limit=True)
+    if not archived:
+        return
+    name, limit = see.scope[0], _setting(see, "share.delivery.count.limit")
+    evidence = _record_evidence(archived)
+    yield Sighting(
+        subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
+        until_ms=archived[-1].at_ms + see.ms("window_s"),
+        sentence=f"{plural(len({each[1:4] for each in archived}), 'record')} of {name} were given up after "
+        f"{limit} deliveries: {_places(archived)}",
+        evidence={**evidence, "limit": limit},
+        next=[_record_step(see, archived),
+              Next("a dead-letter topic keeps them (share.version 2)", "ottla quorum features")],
+    )  # fmt: skip
+
+
+@rule(
+    "rejected-records", Severity.NOTICE, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
+    needs=["share_state|share_metrics"], carries=True,
+    condition="a record was archived before the limit of deliveries, in the last 15 min",
+    why="A worker said that it never can be processed; records of the state topic do not tell that from a gap.",
+    limits={"window_s": 900},
+)  # fmt: skip
+def rejected_records(see: See) -> Iterator[Sighting]:
+    group = see.world.share_groups.get(see.scope[0])
+    if group is not None and group.has_metrics:
+        yield from _counted_rejects(see, group)
+        return
+    archived = _archived(see, at_limit=False)
+    if not archived:
+        return
+    name, evidence = see.scope[0], _record_evidence(archived)
+    yield Sighting(
+        subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
+        until_ms=archived[-1].at_ms + see.ms("window_s"),
+        sentence=f"{plural(len({each[1:4] for each in archived}), 'record')} of {name} were rejected or were gaps",
+        evidence=evidence,
+        next=[_record_step(see, archived)],
+    )  # fmt: skip
+
+
+def _counted_rejects(see: See, group: SeenShareGroup) -> Iterator[Sighting]:
+    count = _gained(group.rejected, see.now_ms, see.ms("window_s"))
+    rose_ms = _last_rise_ms(group.rejected)
+    if count <= 0 or rose_ms is None:
+        return
+    name = see.scope[0]
+    yield Sighting(
+        subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + see.ms("window_s"), tier=Tier.OTTLA,
+        sentence=f"{plural(count, 'record')} of {name} were rejected",
+        evidence={"count": count},
+        next=[Next("look for them in the state topic", f"ottla share describe {name}", href("groups", name))],
+    )  # fmt: skip
+
+
+def _gained(series: Series, now_ms: int, back_ms: int) -> int:
+    if not series.points:
+        return 0
+    before = series.at(now_ms - back_ms)
+    return round(series.points[-1][1] - (series.points[0][1] if before is None else before))
+
+
+def _last_rise_ms(series: Series) -> int | None:
+    points = list(series.points)
+    return next((new[0] for old, new in zip(points[-2::-1], points[:0:-1], strict=False) if new[1] > old[1]), None)
+
+
+@rule(
+    "lock-expiries", Severity.WARNING, Tier.OTTLA, on=["share_metrics"], scope=["group"], needs=["share_metrics"],
+    condition="10 or more locks expired in a minute, and more than 5 % of the acquisitions",
+    why="Work is taken away from workers that are still at it.",
+    limits={"expiries": 10, "percent": 5},
+)  # fmt: skip
+def lock_expiries(see: See) -> Iterator[Sighting]:
+    group = see.world.share_groups.get(see.scope[0])
+    if group is None:
+        return
+    expired = _gained(group.expired, see.now_ms, MINUTE_MS)
+    delivered = _gained(group.delivered, see.now_ms, MINUTE_MS)
+    if expired < see.limits["expiries"] or expired <= see.limits["percent"] / 100 * delivered:
+        return
+    name, lock_ms = see.scope[0], _setting(see, "share.record.lock.duration.ms")
+    yield Sighting(
+        subject=Subject("group", name),
+        sentence=f"Workers of {name} need longer than the lock ({duration(lock_ms)}): "
+        f"{number(expired)} expired last minute",
+        evidence={"expired": expired, "delivered": delivered, "lock_ms": lock_ms},
+        next=[Next("renew locks while working, or make them longer",
+                   f"ottla configs set group {name} share.record.lock.duration.ms=…", href("groups", name))],
+    )  # fmt: skip

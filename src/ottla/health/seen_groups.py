@@ -1,0 +1,214 @@
+"""What is remembered of a group: epochs, who was a member, what they held, who vanished."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ottla.health.facts import Group, Member, Tasks, TopicPartitions
+
+__all__ = ["WINDOW_MS", "Lost", "Rise", "SeenGroup", "holdings", "lacking", "pairs"]
+
+WINDOW_MS: Final = 600_000
+RISES: Final = 256
+MEMBER_IDS: Final = 10_000
+INSTANCES: Final = 10_000
+LOST: Final = 100
+
+Holding = tuple[str, int]
+"""Topic and partition; or, in a streams group, `task` and its number."""
+
+
+class Rise(NamedTuple):
+    """The group epoch rose."""
+
+    at_ms: int
+    by: int
+    who: int  # fingerprint of members, subscriptions and partition counts
+    same_who: bool  # as before it
+    is_warmup_step: bool
+    converged: bool  # the assignment before it had arrived everywhere
+
+
+@dataclass(slots=True)
+class Lost:
+    """A member that vanished while its partitions stood still."""
+
+    member: str
+    client: str
+    held: tuple[tuple[str, int], ...]
+    partitions: tuple[tuple[str, int], ...]  # those of them that grew
+    still_since_ms: int
+    at_ms: int
+    ended_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Warmup:
+    gap: int
+    since_ms: int
+
+
+def pairs(assignment: tuple[TopicPartitions, ...]) -> set[tuple[str, int]]:
+    return {(each.topic, partition) for each in assignment for partition in each.partitions}
+
+
+def holdings(member: Member) -> set[str]:
+    """What a member holds, as names: `topic-partition`, or its active tasks."""
+    if member.tasks is not None:
+        return set(member.tasks.active)
+    return {f"{topic}-{partition}" for topic, partition in pairs(member.assigned)}
+
+
+def targets(member: Member) -> set[str]:
+    if member.target_tasks is not None:
+        return set(member.target_tasks.active)
+    return {f"{topic}-{partition}" for topic, partition in pairs(member.target)}
+
+
+def lacking(member: Member) -> set[str]:
+    """What a member is to have and does not have."""
+    return targets(member) - holdings(member)
+
+
+def surplus(member: Member) -> set[str]:
+    """What a member has and is to give up."""
+    return holdings(member) - targets(member)
+
+
+@dataclass(slots=True)
+class SeenGroup:
+    fact: Group
+    at_ms: int = 0
+    rises: deque[Rise] = field(default_factory=lambda: deque(maxlen=RISES))
+    ids: dict[str, int] = field(default_factory=dict)  # member id -> last seen
+    sizes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=RISES))  # (seen, members)
+    instances: dict[str, deque[tuple[int, str]]] = field(default_factory=dict)
+    held: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    held_before: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    lost: dict[str, Lost] = field(default_factory=dict)
+    warmups: dict[tuple[str, str], Warmup] = field(default_factory=dict)
+    empty_since: int | None = None
+    converged: bool = False
+    who: int = 0
+
+    def take(self, at_ms: int, fact: Group, who: int) -> list[Member]:
+        """Remembers what the rules ask for, and gives back the members that are no more."""
+        self._note_epoch(at_ms, fact, who)
+        self._note_members(at_ms, fact)
+        self._note_warmups(at_ms, fact)
+        gone = self._vanished(fact)
+        self._note_held(fact)
+        self.empty_since = None if fact.members or fact.state != "Empty" else self.empty_since or at_ms
+        self.fact, self.at_ms = fact, at_ms
+        return gone
+
+    def _note_epoch(self, at_ms: int, fact: Group, who: int) -> None:
+        by = fact.group_epoch - self.fact.group_epoch
+        if self.at_ms and by > 0:
+            is_step = _is_warmup_step(self.fact, fact)
+            self.rises.append(Rise(at_ms, by, who, who == self.who, is_step, self.converged))
+            self.converged = False
+        self.who = who
+        self.converged = self.converged or _has_converged(fact)
+
+    def _note_members(self, at_ms: int, fact: Group) -> None:
+        for member in fact.members:
+            self.ids.pop(member.member, None)
+            self.ids[member.member] = at_ms
+            if member.instance:
+                self._note_instance(at_ms, member.instance, member.member)
+        while self.ids and (len(self.ids) > MEMBER_IDS or next(iter(self.ids.values())) < at_ms - WINDOW_MS):
+            del self.ids[next(iter(self.ids))]
+        self.sizes.append((at_ms, len(fact.members)))
+
+    def _note_instance(self, at_ms: int, instance: str, member: str) -> None:
+        if instance not in self.instances and len(self.instances) >= INSTANCES:
+            del self.instances[next(iter(self.instances))]
+        changes = self.instances.setdefault(instance, deque(maxlen=16))
+        if not changes or changes[-1][1] != member:
+            changes.append((at_ms, member))
+
+    def _note_warmups(self, at_ms: int, fact: Group) -> None:
+        old, self.warmups = self.warmups, {}
+        for member in fact.members:
+            ends = member.task_end_offsets or {}
+            for task, offset in (member.task_offsets or {}).items():
+                if member.tasks and task in member.tasks.warmup and task in ends:
+                    before = old.get((member.member, task))
+                    gap = ends[task] - offset
+                    falls = before is None or gap < before.gap
+                    self.warmups[member.member, task] = Warmup(gap, at_ms) if falls or not before else before
+
+    def _vanished(self, fact: Group) -> list[Member]:
+        ids = {member.member for member in fact.members}
+        instances = {member.instance for member in fact.members if member.instance}
+        return [each for each in self.fact.members if each.member not in ids and each.instance not in instances]
+
+    def _note_held(self, fact: Group) -> None:
+        """A member keeps what it last had: in a rebalance of a classic group, describing it shows nothing."""
+        old, self.held = self.held, {}
+        self.held_before = old
+        for member in fact.members:
+            now = frozenset(self.partitions_of(member, fact))
+            self.held[member.member] = now or old.get(member.member, now)
+
+    def partitions_of(self, member: Member, fact: Group) -> set[tuple[str, int]]:
+        """The partitions that a member reads; for tasks, those of the topics that feed them."""
+        if member.tasks is None:
+            return pairs(member.assigned)
+        sources = {each.id: each.source + each.repartition_source for each in fact.subtopologies or ()}
+        found: set[tuple[str, int]] = set()
+        for task in member.tasks.active:
+            subtopology, _, partition = task.rpartition("_")
+            found |= {(topic, int(partition)) for topic in sources.get(subtopology, ())}
+        return found
+
+    def note_lost(self, lost: Lost) -> None:
+        if len(self.lost) >= LOST:
+            del self.lost[next(iter(self.lost))]
+        self.lost[lost.member] = lost
+
+    def instance_changes(self, instance: str, now_ms: int) -> list[int]:
+        """When the instance id went to another member id lately; the first holder is no change."""
+        changes = list(self.instances.get(instance, ()))[1:]
+        return [at_ms for at_ms, _ in changes if at_ms > now_ms - WINDOW_MS]
+
+    def largest(self, now_ms: int) -> int:
+        """The most members that it had at one time lately."""
+        return max((count for at_ms, count in self.sizes if at_ms >= now_ms - WINDOW_MS), default=0)
+
+    def member(self, member_id: str) -> Member | None:
+        return next((each for each in self.fact.members if each.member == member_id), None)
+
+
+def _has_converged(fact: Group) -> bool:
+    at_epoch = all(member.epoch == fact.group_epoch for member in fact.members)
+    if fact.type == "classic":
+        return fact.state == "Stable"
+    return fact.assignment_epoch == fact.group_epoch and at_epoch and bool(fact.members)
+
+
+def _is_warmup_step(old: Group, new: Group) -> bool:
+    """Whether the new target differs from the old one only in tasks that were warming up, or begin to."""
+    before, after = _placed(old), _placed(new)
+    if before is None or after is None or before == after:
+        return False
+    warming = {task for task, _, role in before | after if role == "warmup"}
+    return bool(warming) and {task for task, _, _ in before ^ after} <= warming
+
+
+def _placed(fact: Group) -> set[tuple[str, str, str]] | None:
+    if fact.type != "streams":
+        return None
+    return {
+        (task, member.member, role)
+        for member in fact.members
+        for role, tasks in _by_role(member.target_tasks or Tasks())
+        for task in tasks
+    }
+
+
+def _by_role(tasks: Tasks) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)

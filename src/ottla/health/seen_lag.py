@@ -1,0 +1,106 @@
+"""What is remembered of how groups come forward."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.health.facts import Lag
+from ottla.health.series import Series
+
+__all__ = ["SeenLag", "SeenTopicLag"]
+
+SPACING_MS: Final = 15_000
+
+
+class SeenLag:
+    """A group in a partition."""
+
+    __slots__ = ("at_ms", "commits", "end_when_moved", "fact", "moved_ms", "starts", "waiting_since")
+
+    def __init__(self) -> None:
+        self.fact: Lag | None = None
+        self.at_ms = 0
+        self.moved_ms = 0  # when the committed offset was first seen where it is
+        self.end_when_moved = 0
+        self.waiting_since: int | None = None  # lag, and the committed offset stays
+        self.commits = Series(SPACING_MS)
+        self.starts = Series(SPACING_MS)
+
+    def take(self, at_ms: int, fact: Lag) -> None:
+        moved = self.fact is None or self.fact.committed != fact.committed
+        if moved:
+            self.moved_ms, self.end_when_moved = at_ms, fact.high_watermark or 0
+        if not lag_of(fact):
+            self.waiting_since = None
+        elif moved or self.waiting_since is None:
+            self.waiting_since = at_ms
+        if fact.committed is not None:
+            self.commits.add(at_ms, fact.committed)
+        if fact.log_start is not None:
+            self.starts.add(at_ms, fact.log_start)
+        self.fact, self.at_ms = fact, at_ms
+
+    @property
+    def lag(self) -> int | None:
+        return lag_of(self.fact) if self.fact else None
+
+    @property
+    def has_news(self) -> bool:
+        """Records came since the committed offset moved."""
+        return self.fact is not None and (self.fact.high_watermark or 0) > self.end_when_moved
+
+
+def lag_of(fact: Lag) -> int | None:
+    if fact.committed is None or fact.committed < 0 or fact.high_watermark is None:
+        return None
+    return max(0, fact.high_watermark - fact.committed)
+
+
+class SeenTopicLag:
+    """A group in a whole topic: running sums, so that one more sample costs the same however many partitions."""
+
+    __slots__ = ("_partitions", "at_ms", "consumed", "lag", "lags", "oldest_ts", "produced")
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, tuple[int, int]] = {}  # partition -> (done, end)
+        self.at_ms = 0
+        self.lag = 0
+        self.lags = Series(SPACING_MS)
+        self.produced = Series(SPACING_MS)
+        self.consumed = Series(SPACING_MS)
+        self.oldest_ts: int | None = None
+
+    def take(self, at_ms: int, partition: int, done: int, end: int, committed_ts: int | None) -> None:
+        old_done, old_end = self._partitions.get(partition, (done, end))
+        known = partition in self._partitions
+        self.lag += (end - done) - ((old_end - old_done) if known else 0)
+        self._partitions[partition] = (done, end)
+        self.lags.add(at_ms, self.lag)
+        self.produced.add(at_ms, _last(self.produced) + max(0, end - old_end))
+        self.consumed.add(at_ms, _last(self.consumed) + max(0, done - old_done))
+        self.oldest_ts = committed_ts
+        self.at_ms = at_ms
+
+    @property
+    def partition_count(self) -> int:
+        return len(self._partitions)
+
+    def worst_partition(self) -> int:
+        return max(self._partitions, key=lambda each: self._partitions[each][1] - self._partitions[each][0])
+
+    def behind_ms(self, now_ms: int) -> tuple[float, bool]:
+        """How long ago that was produced which is consumed next, and whether it is known or at least that long."""
+        when = self.produced.when(_last(self.produced) - self.lag)
+        if when is not None:
+            return now_ms - when, True
+        if self.oldest_ts is not None and self.oldest_ts > 0:
+            return now_ms - self.oldest_ts, True
+        return self.produced.span_ms, False
+
+    def per_minute(self, now_ms: int) -> float:
+        before = self.lags.at(now_ms - 60_000)
+        return self.lag - before if before is not None else 0
+
+
+def _last(series: Series) -> float:
+    return series.points[-1][1] if series.points else 0

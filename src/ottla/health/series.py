@@ -1,0 +1,106 @@
+"""Bounded memory of how a number went."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+__all__ = ["Series", "Shelf"]
+
+POINTS: Final = 72
+"""An hour at a point a minute, a quarter of an hour at one every 15 s, and some to spare."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Series:
+    """Points (time, value), the newest always, older ones at least `spacing_ms` apart."""
+
+    __slots__ = ("_spacing_ms", "points")
+
+    def __init__(self, spacing_ms: int) -> None:
+        self._spacing_ms = spacing_ms
+        self.points: deque[tuple[int, float]] = deque(maxlen=POINTS)
+
+    def add(self, at_ms: int, value: float) -> None:
+        points = self.points
+        if len(points) > 1 and points[-1][0] - points[-2][0] < self._spacing_ms:
+            points.pop()
+        points.append((at_ms, value))
+
+    @property
+    def span_ms(self) -> int:
+        return self.points[-1][0] - self.points[0][0] if self.points else 0
+
+    def at(self, at_ms: int) -> float | None:
+        """The value at a moment, on the straight line between its neighbours; None before the first point."""
+        points = self.points
+        index = bisect_right(points, (at_ms, float("inf")))
+        if index == 0:
+            return None
+        before_ms, before = points[index - 1]
+        if index == len(points) or before_ms == at_ms:
+            return before
+        after_ms, after = points[index]
+        return before + (after - before) * (at_ms - before_ms) / (after_ms - before_ms)
+
+    def when(self, value: float) -> float | None:
+        """The moment at which a number that only grows had this value; None if that was before the first point."""
+        points = self.points
+        index = bisect_right(points, value, key=lambda point: point[1])
+        if index == 0:
+            return None
+        before_ms, before = points[index - 1]
+        if index == len(points):
+            return before_ms
+        after_ms, after = points[index]
+        return before_ms + (after_ms - before_ms) * (value - before) / (after - before)
+
+    def per_ms(self, now_ms: int, back_ms: int) -> float | None:
+        """The slope over the time given; None if less of it (by more than a tenth) is known."""
+        if not self.points or self.points[0][0] > now_ms - 0.9 * back_ms:
+            return None
+        from_ms = max(now_ms - back_ms, self.points[0][0])
+        then, now = self.at(from_ms), self.points[-1][1]
+        return None if then is None else (now - then) / max(1, now_ms - from_ms)
+
+
+class Shelf(Generic[K, V]):
+    """A dictionary that keeps the entries last put or asked for by `touch`, at most `room` of them."""
+
+    def __init__(self, room: int) -> None:
+        self._entries: dict[K, V] = {}
+        self._room = room
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        return self._entries.get(key)
+
+    def values(self) -> list[V]:
+        return list(self._entries.values())
+
+    def items(self) -> list[tuple[K, V]]:
+        return list(self._entries.items())
+
+    def pop(self, key: K) -> V | None:
+        return self._entries.pop(key, None)
+
+    def touch(self, key: K, make: Callable[[], V]) -> V:
+        """The entry, made if there is none, as the newest."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            entry = make()
+            if len(self._entries) >= self._room:
+                del self._entries[next(iter(self._entries))]
+                self.dropped += 1
+        self._entries[key] = entry
+        return entry

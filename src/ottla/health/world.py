@@ -1,0 +1,283 @@
+"""All that is remembered of a cluster, within bounds. Facts go in; rules look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ottla.health.coverage import Seen
+from ottla.health.facts import (
+    Cluster,
+    Configs,
+    Fact,
+    Failed,
+    Gone,
+    Group,
+    Lag,
+    LogDir,
+    LoginFailures,
+    Member,
+    Quorum,
+    ShareMetrics,
+    ShareOffsets,
+    ShareState,
+    ShareWindow,
+    Topic,
+    Transaction,
+)
+from ottla.health.seen_cluster import SeenCluster, SeenDisk, SeenQuorum, SeenTopic
+from ottla.health.seen_groups import Lost, SeenGroup
+from ottla.health.seen_lag import SeenLag, SeenTopicLag, lag_of
+from ottla.health.seen_share import SeenShareGroup, SeenSharePartition
+from ottla.health.series import Series, Shelf
+from ottla.health.settings import Settings
+
+__all__ = ["Bounds", "SeenTransaction", "World"]
+
+FORGET_MS: Final = 900_000
+FORGET_TRANSACTION_MS: Final = 200_000
+"""Three rounds of listing transactions: one that is over is not listed again."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is remembered; what was touched longest ago goes first."""
+
+    groups: int = 10_000
+    topics: int = 20_000
+    partitions: int = 100_000
+    others: int = 10_000
+
+
+@dataclass(slots=True)
+class SeenTransaction:
+    fact: Transaction
+    at_ms: int
+
+
+@dataclass(slots=True)
+class SeenLogins:
+    failed: Series
+    at_ms: int = 0
+
+
+class World:
+    def __init__(self, bounds: Bounds) -> None:
+        self.now_ms = 0
+        self.newest_ms = 0
+        self.seen = Seen()
+        self.cluster = SeenCluster()
+        self.quorum = SeenQuorum()
+        self.settings = Settings(bounds.groups + bounds.topics)
+        self.groups: Shelf[str, SeenGroup] = Shelf(bounds.groups)
+        self.topics: Shelf[str, SeenTopic] = Shelf(bounds.topics)
+        self.lags: Shelf[tuple[str, str, int], SeenLag] = Shelf(bounds.partitions)
+        self.topic_lags: Shelf[tuple[str, str], SeenTopicLag] = Shelf(bounds.groups)
+        self.topics_of: Shelf[str, set[str]] = Shelf(bounds.groups)
+        self.share_groups: Shelf[str, SeenShareGroup] = Shelf(bounds.groups)
+        self.share_partitions: Shelf[tuple[str, str, int], SeenSharePartition] = Shelf(bounds.others)
+        self.disks: Shelf[tuple[int, str], SeenDisk] = Shelf(bounds.others)
+        self.transactions: Shelf[tuple[str, int], SeenTransaction] = Shelf(bounds.others)
+        self.logins: Shelf[tuple[str, str, int], SeenLogins] = Shelf(bounds.others)
+        self.replica_counts: Counter[int] = Counter()
+        self._topic_names: Shelf[str, str] = Shelf(bounds.topics)
+
+    @property
+    def dropped(self) -> int:
+        """How many things were forgotten for want of room."""
+        shelves = (self.groups, self.topics, self.lags, self.topic_lags, self.share_groups, self.share_partitions)
+        return sum(shelf.dropped for shelf in shelves)
+
+    def take(self, at_ms: int, fact: Fact) -> Fact:
+        """Remembers a fact, and gives it back with what was known already filled in."""
+        self.now_ms = self.newest_ms = at_ms
+        self.seen.take(fact)
+        if isinstance(fact, ShareState) and fact.topic is None:
+            name = self._topic_names.get(fact.topic_id or "") or fact.topic_id
+            fact = msgspec.structs.replace(fact, topic=name)
+        self._take(fact)
+        return fact
+
+    @singledispatchmethod
+    def _take(self, fact: Any) -> None:  # noqa: ANN401
+        """Facts that only say what can be seen."""
+
+    @_take.register
+    def _(self, fact: Cluster) -> None:
+        self.cluster.take(fact)
+
+    @_take.register
+    def _(self, fact: Failed) -> None:
+        if fact.unreachable:
+            self.cluster.unreachable = fact.error
+
+    @_take.register
+    def _(self, fact: Quorum) -> None:
+        self.quorum.take(self.now_ms, fact)
+
+    @_take.register
+    def _(self, fact: Configs) -> None:
+        self.settings.take(fact)
+
+    @_take.register
+    def _(self, fact: LogDir) -> None:
+        self.disks.touch((fact.node, fact.path), SeenDisk).take(self.now_ms, fact)
+
+    @_take.register
+    def _(self, fact: Transaction) -> None:
+        seen = self.transactions.touch((fact.id or "", fact.producer), lambda: SeenTransaction(fact, self.now_ms))
+        seen.fact, seen.at_ms = fact, self.now_ms
+
+    @_take.register
+    def _(self, fact: LoginFailures) -> None:
+        key = (fact.user, fact.address, fact.node)
+        seen = self.logins.touch(key, lambda: SeenLogins(Series(5_000)))
+        seen.failed.add(self.now_ms, fact.failed)
+        seen.at_ms = self.now_ms
+
+    @_take.register
+    def _(self, fact: Topic) -> None:
+        seen = self.topics.touch(fact.topic, SeenTopic)
+        self.replica_counts.subtract(node for each in seen.fact.partitions for node in each.replicas)
+        self.replica_counts.update(node for each in fact.partitions for node in each.replicas)
+        seen.take(self.now_ms, fact)
+        if fact.id:
+            self._topic_names.touch(fact.id, lambda: fact.topic)
+
+    @_take.register
+    def _(self, fact: Group) -> None:
+        seen = self.groups.touch(fact.group, lambda: SeenGroup(fact))
+        for member in seen.take(self.now_ms, fact, self._who(fact)):
+            self._note_lost(seen, member)
+
+    def _who(self, fact: Group) -> int:
+        """A fingerprint of the members, what they ask for, and how many partitions there are of it."""
+        members = frozenset((each.member, each.instance, each.subscribed, each.topology_epoch) for each in fact.members)
+        return hash((members, self._partition_counts(fact), fact.topology_epoch, fact.metadata_hash))
+
+    def _partition_counts(self, fact: Group) -> frozenset[tuple[str, int]]:
+        names = {each.topic for member in fact.members for each in member.target or member.assigned}
+        names |= {topic for each in fact.subtopologies or () for topic in each.source}
+        topics = ((name, self.topics.get(name)) for name in names)
+        return frozenset((name, len(topic.fact.partitions)) for name, topic in topics if topic)
+
+    def session_timeout_ms(self, fact: Group) -> int:
+        kind = "streams" if fact.type == "streams" else "consumer"
+        return self.settings.of_group(fact.group, f"{kind}.session.timeout.ms")
+
+    def _note_lost(self, seen: SeenGroup, member: Member) -> None:
+        """A member that is gone was lost if its partitions had stood still for most of a session, though they grew."""
+        held = seen.held_before.get(member.member, frozenset())
+        growing = [(key, lag) for key in held if (lag := self.lags.get((seen.fact.group, *key))) and lag.has_news]
+        if not growing:
+            return
+        wanted_ms = 0.8 * self.session_timeout_ms(seen.fact)
+        if all(lag.at_ms - lag.moved_ms >= wanted_ms for _, lag in growing):
+            since = min(lag.moved_ms for _, lag in growing)
+            partitions = tuple(sorted(key for key, _ in growing))
+            client = member.client or member.member
+            seen.note_lost(Lost(member.member, client, tuple(sorted(held)), partitions, since, self.now_ms))
+
+    @_take.register
+    def _(self, fact: Lag) -> None:
+        self.lags.touch((fact.group, fact.topic, fact.partition), SeenLag).take(self.now_ms, fact)
+        if lag_of(fact) is not None:
+            done, end = fact.committed or 0, fact.high_watermark or 0
+            self._sums(fact).take(self.now_ms, fact.partition, min(done, end), end, fact.committed_ts)
+        self._end_lost(fact)
+
+    def _sums(self, fact: Lag | ShareOffsets) -> SeenTopicLag:
+        self.topics_of.touch(fact.group, set).add(fact.topic)
+        return self.topic_lags.touch((fact.group, fact.topic), SeenTopicLag)
+
+    def _end_lost(self, fact: Lag) -> None:
+        """What a lost member held moves again, or has nothing left to do."""
+        group = self.groups.get(fact.group)
+        for lost in group.lost.values() if group else ():
+            if lost.ended_ms is None and all(self._goes_on(fact.group, each, lost) for each in lost.partitions):
+                lost.ended_ms = self.now_ms
+
+    def _goes_on(self, group: str, partition: tuple[str, int], lost: Lost) -> bool:
+        lag = self.lags.get((group, *partition))
+        return lag is None or lag.moved_ms >= lost.at_ms or lag.lag == 0
+
+    @_take.register
+    def _(self, fact: ShareOffsets) -> None:
+        self._share_partition(fact).take_offsets(self.now_ms, fact)
+        if fact.lag is not None and fact.lag >= 0 and fact.high_watermark is not None:
+            done = fact.high_watermark - fact.lag
+            self._sums(fact).take(self.now_ms, fact.partition, done, fact.high_watermark, None)
+
+    @_take.register
+    def _(self, fact: ShareWindow) -> None:
+        self._share_partition(fact).take_window(self.now_ms, fact)
+
+    @_take.register
+    def _(self, fact: ShareState) -> None:
+        group = self.share_groups.touch(fact.group, SeenShareGroup)
+        group.at_ms = self.now_ms
+        self._share_partition(fact).take_record(self.now_ms, fact, group)
+
+    @_take.register
+    def _(self, fact: ShareMetrics) -> None:
+        self.share_groups.touch(fact.group, SeenShareGroup).take_metrics(self.now_ms, fact)
+
+    def _share_partition(self, fact: ShareOffsets | ShareWindow | ShareState) -> SeenSharePartition:
+        return self.share_partitions.touch((fact.group, fact.topic or "", fact.partition), SeenSharePartition)
+
+    @_take.register
+    def _(self, fact: Gone) -> None:
+        if fact.what == "topic":
+            self._forget_topic(fact.name)
+        elif fact.what == "group":
+            self._forget_group(fact.name)
+        elif fact.what == "transaction":
+            _drop(self.transactions, lambda key, _: key[0] == fact.name)
+
+    def _forget_topic(self, name: str) -> None:
+        topic = self.topics.pop(name)
+        if topic is not None:
+            self.replica_counts.subtract(node for each in topic.fact.partitions for node in each.replicas)
+        _drop(self.lags, lambda key, _: key[1] == name)
+        _drop(self.topic_lags, lambda key, _: key[1] == name)
+        _drop(self.share_partitions, lambda key, _: key[1] == name)
+
+    def _forget_group(self, name: str) -> None:
+        self.groups.pop(name)
+        self.share_groups.pop(name)
+        _drop(self.lags, lambda key, _: key[0] == name)
+        _drop(self.topic_lags, lambda key, _: key[0] == name)
+        _drop(self.share_partitions, lambda key, _: key[0] == name)
+
+    def sweep(self, now_ms: int) -> None:
+        """Forgets what no sample has spoken of for long, if samples came at all."""
+        old_ms = min(now_ms, self.newest_ms) - FORGET_MS
+        _drop(self.groups, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.lags, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.topic_lags, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.share_groups, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.share_partitions, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.disks, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.logins, lambda _, seen: seen.at_ms < old_ms)
+        _drop(self.transactions, lambda _, seen: seen.at_ms < old_ms + FORGET_MS - FORGET_TRANSACTION_MS)
+        for group, names in self.topics_of.items():
+            names.intersection_update([name for name in names if (group, name) in self.topic_lags])
+            if not names:
+                self.topics_of.pop(group)
+        for name, topic in self.topics.items():
+            if topic.at_ms < old_ms:
+                self._forget_topic(name)
+
+
+def _drop(shelf: Shelf[K, V], is_over: Callable[[K, V], bool]) -> None:
+    for key, entry in shelf.items():
+        if is_over(key, entry):
+            shelf.pop(key)
