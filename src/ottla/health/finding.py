@@ -88,6 +88,7 @@ class Change(msgspec.Struct, frozen=True):
 _ORDER = list(Severity)
 
 
-def by_urgency(finding: Finding) -> tuple[bool, int, int, str]:
+def by_urgency(finding: Finding) -> tuple[bool, int, int, str, str, str]:
     """Sorts findings: open ones first, then by severity, then by age."""
-    return not finding.is_open, _ORDER.index(finding.severity), finding.since_ms, finding.id
+    severity = _ORDER.index(finding.severity)
+    return not finding.is_open, severity, finding.since_ms, finding.rule, finding.subject.name, finding.id

@@ -1,0 +1,248 @@
+"""Rules about partitions, nodes, disks and features."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.health import Severity
+from ottla.health.facts import Broker, Cluster, Configs, Failed, Fact, Gone, LogDir, Transaction
+from ottla.health.rules.features import DEFAULT_FROM
+from ottla.metadata.features import FEATURES
+from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, partition, topic
+
+GIB = 1024**3
+NODES = tuple(Broker(id=node, host="10.0.0.1", port=9090 + node, fenced=False, reachable=True) for node in (1, 2, 3))
+LIMITS = {"metadata.version": 30, "group.version": 1, "transaction.version": 2, "share.version": 1, "streams.version": 1}
+
+
+def cluster(*changed: Broker, without: int | None = None) -> Facts:
+    by_id = {each.id: each for each in (*NODES, *changed) if each.id != without}
+    return always(Cluster(controller=1, brokers=tuple(by_id.values())))
+
+
+def disk(usable: float, error: str | None = None) -> Facts:
+    return always(LogDir(node=2, path="/data", error=error, total=100 * GIB, usable=round(usable * GIB)))
+
+
+CASES = [
+    Case(
+        "offline-partitions",
+        always(topic("orders", partition(0, -1, (), elr=(2,)), partition(1), partition(2, -1, (3,)))),
+        always(topic("orders", partition(0), partition(1), partition(2))),
+        hold=10,
+        sentence="2 partitions of orders have no leader since 2026-09-21 14:13:20 UTC; nodes 2, 3 could lead",
+        severity=Severity.CRITICAL,
+        evidence={"partitions": [0, 2], "could_lead": [2, 3]},
+    ),
+    Case(
+        "offline-partitions",
+        always(topic("__remote_log_metadata", partition(0, -1, ()), internal=True)),
+        always(topic("__remote_log_metadata", partition(0), internal=True)),
+        hold=5,
+        every=1,
+        sentence="1 partition of __remote_log_metadata has no leader since 2026-09-21 14:13:20 UTC; "
+        "nodes 1, 2, 3 could lead",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "internal-topic-offline",
+        always(topic("__consumer_offsets", partition(0, -1, ()), partition(1))),
+        always(topic("__consumer_offsets", partition(0), partition(1))),
+        before=(group("a"), group("b"), group("d")),  # hash codes 97, 98, 100: two of them at partition 0
+        hold=5,
+        every=1,
+        sentence="2 groups cannot commit or join: their coordinator partition is offline",
+        severity=Severity.CRITICAL,
+        evidence={"hit": ["b", "d"]},
+    ),
+    Case(
+        "internal-topic-offline",
+        always(topic("__transaction_state", partition(0, -1, ()))),
+        always(topic("__transaction_state", partition(0))),
+        before=(Transaction(id="pay", producer=7),),
+        hold=5,
+        every=1,
+        sentence="1 transactional id cannot begin or commit: their coordinator partition is offline",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "internal-topic-offline",
+        always(topic("__share_group_state", partition(0, -1, ()), partition(1))),
+        always(topic("__share_group_state", partition(0), partition(1))),
+        before=(group("workers", kind="share"), group("readers")),
+        hold=5,
+        every=1,
+        sentence="1 share group cannot fetch or acknowledge: their coordinator partition is offline",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "under-min-isr",
+        always(topic("orders", partition(0), partition(1, isr=(1,)))),
+        always(topic("orders", partition(0), partition(1, isr=(1, 3)))),
+        before=(Configs(resource="topic", name="orders", values={"min.insync.replicas": "2"}),),
+        hold=10,
+        sentence="orders-1 refuses acks=all writes: 1 of 2 in sync",
+        severity=Severity.CRITICAL,
+        evidence={"missing": [2, 3]},
+    ),
+    Case(
+        "under-replicated",
+        always(topic("orders", partition(0, isr=(1, 3)), partition(1, isr=(1, 2)), partition(2))),
+        always(topic("orders", partition(0), partition(1, isr=(1, 2), adding=(3,)), partition(2))),
+        hold=30,
+        sentence="2 partitions of orders have fewer copies than asked; missing: nodes 2, 3",
+        severity=Severity.WARNING,
+    ),
+    Case(
+        "node-unreachable",
+        cluster(Broker(id=2, host="10.0.0.1", port=9092, reachable=False, error="connection refused")),
+        cluster(),
+        hold=5,
+        every=1,
+        sentence="Node 2 (10.0.0.1:9092) does not answer",
+        severity=Severity.CRITICAL,
+        evidence={"error": "connection refused"},
+    ),
+    Case(
+        "broker-fenced",
+        cluster(Broker(id=2, fenced=True)),
+        cluster(),
+        before=(topic("orders", partition(0, 2), partition(1)), topic("orders", partition(0, 1, (1, 3)), partition(1))),
+        hold=5,
+        every=1,
+        sentence="Node 2 is fenced; 1 partition moved, 1 lost a copy",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "broker-fenced",
+        cluster(without=3),
+        cluster(),
+        before=(topic("orders", partition(0)),),
+        hold=5,
+        every=1,
+        sentence="Node 3 is fenced; 0 partitions moved, 0 lost a copy",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "log-dir-offline",
+        disk(50, "KAFKA_STORAGE_ERROR"),
+        disk(50),
+        hold=0,
+        every=10,
+        sentence="Node 2: directory /data failed",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "disk-filling",
+        disk(9.9),
+        disk(10),
+        hold=0,
+        every=10,
+        sentence="Node 2 has 9.9 GiB left in /data, not filling in the last hour",
+        severity=Severity.WARNING,
+    ),
+    Case(
+        "disk-filling",
+        disk(2.9),
+        disk(10),
+        hold=0,
+        every=10,
+        sentence="Node 2 has 2.9 GiB left in /data, not filling in the last hour",
+        severity=Severity.CRITICAL,
+    ),
+    Case(
+        "features-not-finalised",
+        always(Cluster(finalized={**LIMITS, "share.version": 0})),
+        always(Cluster(finalized=LIMITS)),
+        hold=0,
+        sentence="share.version is at 0; all nodes support 1: share groups stay off",
+        severity=Severity.NOTICE,
+    ),
+    Case(
+        "features-not-finalised",
+        always(Cluster(finalized=LIMITS, brokers=(Broker(id=1, supported={"metadata.version": (7, 31)}),))),
+        always(Cluster(finalized=LIMITS, brokers=(Broker(id=1, supported={"metadata.version": (7, 30)}),))),
+        hold=24 * 3600,
+        every=10,
+        sentence="metadata.version is at 30; all nodes support 31: what newer versions brought stays off",
+        severity=Severity.NOTICE,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_opens_holds_and_closes(case: Case) -> None:
+    check(case)
+
+
+def test_a_reassignment_that_adds_a_replica_is_no_loss_of_copies() -> None:
+    story = Story().during(0, 60, 5, always(topic("orders", partition(0, isr=(1, 2), adding=(3,)))))
+
+    assert not story.open("under-replicated")
+
+
+def test_partitions_that_take_turns_at_being_offline_are_none_for_long() -> None:
+    def flapping(second: int) -> tuple[Fact, ...]:
+        down = second // 5 % 2
+        return (topic("orders", partition(0, -1 if down else 1), partition(1, 1 if down else -1)),)
+
+    assert not Story().during(0, 60, 5, flapping).open("offline-partitions")
+
+
+def test_min_isr_above_the_number_of_replicas_counts_as_that_number() -> None:
+    configs = Configs(resource="topic", name="orders", values={"min.insync.replicas": "4"})
+    story = Story().tell(configs).during(0, 30, 5, always(topic("orders", partition(0))))
+
+    assert not story.open("under-min-isr")
+
+
+def test_when_no_node_answers_all_that_were_listed_are_unreachable() -> None:
+    silent = always(Failed(what="cluster", error="connection refused", unreachable=True))
+    story = Story().tell(*cluster()(0)).during(1, 7, 1, silent)
+
+    assert [each.subject.name for each in story.open("node-unreachable")] == ["1", "2", "3"]
+    assert not story.open("broker-fenced")
+    story.during(7, 9, 1, cluster()).at(60)
+    assert not story.open("node-unreachable")
+
+
+def test_a_deleted_topic_has_no_partitions_to_miss() -> None:
+    story = Story().during(0, 15, 5, always(topic("orders", partition(0, -1, ()))))
+    assert story.open("offline-partitions")
+
+    story.at(16, Gone(what="topic", name="orders")).at(46)
+
+    assert not story.open("offline-partitions")
+
+
+def test_a_disk_that_fills_within_a_day_at_the_trend_of_an_hour() -> None:
+    def filling(second: int) -> tuple[Fact, ...]:
+        return (LogDir(node=2, path="/data", total=100 * GIB, usable=round((50 - 3 * second / 3600) * GIB)),)
+
+    story = Story().during(0, 3200, 60, filling)
+    assert not story.open("disk-filling")
+    story.during(3240, 3661, 60, filling)
+
+    [finding] = story.open("disk-filling")
+    assert finding.sentence == "Node 2 has 47.0 GiB left in /data, full in about 15 h 39 min"
+    assert finding.tier == "S"
+
+
+def test_a_feature_is_not_called_supported_when_one_node_does_not_support_it() -> None:
+    old, new = {"share.version": (0, 0)}, {"share.version": (0, 1)}
+    brokers = Broker(id=1, supported=old), Broker(id=2, supported=new)
+    story = Story().tell(Cluster(finalized={**LIMITS, "share.version": 0}, brokers=brokers))
+
+    assert not story.open("features-not-finalised")
+
+
+def test_the_levels_of_new_clusters_are_those_that_the_controller_knows() -> None:
+    for name, steps in DEFAULT_FROM.items():
+        level = max(FEATURES[name])
+        assert steps[0] == (FEATURES[name][level].default_from, level)
+
+
+def test_times_are_those_of_the_facts() -> None:
+    story = Story().during(0, 15, 5, always(topic("orders", partition(0, -1, ()))))
+
+    assert story.open("offline-partitions")[0].since_ms == START_MS
