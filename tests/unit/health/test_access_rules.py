@@ -1,0 +1,132 @@
+"""Rules about transactions, logins and observation itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.health import Engine, Severity
+from ottla.health.facts import Configs, Coverage, Gone, LoginFailures, Transaction, TransactionPartition
+from tests.unit.health.story import START_MS, Case, Story, always, check
+
+HELD = (TransactionPartition(topic="orders", partition=2, first_offset=4133),)
+MINUTES = Configs(resource="broker", name="1", values={"transaction.max.timeout.ms": "600000"})
+
+
+def transaction(started: int, state: str = "Ongoing", name: str | None = "pay-1") -> Transaction:
+    return Transaction(id=name, state=state, producer=7, started=START_MS + started * 1000, partitions=HELD)
+
+
+CASES = [
+    Case(
+        "hanging-transaction",
+        always(transaction(-601)),
+        always(transaction(-601, "CompleteAbort")),
+        before=(MINUTES,),
+        hold=0,
+        sentence="pay-1 holds readers of orders-2 at 4,133 since 2026-09-21 14:03:19 UTC",
+        severity=Severity.WARNING,
+    ),
+    Case(
+        "hanging-transaction",
+        always(transaction(-5, name=None)),
+        always(transaction(-5, "Empty", name=None)),
+        hold=0,
+        sentence="producer 7 holds readers of orders-2 at 4,133 since 2026-09-21 14:13:15 UTC",
+        severity=Severity.WARNING,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_opens_holds_and_closes(case: Case) -> None:
+    check(case)
+
+
+def test_a_transaction_hangs_a_moment_after_its_longest_time_out() -> None:
+    story = Story().at(600, MINUTES, transaction(0))
+    assert not story.open("hanging-transaction")
+
+    [finding] = story.at(600.001, transaction(0)).open("hanging-transaction")
+
+    assert finding.next[0].command == "ottla topics transactions abort orders --partition 2 --start-offset 4133"
+
+
+def test_a_transaction_that_is_no_longer_listed_is_over() -> None:
+    story = Story().tell(MINUTES, transaction(-700)).at(60, Gone(what="transaction", name="pay-1")).at(90)
+
+    assert story.resolved("hanging-transaction")
+
+
+def test_a_transaction_that_nobody_speaks_of_is_forgotten() -> None:
+    story = Story().tell(MINUTES, transaction(-700)).during(60, 360, 60, always(MINUTES)).at(360)
+
+    assert story.resolved("hanging-transaction")
+
+
+def failures(count: int, user: str = "ana", address: str = "10.0.0.9") -> LoginFailures:
+    return LoginFailures(node=1, user=user, address=address, failed=count)
+
+
+def test_failed_logins_of_one_user() -> None:
+    story = Story().at(0, failures(0)).at(30, failures(19))
+    assert not story.open("auth-failures")
+    story.at(40, failures(20))
+
+    [finding] = story.open("auth-failures")
+    assert finding.sentence == "20 failed logins for ana from 10.0.0.9 in the last minute"
+    assert (finding.subject.kind, finding.severity) == ("user", Severity.WARNING)
+    story.during(50, 100, 10, always(failures(20)))
+    assert story.open("auth-failures")
+    story.during(100, 140, 10, always(failures(20)))
+    assert story.resolved("auth-failures")
+
+
+def test_many_users_from_one_address() -> None:
+    story = Story()
+    for number in range(4):
+        story.at(number, failures(0, f"u{number}")).at(number + 0.5, failures(5, f"u{number}"))
+
+    [finding] = story.open("auth-failures")
+
+    assert (finding.subject.kind, finding.subject.name) == ("address", "10.0.0.9")
+    assert finding.sentence == "20 failed logins for u0, u1, u2, u3 from 10.0.0.9 in the last minute"
+
+
+def test_no_broker_that_counts_logins_no_rule() -> None:
+    unseen = {each.rule: each.why for each in Engine().unseen()}
+
+    assert unseen["auth-failures"] == "needs an ottla broker that counts failed logins"
+
+
+TICK = Coverage(what="topic", visible=True)
+
+
+def test_a_hole_in_the_observations() -> None:
+    story = Story(Engine()).at(0, TICK).at(10, TICK).at(39.999)
+    assert not story.open("observer-stale")
+    story.at(40)
+
+    [finding] = story.open("observer-stale")
+    assert finding.sentence == "History has a hole since 2026-09-21 14:13:30 UTC"
+    assert finding.severity is Severity.NOTICE
+    story.at(100, TICK).during(110, 130, 10, always(TICK))
+    assert story.open("observer-stale")
+    story.at(130, TICK)
+    [resolved] = story.resolved("observer-stale")
+    assert (resolved.since_ms, resolved.until_ms) == (START_MS + 10_000, START_MS + 100_000)
+
+
+def test_a_hole_is_seen_afterwards_too() -> None:
+    story = Story(Engine())
+    story.engine.take(START_MS, TICK)
+    changes = story.engine.take(START_MS + 90_000, TICK)
+
+    assert [each.finding.rule for each in changes] == ["observer-stale"]
+
+
+def test_the_interval_can_be_set() -> None:
+    story = Story(Engine({"observer-stale.interval_s": 2})).at(0, TICK).at(6)
+
+    [finding] = story.open("observer-stale")
+
+    assert finding.evidence["thresholds"] == {"interval_s": 2, "intervals": 3}

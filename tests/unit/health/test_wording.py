@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from ottla.health.series import Series
+from ottla.health.wording import clock, duration, href, join, nodes, number, offsets, plural, size
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"),
+        (850, "850 ms"),
+        (12_460, "12.4 s"),
+        (59_999, "59.9 s"),
+        (185_000, "3 min 05 s"),
+        (8_040_000, "2 h 14 min"),
+        (443_000_000, "5 d 3 h"),
+        (-5, "0 ms"),
+    ],
+)
+def test_durations(ms: int, text: str) -> None:
+    assert duration(ms) == text
+
+
+def test_numbers_and_sizes() -> None:
+    assert (number(1234567), plural(1, "record"), plural(2000, "record")) == ("1,234,567", "1 record", "2,000 records")
+    assert [size(each) for each in (12, 2048, 5 * 1024**3, 3 * 1024**4)] == ["12 B", "2.0 KiB", "5.0 GiB", "3.0 TiB"]
+
+
+def test_lists() -> None:
+    assert (join([]), join("abc"), join("abcdefgh")) == ("none", "a, b, c", "a, b, c, d, e, f and 2 more")
+    assert (nodes([3, 1, 3]), nodes([2]), nodes([])) == ("nodes 1, 3", "node 2", "no node")
+    assert offsets([4122, 4120, 4121, 4130]) == "4,120–4,122, 4,130"
+
+
+def test_times_are_utc() -> None:
+    assert clock(1_790_000_000_123) == "2026-09-21 14:13:20 UTC"
+
+
+def test_names_in_addresses_mislead_nobody() -> None:
+    assert href("groups", "x/y ü.json") == "/groups/x~2Fy~20~C3~BC~2Ejson"
+
+
+def test_series_keep_the_newest_and_thin_out_the_old() -> None:
+    series = Series(spacing_ms=10)
+    for at_ms in range(0, 35):
+        series.add(at_ms, at_ms * 2)
+
+    assert [at_ms for at_ms, _ in series.points] == [0, 10, 20, 30, 34]
+    assert (series.at(-1), series.at(15), series.at(99)) == (None, 30, 68)
+    assert (series.when(30), series.when(-1), series.when(99)) == (15, None, 34)
+    assert series.per_ms(34, 20) == 2
+    assert series.per_ms(34, 100) is None
