@@ -7,7 +7,7 @@ the answers do not depend on how often `advance` is called.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Final
 
@@ -125,12 +125,17 @@ class Engine:
         sightings = _true_now(one.look(see), see.now_ms)
         for sighting in sightings.values():
             yield from self._sighted(key, one, sighting)
-        for subject, condition in self._conditions.get(key, {}).items():
-            if subject not in sightings:
-                condition.unsighted(see.now_ms)
-        yield from self._settle(key)
+        if key in self._conditions:
+            yield from self._judged(key, sightings)
         if one.wake is not None:
             self._look_at(key, one.wake(see))
+
+    def _judged(self, key: Key, sightings: Container[Subject]) -> Iterator[Change]:
+        """What was not sighted is false now."""
+        for subject, condition in self._conditions[key].items():
+            if subject not in sightings:
+                condition.unsighted(self._world.now_ms)
+        yield from self._settle(key)
 
     def _see(self, one: Rule, scope: Scope) -> See:
         known = self._conditions.get((one.name, scope), {})
@@ -184,11 +189,7 @@ class Engine:
         """Some things are forgotten: what was said of them is no longer true, and of others nothing new is known."""
         for name, scope in list(self._conditions):
             see = self._see(RULES[name], scope)
-            still = {each.subject for each in RULES[name].look(see)}
-            for subject, condition in self._conditions[name, scope].items():
-                if subject not in still:
-                    condition.unsighted(see.now_ms)
-            yield from self._settle((name, scope))
+            yield from self._judged((name, scope), {each.subject for each in RULES[name].look(see)})
 
     def _sweep(self) -> Iterator[Change]:
         self._swept_ms = self._world.now_ms

@@ -38,7 +38,7 @@ class Sighting:
     again_ms: int | None = None  # look again then, whether or not facts come
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class See:
     """What a rule has before it when it looks."""
 

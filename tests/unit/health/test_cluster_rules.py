@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import Severity
-from ottla.health.facts import Broker, Cluster, Configs, Failed, Fact, Gone, LogDir, Transaction
+from ottla.health.facts import Broker, Cluster, Configs, Fact, Failed, Gone, LogDir, Transaction
 from ottla.health.rules.features import DEFAULT_FROM
 from ottla.metadata.features import FEATURES
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, partition, topic
 
 GIB = 1024**3
 NODES = tuple(Broker(id=node, host="10.0.0.1", port=9090 + node, fenced=False, reachable=True) for node in (1, 2, 3))
-LIMITS = {"metadata.version": 30, "group.version": 1, "transaction.version": 2, "share.version": 1, "streams.version": 1}
+LIMITS = {
+    "metadata.version": 30,
+    "group.version": 1,
+    "transaction.version": 2,
+    "share.version": 1,
+    "streams.version": 1,
+}
 
 
 def cluster(*changed: Broker, without: int | None = None) -> Facts:

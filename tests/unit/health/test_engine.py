@@ -14,15 +14,52 @@ from tests.unit.health.story import START_MS, Story, always, group, lag, member,
 
 OFFLINE = topic("orders", partition(0, -1, ()))
 HEALTHY = topic("orders", partition(0))
-SPECIFIED = """
-offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced log-dir-offline
-disk-filling no-controller quorum-lost no-majority-margin voter-lagging high-watermark-stuck quorum-leader-changed
-election-storm even-voters single-voter features-not-finalised lag-growing lag-stuck lag-near-retention offset-lost
-lag-no-members epochs-climb member-churn member-lost member-stuck-revoking member-waiting static-member-duplicate
-streams-not-ready topology-mismatch topology-description-missing topology-description-failed warmup-stalled
-share-stalled-by-record share-start-not-moving share-window-full redelivery-storm poison-records rejected-records
-lock-expiries hanging-transaction auth-failures observer-stale
-""".split()
+SPECIFIED = [
+    "offline-partitions",
+    "internal-topic-offline",
+    "under-min-isr",
+    "under-replicated",
+    "node-unreachable",
+    "broker-fenced",
+    "log-dir-offline",
+    "disk-filling",
+    "no-controller",
+    "quorum-lost",
+    "no-majority-margin",
+    "voter-lagging",
+    "high-watermark-stuck",
+    "quorum-leader-changed",
+    "election-storm",
+    "even-voters",
+    "single-voter",
+    "features-not-finalised",
+    "lag-growing",
+    "lag-stuck",
+    "lag-near-retention",
+    "offset-lost",
+    "lag-no-members",
+    "epochs-climb",
+    "member-churn",
+    "member-lost",
+    "member-stuck-revoking",
+    "member-waiting",
+    "static-member-duplicate",
+    "streams-not-ready",
+    "topology-mismatch",
+    "topology-description-missing",
+    "topology-description-failed",
+    "warmup-stalled",
+    "share-stalled-by-record",
+    "share-start-not-moving",
+    "share-window-full",
+    "redelivery-storm",
+    "poison-records",
+    "rejected-records",
+    "lock-expiries",
+    "hanging-transaction",
+    "auth-failures",
+    "observer-stale",
+]
 
 
 def test_there_are_44_rules_each_with_its_condition_and_why_it_matters() -> None:

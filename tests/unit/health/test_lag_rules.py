@@ -109,7 +109,9 @@ def test_lag_of_all_partitions_of_a_topic_counts_together() -> None:
 def test_share_groups_fall_behind_too() -> None:
     def facts(second: int) -> tuple[Fact, ...]:
         end, left = 100 * second + 5000, 2000 + 50 * second
-        return (ShareOffsets(group="risk", topic="payments", partition=0, start=end - left, lag=left, high_watermark=end),)
+        return (
+            ShareOffsets(group="risk", topic="payments", partition=0, start=end - left, lag=left, high_watermark=end),
+        )
 
     assert Story().during(0, 305, 5, facts).open("lag-growing")[0].subject.name == "risk"
 

@@ -6,7 +6,19 @@ import pytest
 
 from ottla.health import Severity, What
 from ottla.health.facts import Configs, Fact, Group, Member, Subtopology, Tasks
-from tests.unit.health.story import START_MS, Case, Story, always, check, group, lag, member, partition, streams_member, topic
+from tests.unit.health.story import (
+    START_MS,
+    Case,
+    Story,
+    always,
+    check,
+    group,
+    lag,
+    member,
+    partition,
+    streams_member,
+    topic,
+)
 
 
 def stuck(epoch: int, **rest: object) -> Group:

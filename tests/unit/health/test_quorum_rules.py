@@ -178,7 +178,9 @@ def test_elections_further_apart_are_no_storm() -> None:
 
 
 def test_without_fetch_times_the_health_of_voters_cannot_be_seen() -> None:
-    old = Quorum(leader=1, leader_epoch=1, high_watermark=5, replicas=(Replica(id=1, log_end=5), Replica(id=2, log_end=5)))
+    old = Quorum(
+        leader=1, leader_epoch=1, high_watermark=5, replicas=(Replica(id=1, log_end=5), Replica(id=2, log_end=5))
+    )
     story = Story().during(0, 30, 1, always(old))
 
     assert not story.open("quorum-lost")
