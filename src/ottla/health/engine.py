@@ -26,6 +26,7 @@ SWEEP_MS: Final = 60_000
 CONDITIONS: Final = 50_000
 
 Key = tuple[str, Scope]
+SWEEP: Final[Key] = ("", ())
 
 
 class Engine:
@@ -49,7 +50,6 @@ class Engine:
         self._due: list[tuple[int, int, Key]] = []
         self._due_at: dict[Key, int] = {}
         self._due_count = 0
-        self._swept_ms = 0
         self._dropped = 0
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
@@ -58,9 +58,11 @@ class Engine:
         changes = list(self._run_due(now_ms - 1))
         fact = self._world.take(now_ms, fact)
         for each in self._on[fact.kind]:
-            changes += self._look(each, each.scope_of(fact))
+            for scope in each.scopes(fact):
+                changes += self._look(each, scope)
         if isinstance(fact, Gone):
-            changes += self._deny()
+            changes += self._deny(fact.name)
+        self._look_at(SWEEP, (now_ms // SWEEP_MS + 1) * SWEEP_MS)
         changes += self._run_due(now_ms)
         return self._noted(changes)
 
@@ -97,10 +99,8 @@ class Engine:
                 continue
             del self._due_at[key]
             self._world.now_ms = max(self._world.now_ms, at_ms)
-            yield from self._look_by_time(RULES[key[0]], key[1])
+            yield from self._sweep() if key == SWEEP else self._look_by_time(RULES[key[0]], key[1])
         self._world.now_ms = max(self._world.now_ms, until_ms)
-        if self._world.now_ms - self._swept_ms >= SWEEP_MS:
-            yield from self._sweep()
 
     def _look_at(self, key: Key, at_ms: int | None) -> None:
         """Asks for a look at a moment to come, or earlier."""
@@ -185,15 +185,14 @@ class Engine:
         if not scope:
             self._conditions.pop(key, None)
 
-    def _deny(self) -> Iterator[Change]:
+    def _deny(self, gone: str | None = None) -> Iterator[Change]:
         """Some things are forgotten: what was said of them is no longer true, and of others nothing new is known."""
-        for name, scope in list(self._conditions):
+        for name, scope in [key for key in self._conditions if gone is None or gone in key[1]]:
             see = self._see(RULES[name], scope)
             yield from self._judged((name, scope), {each.subject for each in RULES[name].look(see)})
 
     def _sweep(self) -> Iterator[Change]:
-        self._swept_ms = self._world.now_ms
-        self._world.sweep(self._world.now_ms)
+        self._world.sweep()
         yield from self._deny()
 
     def _noted(self, changes: list[Change]) -> list[Change]:

@@ -58,6 +58,7 @@ class See:
 
 
 Look = Callable[[See], Iterable[Sighting]]
+Scopes = Callable[[Fact], Iterable[Scope]]
 Wake = Callable[[See], int | None]
 """When to look next although no fact may come, for conditions that come true by the passing of time."""
 
@@ -68,7 +69,7 @@ class Rule:
     severity: Severity
     tier: Tier
     on: tuple[str, ...]  # kinds of facts after which it looks
-    scope: tuple[str, ...]  # the fields of those facts that name what it looks at
+    scopes: Scopes  # what of a fact it looks at
     needs: tuple[tuple[str, ...], ...]  # each of these must be seen, or one of its alternatives
     condition: str
     why: str
@@ -76,9 +77,6 @@ class Rule:
     carries: bool = False  # facts are told when they change: what was true stays so until something else is told
     look: Look
     wake: Wake | None = None
-
-    def scope_of(self, fact: Fact) -> Scope:
-        return tuple(getattr(fact, name, None) for name in self.scope)
 
     def missing(self, world: World) -> list[str]:
         """What this rule needs and cannot see here."""
@@ -90,20 +88,27 @@ RULES: Final[dict[str, Rule]] = {}
 
 
 def rule(
-    name: str, severity: Severity, tier: Tier, *, on: Iterable[str], scope: Iterable[str], needs: Iterable[str],
-    condition: str, why: str, limits: Limits | None = None, carries: bool = False, wake: Wake | None = None,
+    name: str, severity: Severity, tier: Tier, *, on: Iterable[str], scope: Iterable[str] | Scopes,
+    needs: Iterable[str], condition: str, why: str, limits: Limits | None = None, carries: bool = False,
+    wake: Wake | None = None,
 ) -> Callable[[Look], Look]:  # fmt: skip
-    """Enters a function as a rule. In `needs`, `a|b` means that one of the two is enough."""
+    """Enters a function as a rule. Its scope is named by fields of the facts; in `needs`, `a|b` means that one of the
+    two is enough."""
 
     def enter(look: Look) -> Look:
         RULES[name] = Rule(
-            name=name, severity=severity, tier=tier, on=tuple(on), scope=tuple(scope),
+            name=name, severity=severity, tier=tier, on=tuple(on),
+            scopes=scope if callable(scope) else _fields(tuple(scope)),
             needs=tuple(tuple(need.split("|")) for need in needs), condition=condition, why=why,
             limits=limits or {}, carries=carries, look=look, wake=wake,
         )  # fmt: skip
         return look
 
     return enter
+
+
+def _fields(names: tuple[str, ...]) -> Scopes:
+    return lambda fact: (tuple(getattr(fact, name, None) for name in names),)
 
 
 class ThresholdError(ValueError):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ottla.health.facts import Broker, Cluster, LogDir, Partition, Quorum, Replica, Topic
+from ottla.health.facts import Cluster, LogDir, Partition, Quorum, Replica, Topic
 from ottla.health.series import Series
 
 __all__ = ["SeenCluster", "SeenDisk", "SeenQuorum", "SeenTopic"]
@@ -61,16 +61,18 @@ def _kept(since: dict[int, int], at_ms: int, partitions: Iterator[int]) -> dict[
 
 
 class SeenCluster:
-    """The nodes, and since when what is known of them is so."""
+    """The nodes as they were last listed, and whether any of them answers."""
 
     def __init__(self) -> None:
         self.fact: Cluster | None = None
         self.unreachable: str | None = None  # why no node at all answers
-        self.known: dict[int, Broker] = {}
+        self.unreachable_ms = 0  # when that was last so
 
     def take(self, fact: Cluster) -> None:
         self.fact, self.unreachable = fact, None
-        self.known.update({broker.id: broker for broker in fact.brokers})
+
+    def fails(self, at_ms: int, error: str) -> None:
+        self.unreachable, self.unreachable_ms = error, at_ms
 
 
 class SeenDisk:

@@ -121,6 +121,8 @@ class SeenGroup:
                 self._note_instance(at_ms, member.instance, member.member)
         while self.ids and (len(self.ids) > MEMBER_IDS or next(iter(self.ids.values())) < at_ms - WINDOW_MS):
             del self.ids[next(iter(self.ids))]
+        if self.sizes and self.sizes[-1][1] == len(fact.members):
+            self.sizes.pop()
         self.sizes.append((at_ms, len(fact.members)))
 
     def _note_instance(self, at_ms: int, instance: str, member: str) -> None:

@@ -15,6 +15,8 @@ BUCKETS: Final = 360
 OFFSETS: Final = 10_000
 ARCHIVED: Final = 2_000
 METRICS_SPACING_MS: Final = 5_000
+STALE_MS: Final = 60_000
+"""What an ottla broker told so long ago is no better than what records tell."""
 
 _AVAILABLE: Final = 0
 _ARCHIVED: Final = 4
@@ -65,12 +67,16 @@ class SeenShareGroup:
         self.at_ms = 0
         self.from_records = Deliveries()
         self.from_metrics = Deliveries()
-        self.has_metrics = False
+        self._metrics_ms: int | None = None
         self.archived: deque[Archived] = deque(maxlen=ARCHIVED)
         self.delivered = Series(METRICS_SPACING_MS)
         self.expired = Series(METRICS_SPACING_MS)
         self.rejected = Series(METRICS_SPACING_MS)
         self._counters: dict[int, ShareMetrics] = {}
+
+    @property
+    def has_metrics(self) -> bool:
+        return self._metrics_ms is not None and self.at_ms - self._metrics_ms <= STALE_MS
 
     @property
     def deliveries(self) -> Deliveries:
@@ -81,7 +87,7 @@ class SeenShareGroup:
         """Counters only grow; one that fell belongs to a broker that began anew."""
         old = self._counters.get(fact.node)
         self._counters[fact.node] = fact
-        self.has_metrics, self.at_ms = True, at_ms
+        self._metrics_ms = self.at_ms = at_ms
         if old is None:
             old = fact
         elif fact.delivered < old.delivered:
@@ -103,6 +109,7 @@ class SeenSharePartition:
         self.at_ms = 0
         self.offsets: ShareOffsets | None = None
         self.window: ShareWindow | None = None
+        self._window_ms = 0
         self.written: dict[int, tuple[int, int]] = {}
         self.has_records = False
         self.start: int | None = None
@@ -114,12 +121,18 @@ class SeenSharePartition:
             self.waiting_since = None
         elif moved or self.waiting_since is None:
             self.waiting_since = at_ms
-        self.offsets, self.at_ms = fact, at_ms
+        self.offsets = fact
+        self._note_time(at_ms)
+
+    def _note_time(self, at_ms: int) -> None:
+        self.at_ms = at_ms
+        if at_ms - self._window_ms > STALE_MS:
+            self.window = None
 
     def take_window(self, at_ms: int, fact: ShareWindow) -> None:
         if self._moves(fact.start) and self.waiting_since is not None:
             self.waiting_since = at_ms
-        self.window, self.at_ms = fact, at_ms
+        self.window, self._window_ms, self.at_ms = fact, at_ms, at_ms
 
     def take_record(self, at_ms: int, fact: ShareState, group: SeenShareGroup) -> None:
         """A first snapshot says where things stand, not what just happened."""
@@ -131,7 +144,8 @@ class SeenSharePartition:
             self.waiting_since = at_ms
         if fact.start is not None and fact.start >= 0:
             self.written = {offset: each for offset, each in self.written.items() if offset >= fact.start}
-        self.has_records, self.at_ms = True, at_ms
+        self.has_records = True
+        self._note_time(at_ms)
 
     def _take_batch(self, when: int, fact: ShareState, batch: StateBatch, group: SeenShareGroup | None) -> None:
         new = (batch.state, batch.count)

@@ -33,8 +33,9 @@ from ottla.health.facts import (
 from ottla.health.seen_cluster import SeenCluster, SeenDisk, SeenQuorum, SeenTopic
 from ottla.health.seen_groups import Lost, SeenGroup
 from ottla.health.seen_lag import SeenLag, SeenTopicLag, lag_of
+from ottla.health.seen_logins import SeenLogins
 from ottla.health.seen_share import SeenShareGroup, SeenSharePartition
-from ottla.health.series import Series, Shelf
+from ottla.health.series import Shelf
 from ottla.health.settings import Settings
 
 __all__ = ["Bounds", "SeenTransaction", "World"]
@@ -63,12 +64,6 @@ class SeenTransaction:
     at_ms: int
 
 
-@dataclass(slots=True)
-class SeenLogins:
-    failed: Series
-    at_ms: int = 0
-
-
 class World:
     def __init__(self, bounds: Bounds) -> None:
         self.now_ms = 0
@@ -86,7 +81,8 @@ class World:
         self.share_partitions: Shelf[tuple[str, str, int], SeenSharePartition] = Shelf(bounds.others)
         self.disks: Shelf[tuple[int, str], SeenDisk] = Shelf(bounds.others)
         self.transactions: Shelf[tuple[str, int], SeenTransaction] = Shelf(bounds.others)
-        self.logins: Shelf[tuple[str, str, int], SeenLogins] = Shelf(bounds.others)
+        self.logins: Shelf[tuple[str, str], SeenLogins] = Shelf(bounds.others)
+        self._logins_counted: Shelf[tuple[str, str, int], list[int]] = Shelf(bounds.others)
         self.replica_counts: Counter[int] = Counter()
         self._topic_names: Shelf[str, str] = Shelf(bounds.topics)
 
@@ -117,7 +113,7 @@ class World:
     @_take.register
     def _(self, fact: Failed) -> None:
         if fact.unreachable:
-            self.cluster.unreachable = fact.error
+            self.cluster.fails(self.now_ms, fact.error)
 
     @_take.register
     def _(self, fact: Quorum) -> None:
@@ -138,13 +134,17 @@ class World:
 
     @_take.register
     def _(self, fact: LoginFailures) -> None:
-        key = (fact.user, fact.address, fact.node)
-        seen = self.logins.touch(key, lambda: SeenLogins(Series(5_000)))
-        seen.failed.add(self.now_ms, fact.failed)
-        seen.at_ms = self.now_ms
+        counted = self._logins_counted.touch((fact.user, fact.address, fact.node), lambda: [fact.failed])
+        new = fact.failed - counted[0] if fact.failed >= counted[0] else fact.failed
+        counted[0] = fact.failed
+        self.logins.touch(("user", fact.user), SeenLogins).take(self.now_ms, new, fact.address)
+        self.logins.touch(("address", fact.address), SeenLogins).take(self.now_ms, new, fact.user)
 
     @_take.register
     def _(self, fact: Topic) -> None:
+        known = self.topics.get(fact.topic)
+        if known is not None and known.fact.id != fact.id:
+            self._forget_topic(fact.topic)  # made anew under the same name
         seen = self.topics.touch(fact.topic, SeenTopic)
         self.replica_counts.subtract(node for each in seen.fact.partitions for node in each.replicas)
         self.replica_counts.update(node for each in fact.partitions for node in each.replicas)
@@ -180,11 +180,15 @@ class World:
         if not growing:
             return
         wanted_ms = 0.8 * self.session_timeout_ms(seen.fact)
-        if all(lag.at_ms - lag.moved_ms >= wanted_ms for _, lag in growing):
-            since = min(lag.moved_ms for _, lag in growing)
+        if all(lag.at_ms - self._still_since(lag) >= wanted_ms for _, lag in growing):
+            since = min(self._still_since(lag) for _, lag in growing)
             partitions = tuple(sorted(key for key, _ in growing))
             client = member.client or member.member
             seen.note_lost(Lost(member.member, client, tuple(sorted(held)), partitions, since, self.now_ms))
+
+    def _still_since(self, lag: SeenLag) -> int:
+        """While no node answers, nobody can commit, and no member is to blame."""
+        return max(lag.moved_ms, self.cluster.unreachable_ms)
 
     @_take.register
     def _(self, fact: Lag) -> None:
@@ -257,9 +261,9 @@ class World:
         _drop(self.topic_lags, lambda key, _: key[0] == name)
         _drop(self.share_partitions, lambda key, _: key[0] == name)
 
-    def sweep(self, now_ms: int) -> None:
-        """Forgets what no sample has spoken of for long, if samples came at all."""
-        old_ms = min(now_ms, self.newest_ms) - FORGET_MS
+    def sweep(self) -> None:
+        """Forgets what no sample has spoken of for long, though samples came."""
+        old_ms = self.newest_ms - FORGET_MS
         _drop(self.groups, lambda _, seen: seen.at_ms < old_ms)
         _drop(self.lags, lambda _, seen: seen.at_ms < old_ms)
         _drop(self.topic_lags, lambda _, seen: seen.at_ms < old_ms)

@@ -73,7 +73,7 @@ def test_failed_logins_of_one_user() -> None:
     story.at(40, failures(20))
 
     [finding] = story.open("auth-failures")
-    assert finding.sentence == "20 failed logins for ana from 10.0.0.9 in the last minute"
+    assert finding.sentence == "20 failed logins for ana from 10.0.0.9"
     assert (finding.subject.kind, finding.severity) == ("user", Severity.WARNING)
     story.during(50, 100, 10, always(failures(20)))
     assert story.open("auth-failures")
@@ -89,7 +89,7 @@ def test_many_users_from_one_address() -> None:
     [finding] = story.open("auth-failures")
 
     assert (finding.subject.kind, finding.subject.name) == ("address", "10.0.0.9")
-    assert finding.sentence == "20 failed logins for u0, u1, u2, u3 from 10.0.0.9 in the last minute"
+    assert finding.sentence == "20 failed logins for u0, u1, u2, u3 from 10.0.0.9"
 
 
 def test_no_broker_that_counts_logins_no_rule() -> None:

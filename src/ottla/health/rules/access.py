@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.health.facts import FACTS, Transaction, TransactionPartition
+from ottla.health.facts import FACTS, Fact, LoginFailures, Transaction, TransactionPartition
 from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.series import Series
+from ottla.health.rule import Scope, See, Sighting, rule
 from ottla.health.wording import clock, href, join, number
 
 MINUTE_MS: Final = 60_000
@@ -57,51 +56,34 @@ def _abort(fact: Transaction) -> str:
     return f"ottla topics transactions abort {where} --producer-id {fact.producer}"
 
 
+def _user_and_address(fact: Fact) -> Iterator[Scope]:
+    if isinstance(fact, LoginFailures):
+        yield "user", fact.user
+        yield "address", fact.address
+
+
 @rule(
-    "auth-failures", Severity.WARNING, Tier.OTTLA, on=["login_failures"], scope=[], needs=["login_failures"],
+    "auth-failures", Severity.WARNING, Tier.OTTLA, on=["login_failures"], scope=_user_and_address,
+    needs=["login_failures"],
     condition="20 or more logins in a minute fail from one address, or for one user",
     why="Somebody guesses passwords, or a deployed secret is wrong.",
     limits={"per_minute": 20},
 )  # fmt: skip
 def auth_failures(see: See) -> Iterator[Sighting]:
-    users: dict[str, dict[str, int]] = {}
-    addresses: dict[str, dict[str, int]] = {}
-    for (user, address, _), seen in see.world.logins.items():
-        count = _last_minute(seen.failed, see.now_ms)
-        users.setdefault(user, {}).setdefault(address, 0)
-        addresses.setdefault(address, {}).setdefault(user, 0)
-        users[user][address] += count
-        addresses[address][user] += count
-    many = see.limits["per_minute"]
-    guilty = {user for user, by in users.items() if sum(by.values()) >= many}
-    for user in sorted(guilty):
-        yield _failing("user", user, _most(users[user]), sum(users[user].values()))
-    for address, by in sorted(addresses.items()):
-        if sum(by.values()) >= many and not guilty & set(_most(by)):
-            yield _failing("address", address, _most(by), sum(by.values()))
-
-
-def _most(counts: dict[str, int]) -> list[str]:
-    return sorted((each for each in counts if counts[each]), key=lambda each: -counts[each])
-
-
-def _failing(kind: str, name: str, others: list[str], count: int) -> Sighting:
+    kind, name = see.scope
+    seen = see.world.logins.get((kind, name))
+    count = seen.gained(see.now_ms, MINUTE_MS) if seen else 0
+    others = seen.others(see.now_ms, MINUTE_MS) if seen else []
+    if count < see.limits["per_minute"] or (kind == "address" and len(others) < 2):
+        return  # one user from one address is said of the user
     user, address = (name, join(others)) if kind == "user" else (join(others), name)
-    return Sighting(
+    yield Sighting(
         subject=Subject(kind, name),
-        sentence=f"{number(count)} failed logins for {user} from {address} in the last minute",
-        evidence={"failed": count, "user" if kind == "user" else "address": name, "others": others[:100]},
+        sentence=f"{number(count)} failed logins for {user} from {address}",
+        evidence={"failed": count, kind: name, "others": others},
         next=[Next("block the address if it is not yours; else replace the password", "ottla configs list user",
                    href("security", "users"))],
     )  # fmt: skip
-
-
-def _last_minute(failed: Series, now_ms: int) -> int:
-    """What a counter gained; one that fell began anew, and all it counts is new."""
-    before = failed.at(now_ms - MINUTE_MS)
-    base = before if before is not None else failed.points[0][1]
-    now = failed.points[-1][1]
-    return round(now - base if now >= base else now)
 
 
 def _next_silence(see: See) -> int | None:

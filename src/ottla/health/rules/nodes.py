@@ -25,8 +25,8 @@ MOVED_BEFORE_MS: Final = 60_000
 )  # fmt: skip
 def node_unreachable(see: See) -> Iterator[Sighting]:
     cluster = see.world.cluster
-    for broker in cluster.known.values():
-        error = _silence(cluster.fact, broker, cluster.unreachable)
+    for broker in cluster.fact.brokers if cluster.fact else ():
+        error = cluster.unreachable or _silence(broker)
         if error is None:
             continue
         yield Sighting(
@@ -38,12 +38,8 @@ def node_unreachable(see: See) -> Iterator[Sighting]:
         )  # fmt: skip
 
 
-def _silence(fact: Cluster | None, broker: Broker, all_silent: str | None) -> str | None:
-    """Why a node is taken to be unreachable; one that is no longer listed and fails no call is another rule's."""
-    if all_silent is not None:
-        return all_silent
-    now = next((each for each in fact.brokers if each.id == broker.id), None) if fact else None
-    return (now.error or "no answer") if now is not None and now.reachable is False else None
+def _silence(broker: Broker) -> str | None:
+    return (broker.error or "no answer") if broker.reachable is False else None
 
 
 @rule(

@@ -49,7 +49,7 @@ def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
         return
     majority = len(voters) // 2 + 1
     wrong = len(healthy) < majority if is_lost else len(healthy) == majority and len(voters) > 1
-    if not wrong or (len(healthy) == len(voters)):
+    if not wrong:
         return
     what = "every metadata change stops now" if is_lost else "losing one more stops every metadata change"
     down = sorted(set(voters) - set(healthy))
@@ -57,7 +57,7 @@ def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
         subject=QUORUM, hold_ms=see.ms("hold_s"),
         sentence=f"{len(healthy)} of {len(voters)} voters are healthy: {what}",
         evidence={"healthy": healthy, "voters": voters, "majority": majority},
-        next=[_step(f"start the missing {nodes(down)}")],
+        next=[_step(f"start voter: {nodes(down)}" if down else "add a voter")],
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def high_watermark_stuck(see: See) -> Iterator[Sighting]:
     yield Sighting(
         subject=QUORUM, since_ms=since,
         sentence=f"Nothing has been committed since {clock(since)}; {nodes(back)} "
-        f"{'holds' if len(back) == 1 else 'hold'} it back",
+        f"{'hold' if len(back) > 1 else 'holds'} it back",
         evidence={"high_watermark": fact.high_watermark if fact else None,
                   "log_end": leader.log_end if leader else None, "hold_back": back},
         next=[_step(f"look at {nodes(back)}: fetching moves the high watermark")],
