@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ottla.health.facts import Group, Member, Tasks, TopicPartitions
+from ottla.health.lost_members import DOUBTS, Lost, Vanished
 
-__all__ = ["WINDOW_MS", "Lost", "Rise", "SeenGroup", "holdings", "lacking", "pairs"]
+__all__ = ["WINDOW_MS", "Rise", "SeenGroup", "holdings", "lacking", "pairs"]
 
 WINDOW_MS: Final = 600_000
 RISES: Final = 256
@@ -29,19 +30,6 @@ class Rise(NamedTuple):
     same_who: bool  # as before it
     is_warmup_step: bool
     converged: bool  # the assignment before it had arrived everywhere
-
-
-@dataclass(slots=True)
-class Lost:
-    """A member that vanished while its partitions stood still."""
-
-    member: str
-    client: str
-    held: tuple[tuple[str, int], ...]
-    partitions: tuple[tuple[str, int], ...]  # those of them that grew
-    still_since_ms: int
-    at_ms: int
-    ended_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +76,7 @@ class SeenGroup:
     held: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
     held_before: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
     lost: dict[str, Lost] = field(default_factory=dict)
+    doubts: deque[Vanished] = field(default_factory=lambda: deque(maxlen=DOUBTS))
     warmups: dict[tuple[str, str], Warmup] = field(default_factory=dict)
     empty_since: int | None = None
     converged: bool = False

@@ -15,12 +15,13 @@ SPACING_MS: Final = 15_000
 class SeenLag:
     """A group in a partition."""
 
-    __slots__ = ("at_ms", "commits", "end_when_moved", "fact", "moved_ms", "starts", "waiting_since")
+    __slots__ = ("at_ms", "before_ms", "commits", "end_when_moved", "fact", "moved_ms", "starts", "waiting_since")
 
     def __init__(self) -> None:
         self.fact: Lag | None = None
         self.at_ms = 0
         self.moved_ms = 0  # when the committed offset was first seen where it is
+        self.before_ms = 0  # when it was last seen elsewhere
         self.end_when_moved = 0
         self.waiting_since: int | None = None  # lag, and the committed offset stays
         self.commits = Series(SPACING_MS)
@@ -29,6 +30,7 @@ class SeenLag:
     def take(self, at_ms: int, fact: Lag) -> None:
         moved = self.fact is None or self.fact.committed != fact.committed
         if moved:
+            self.before_ms = self.at_ms if self.fact else at_ms
             self.moved_ms, self.end_when_moved = at_ms, fact.high_watermark or 0
         if not lag_of(fact):
             self.waiting_since = None

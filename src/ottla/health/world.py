@@ -30,8 +30,9 @@ from ottla.health.facts import (
     Topic,
     Transaction,
 )
+from ottla.health.lost_members import LagOf, Vanished
 from ottla.health.seen_cluster import SeenCluster, SeenDisk, SeenQuorum, SeenTopic
-from ottla.health.seen_groups import Lost, SeenGroup
+from ottla.health.seen_groups import SeenGroup
 from ottla.health.seen_lag import SeenLag, SeenTopicLag, lag_of
 from ottla.health.seen_logins import SeenLogins
 from ottla.health.seen_share import SeenShareGroup, SeenSharePartition
@@ -156,7 +157,8 @@ class World:
     def _(self, fact: Group) -> None:
         seen = self.groups.touch(fact.group, lambda: SeenGroup(fact))
         for member in seen.take(self.now_ms, fact, self._who(fact)):
-            self._note_lost(seen, member)
+            self._note_vanished(seen, member)
+        self._judge(seen)
 
     def _who(self, fact: Group) -> int:
         """A fingerprint of the members, what they ask for, and how many partitions there are of it."""
@@ -173,22 +175,25 @@ class World:
         kind = "streams" if fact.type == "streams" else "consumer"
         return self.settings.of_group(fact.group, f"{kind}.session.timeout.ms")
 
-    def _note_lost(self, seen: SeenGroup, member: Member) -> None:
-        """A member that is gone was lost if its partitions had stood still for most of a session, though they grew."""
-        held = seen.held_before.get(member.member, frozenset())
-        growing = [(key, lag) for key in held if (lag := self.lags.get((seen.fact.group, *key))) and lag.has_news]
-        if not growing:
-            return
-        wanted_ms = 0.8 * self.session_timeout_ms(seen.fact)
-        if all(lag.at_ms - self._still_since(lag) >= wanted_ms for _, lag in growing):
-            since = min(self._still_since(lag) for _, lag in growing)
-            partitions = tuple(sorted(key for key, _ in growing))
-            client = member.client or member.member
-            seen.note_lost(Lost(member.member, client, tuple(sorted(held)), partitions, since, self.now_ms))
+    def _note_vanished(self, seen: SeenGroup, member: Member) -> None:
+        held = tuple(sorted(seen.held_before.get(member.member, ())))
+        session_ms = self.session_timeout_ms(seen.fact)
+        client = member.client or member.member
+        reachable_ms = self.cluster.unreachable_ms
+        seen.doubts.append(Vanished(member.member, client, held, self.now_ms, session_ms, reachable_ms))
 
-    def _still_since(self, lag: SeenLag) -> int:
-        """While no node answers, nobody can commit, and no member is to blame."""
-        return max(lag.moved_ms, self.cluster.unreachable_ms)
+    def _judge(self, seen: SeenGroup) -> None:
+        """Decides of members that vanished, as far as can be."""
+        lag_of = self._lag_of(seen.fact.group)
+        for each in [seen.doubts.popleft() for _ in range(len(seen.doubts))]:
+            lost = each.lost(lag_of)
+            if lost is not None:
+                seen.note_lost(lost)
+            elif each.is_in_doubt(lag_of):
+                seen.doubts.append(each)
+
+    def _lag_of(self, group: str) -> LagOf:
+        return lambda place: self.lags.get((group, *place))
 
     @_take.register
     def _(self, fact: Lag) -> None:
@@ -196,22 +201,22 @@ class World:
         if lag_of(fact) is not None:
             done, end = fact.committed or 0, fact.high_watermark or 0
             self._sums(fact).take(self.now_ms, fact.partition, min(done, end), end, fact.committed_ts)
-        self._end_lost(fact)
+        group = self.groups.get(fact.group)
+        if group is not None and (group.doubts or group.lost):
+            self._judge(group)
+            self._end_lost(group)
 
     def _sums(self, fact: Lag | ShareOffsets) -> SeenTopicLag:
         self.topics_of.touch(fact.group, set).add(fact.topic)
         return self.topic_lags.touch((fact.group, fact.topic), SeenTopicLag)
 
-    def _end_lost(self, fact: Lag) -> None:
+    def _end_lost(self, group: SeenGroup) -> None:
         """What a lost member held moves again, or has nothing left to do."""
-        group = self.groups.get(fact.group)
-        for lost in group.lost.values() if group else ():
-            if lost.ended_ms is None and all(self._goes_on(fact.group, each, lost) for each in lost.partitions):
+        lag_of = self._lag_of(group.fact.group)
+        for lost in group.lost.values():
+            lags = [lag_of(each) for each in lost.partitions]
+            if lost.ended_ms is None and all(not lag or lag.moved_ms >= lost.at_ms or lag.lag == 0 for lag in lags):
                 lost.ended_ms = self.now_ms
-
-    def _goes_on(self, group: str, partition: tuple[str, int], lost: Lost) -> bool:
-        lag = self.lags.get((group, *partition))
-        return lag is None or lag.moved_ms >= lost.at_ms or lag.lag == 0
 
     @_take.register
     def _(self, fact: ShareOffsets) -> None:

@@ -189,3 +189,21 @@ def test_when_all_is_silent_for_a_day_nothing_is_left_in_the_queue(tale: list[tu
 
     assert not engine._due
     assert not engine._due_at
+
+
+def told(tale: list[tuple[int, Fact]], step_ms: int | None) -> list[tuple[int, What, Finding]]:
+    """What an engine says of a tale, with time told in between or not; how often numbers are told again may differ."""
+    engine, now_ms, changes = Engine(), START_MS, []
+    for gap_ms, fact in tale:
+        for moment in range(now_ms, now_ms + gap_ms, step_ms) if step_ms else ():
+            changes += engine.advance(moment)
+        now_ms += gap_ms
+        changes += engine.take(now_ms, fact)
+    changes += engine.advance(now_ms + 100_000)
+    return [(each.at_ms, each.what, each.finding) for each in changes if each.what is not What.CHANGED]
+
+
+@settings(max_examples=40, deadline=None)
+@given(tales(NAMES), st.sampled_from([700, 10_000]))
+def test_findings_do_not_hang_on_how_often_time_is_told(tale: list[tuple[int, Fact]], step_ms: int) -> None:
+    assert told(tale, None) == told(tale, step_ms)

@@ -7,8 +7,9 @@ from typing import Final
 
 from ottla.health.facts import Group, Member
 from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.lost_members import Lost
 from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_groups import WINDOW_MS, Lost, Rise, SeenGroup, holdings, lacking, surplus
+from ottla.health.seen_groups import WINDOW_MS, Rise, SeenGroup, holdings, lacking, surplus
 from ottla.health.settings import REBALANCE_TIMEOUT_MS
 from ottla.health.wording import duration, href, join, plural
 

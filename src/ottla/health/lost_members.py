@@ -1,0 +1,74 @@
+"""Members that vanish: did they say goodbye, or did they die?
+
+No API tells. One that leaves in order commits before it goes; one that dies has not moved its partitions for most of a
+session when the coordinator gives it up. Offsets are sampled now and then, so at that moment it may be open which of
+the two it was: then the next sample of each of its partitions decides, for nobody else can have read them before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.health.seen_lag import SeenLag
+
+__all__ = ["DOUBTS", "LagOf", "Lost", "Vanished"]
+
+SHARE_OF_SESSION: Final = 0.8
+DOUBTS: Final = 100
+"""Members of a group that may wait for a verdict."""
+
+Place = tuple[str, int]
+LagOf = Callable[[Place], SeenLag | None]
+
+
+@dataclass(slots=True)
+class Lost:
+    """A member that vanished while its partitions stood still."""
+
+    member: str
+    client: str
+    held: tuple[Place, ...]
+    partitions: tuple[Place, ...]  # those of them that grew
+    still_since_ms: int
+    at_ms: int
+    ended_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Vanished:
+    """A member that is no longer there."""
+
+    member: str
+    client: str
+    held: tuple[Place, ...]
+    at_ms: int
+    session_ms: int
+    reachable_ms: int  # before it no node answered, and nobody could commit
+
+    def lost(self, lag_of: LagOf) -> Lost | None:
+        """The member as lost, if what was seen leaves no doubt of it."""
+        growing = {place: lag for place in self.held if (lag := lag_of(place)) and lag.has_news}
+        if not growing or not all(self._stood_still(lag) for lag in growing.values()):
+            return None
+        since = min(self._since(lag.moved_ms) for lag in growing.values())
+        return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since, self.at_ms)
+
+    def is_in_doubt(self, lag_of: LagOf) -> bool:
+        """It may have been lost, and a partition of it has not been sampled since."""
+        lags = [lag for place in self.held if (lag := lag_of(place))]
+        possible = all(self._is_long(self.at_ms, lag.before_ms) for lag in lags if lag.moved_ms < self.at_ms)
+        return possible and any(lag.at_ms < self.at_ms for lag in lags)
+
+    def _stood_still(self, lag: SeenLag) -> bool:
+        """For sure; or, as it had not moved when it was sampled afterwards, since some moment between two samples."""
+        if self._is_long(min(lag.at_ms, self.at_ms), lag.moved_ms):
+            return True
+        return lag.at_ms >= self.at_ms > lag.moved_ms and self._is_long(self.at_ms, lag.before_ms)
+
+    def _is_long(self, until_ms: int, since_ms: int) -> bool:
+        return until_ms - self._since(since_ms) >= SHARE_OF_SESSION * self.session_ms
+
+    def _since(self, at_ms: int) -> int:
+        return max(at_ms, self.reachable_ms)
