@@ -49,23 +49,27 @@ class Vanished:
 
     def lost(self, lag_of: LagOf) -> Lost | None:
         """The member as lost, if what was seen leaves no doubt of it."""
-        growing = {place: lag for place in self.held if (lag := lag_of(place)) and lag.has_news}
-        if not growing or not all(self._stood_still(lag) for lag in growing.values()):
+        lags = {place: lag for place in self.held if (lag := lag_of(place))}
+        growing = {place: lag for place, lag in lags.items() if lag.has_news}
+        if not growing or not self._stood_still(list(lags.values()), list(growing.values())):
             return None
         since = min(self._since(lag.moved_ms) for lag in growing.values())
         return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since, self.at_ms)
 
+    def _stood_still(self, lags: list[SeenLag], growing: list[SeenLag]) -> bool:
+        """By the samples before it vanished alone; or, as none had moved when all were sampled afterwards, since some
+        moment between two samples."""
+        if any(lag.moved_ms >= self.at_ms for lag in lags):
+            return False
+        if all(lag.at_ms >= self.at_ms for lag in lags):
+            return all(self._is_long(self.at_ms, lag.before_ms) for lag in growing)
+        return all(lag.at_ms < self.at_ms and self._is_long(lag.at_ms, lag.moved_ms) for lag in growing)
+
     def is_in_doubt(self, lag_of: LagOf) -> bool:
         """It may have been lost, and a partition of it has not been sampled since."""
         lags = [lag for place in self.held if (lag := lag_of(place))]
-        possible = all(self._is_long(self.at_ms, lag.before_ms) for lag in lags if lag.moved_ms < self.at_ms)
+        possible = all(lag.moved_ms < self.at_ms and self._is_long(self.at_ms, lag.before_ms) for lag in lags)
         return possible and any(lag.at_ms < self.at_ms for lag in lags)
-
-    def _stood_still(self, lag: SeenLag) -> bool:
-        """For sure; or, as it had not moved when it was sampled afterwards, since some moment between two samples."""
-        if self._is_long(min(lag.at_ms, self.at_ms), lag.moved_ms):
-            return True
-        return lag.at_ms >= self.at_ms > lag.moved_ms and self._is_long(self.at_ms, lag.before_ms)
 
     def _is_long(self, until_ms: int, since_ms: int) -> bool:
         return until_ms - self._since(since_ms) >= SHARE_OF_SESSION * self.session_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import Severity, What
-from ottla.health.facts import Configs, Fact, Group, Member, Subtopology, Tasks
+from ottla.health.facts import Configs, Fact, Failed, Group, Member, Subtopology, Tasks
 from tests.unit.health.story import (
     START_MS,
     Case,
@@ -200,6 +200,25 @@ def test_a_member_that_dies_without_goodbye() -> None:
 
 def test_a_member_that_leaves_after_its_last_commit_is_not_lost() -> None:
     story = Story().tell(SESSION, PAIR).during(0, 66, 2, lambda second: progress(second, 64, 68)).tell(ALONE)
+
+    assert not story.open("member-lost")
+
+
+def test_in_doubt_the_next_sample_decides() -> None:
+    """Samples are so far apart that the commit on leaving, if there was one, has not been seen yet."""
+    dead = lag("billing", 50, 99, 1), lag("billing", 50, 99, 2)
+    left = lag("billing", 50, 99, 1), lag("billing", 62, 99, 2)
+    for after, found in ((dead, 1), (left, 0)):
+        story = Story().tell(SESSION, PAIR).at(0, lag("billing", 10, 20, 1), lag("billing", 10, 20, 2))
+        story.at(5, lag("billing", 50, 60, 1), lag("billing", 50, 60, 2)).at(9, ALONE)
+        assert not story.open("member-lost")
+        assert len(story.at(10, *after).open("member-lost")) == found
+
+
+def test_while_no_node_answers_nobody_is_to_blame_for_not_committing() -> None:
+    silent = Failed(what="cluster", error="refused", unreachable=True)
+    story = Story().tell(SESSION, PAIR).during(0, 60, 2, lambda second: progress(second, 99, 99))
+    story.during(60, 75, 2, always(silent)).at(76, *progress(76, 58, 90)).tell(ALONE).at(78, *progress(78, 58, 90))
 
     assert not story.open("member-lost")
 
