@@ -8,7 +8,7 @@ same words serve the observer, the console, the report and the command line.
 from ottla.health.coverage import Unseen
 from ottla.health.engine import Engine
 from ottla.health.finding import Change, Finding, Next, Severity, State, Subject, Tier, What
-from ottla.health.rule import RULES, Rule, ThresholdError
+from ottla.health.rule import RULES, Rule, ThresholdError, parse_thresholds
 from ottla.health.world import Bounds
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "Tier",
     "Unseen",
     "What",
+    "parse_thresholds",
 ]

@@ -15,7 +15,7 @@ from ottla.health.facts import Fact
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.world import World
 
-__all__ = ["RULES", "Limits", "Look", "Rule", "Scope", "See", "Sighting", "ThresholdError", "Wake"]
+__all__ = ["RULES", "Limits", "Look", "Rule", "Scope", "See", "Sighting", "ThresholdError", "Wake", "parse_thresholds"]
 
 Scope = tuple[Any, ...]
 Limits = Mapping[str, float]
@@ -119,6 +119,19 @@ def limits_of(one: Rule, given: Mapping[str, float]) -> Limits:
     """A rule's thresholds, with those that were given for it as `rule.key`."""
     own = {key.removeprefix(one.name + "."): value for key, value in given.items() if key.startswith(one.name + ".")}
     return {**one.limits, **own}
+
+
+def parse_thresholds(texts: Iterable[str]) -> dict[str, float]:
+    """Thresholds written as `rule.key=value`."""
+    found = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        try:
+            found[key.strip()] = float(value)
+        except ValueError:
+            raise ThresholdError(f'"{text}" is not of the form rule.key=number') from None
+    check_thresholds(found)
+    return found
 
 
 def check_thresholds(given: Mapping[str, float]) -> None:

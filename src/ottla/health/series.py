@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 __all__ = ["Series", "Shelf"]
@@ -90,6 +90,9 @@ class Shelf(Generic[K, V]):
 
     def items(self) -> list[tuple[K, V]]:
         return list(self._entries.items())
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(list(self._entries))
 
     def pop(self, key: K) -> V | None:
         return self._entries.pop(key, None)

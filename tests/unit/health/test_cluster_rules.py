@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.coordinator.placing import partition_for
 from ottla.health import Severity
-from ottla.health.facts import Broker, Cluster, Configs, Fact, Failed, Gone, LogDir, Transaction
+from ottla.health.facts import Broker, Cluster, Configs, Fact, Failed, Gone, LogDir, ShareOffsets, Transaction
 from ottla.health.rules.features import DEFAULT_FROM
+from ottla.health.rules.partitions import partition_for as health_partition_for
 from ottla.metadata.features import FEATURES
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, partition, topic
 
@@ -75,7 +77,7 @@ CASES = [
         "internal-topic-offline",
         always(topic("__share_group_state", partition(0, -1, ()), partition(1))),
         always(topic("__share_group_state", partition(0), partition(1))),
-        before=(group("workers", kind="share"), group("readers")),
+        before=(ShareOffsets(group="workers", topic="t", partition=1), ShareOffsets(group="b", topic="t", partition=1)),
         hold=5,
         every=1,
         sentence="1 share group cannot fetch or acknowledge: their coordinator partition is offline",
@@ -246,6 +248,11 @@ def test_the_levels_of_new_clusters_are_those_that_the_controller_knows() -> Non
     for name, steps in DEFAULT_FROM.items():
         level = max(FEATURES[name])
         assert steps[0] == (FEATURES[name][level].default_from, level)
+
+
+@pytest.mark.parametrize("name", ["a", "billing", "word-totals", "ü🙂", "polygenelubricants", "x" * 200])
+def test_coordinators_are_where_the_broker_puts_them(name: str) -> None:
+    assert health_partition_for(name, 50) == partition_for(name, 50)
 
 
 def test_times_are_those_of_the_facts() -> None:

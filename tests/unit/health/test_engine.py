@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from ottla.health import RULES, Bounds, Engine, Finding, Severity, State, ThresholdError, What
+from ottla.health import RULES, Bounds, Engine, Finding, Severity, State, ThresholdError, What, parse_thresholds
 from ottla.health.facts import FACTS, Coverage, Fact, Failed, fact_of
 from tests.unit.health.story import START_MS, Story, always, group, lag, member, partition, quorum, replica, topic
 
@@ -171,6 +171,16 @@ def test_thresholds_can_be_set_and_are_shown() -> None:
 
     [finding] = story.open("offline-partitions")
     assert finding.evidence["thresholds"] == {"hold_s": 30, "internal_hold_s": 5}
+
+
+def test_thresholds_are_read_as_they_are_typed() -> None:
+    assert parse_thresholds(["lag-stuck.hold_s=60", "lag-growing.lag = 5e3"]) == {
+        "lag-stuck.hold_s": 60,
+        "lag-growing.lag": 5000,
+    }
+    for wrong in ("lag-stuck.hold_s", "lag-stuck.hold_s=long", "lag-stuck.holds=1"):
+        with pytest.raises(ThresholdError):
+            parse_thresholds([wrong])
 
 
 def test_a_threshold_that_no_rule_has_is_named() -> None:

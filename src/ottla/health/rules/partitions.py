@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from ottla.health.facts import Partition
@@ -82,8 +82,7 @@ def internal_topic_offline(see: See) -> Iterator[Sighting]:
     if not offline:
         return
     base = _offline_sighting(topic, offline)
-    numbers = {each.partition for each in offline}
-    hit = sorted(each for each in _clients(see.world, topic) if _home(topic, each) in numbers)
+    hit = _hit(see.world, topic, {each.partition for each in offline})
     yield Sighting(
         subject=base.subject, since_ms=base.since_ms, evidence={**base.evidence, "hit": hit[:100]},
         sentence=f"{_who(topic.fact.topic, len(hit))}: their coordinator partition is offline",
@@ -99,28 +98,33 @@ def _who(topic: str, count: int) -> str:
     return f"{plural(count, 'group')} cannot commit or join"
 
 
-def _clients(world: World, topic: SeenTopic) -> list[str]:
-    if topic.fact.topic == TXN_TOPIC:
-        return [each.fact.id for each in world.transactions.values() if each.fact.id]
-    groups = world.groups.values()
-    if topic.fact.topic == SHARE_TOPIC:
-        return [each.fact.group for each in groups if each.fact.type == "share"]
-    return [each.fact.group for each in groups]
+def _hit(world: World, topic: SeenTopic, offline: Container[int]) -> list[str]:
+    """The groups or transactional ids whose coordinator is on one of these partitions."""
+    count = len(topic.fact.partitions)
+    found = {name for name, key in _keys(world, topic.fact.topic) if partition_for(key, count) in offline}
+    return sorted(found)
 
 
-def _home(topic: SeenTopic, name: str) -> int:
-    """The partition of a name's coordinator. The state of a share group is spread: any of it may be hit."""
-    if topic.fact.topic == SHARE_TOPIC:
-        return next(iter(topic.offline_since))
-    return (_java_hash(name) & 0x7FFFFFFF) % max(1, len(topic.fact.partitions))
+def _keys(world: World, topic: str) -> Iterator[tuple[str, str]]:
+    """What has a coordinator there, and the key by which that is found."""
+    if topic == GROUP_TOPIC:
+        yield from ((each.fact.group, each.fact.group) for each in world.groups.values())
+    elif topic == TXN_TOPIC:
+        yield from ((each.fact.id, each.fact.id) for each in world.transactions.values() if each.fact.id)
+    else:
+        for group, name, partition in world.share_partitions:
+            read = world.topics.get(name)
+            yield group, f"{group}:{read.fact.id if read else name}:{partition}"
 
 
-def _java_hash(text: str) -> int:
+def partition_for(key: str, count: int) -> int:
+    """Where Kafka puts the coordinator of a key: Java's hash code, without its sign, over the partitions."""
     value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
+    units = key.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % max(1, count)
 
 
 @rule(
