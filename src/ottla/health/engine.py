@@ -53,7 +53,8 @@ class Engine:
         self._dropped = 0
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
-        """Takes a fact in, with the moment at which it was seen, and says what became of findings."""
+        """Takes a fact in, with the moment at which it was seen, and says what became of findings. One that comes late
+        counts as seen now: what was said is not taken back."""
         now_ms = max(at_ms, self._world.now_ms)
         changes = list(self._run_due(now_ms - 1))
         fact = self._world.take(now_ms, fact)

@@ -13,6 +13,7 @@ __all__ = ["SeenCluster", "SeenDisk", "SeenQuorum", "SeenTopic"]
 
 ELECTIONS: Final = 100
 DISK_SPACING_MS: Final = 60_000
+NO_LEADER: Final = frozenset({"LEADER_NOT_AVAILABLE", "NOT_CONTROLLER", "NOT_LEADER_OR_FOLLOWER"})
 
 
 class Moved(NamedTuple):
@@ -100,15 +101,21 @@ class SeenQuorum:
 
     def __init__(self) -> None:
         self.fact: Quorum | None = None
+        self.leaderless = False
         self.stuck_since: int | None = None
         self.elections: deque[Election] = deque(maxlen=ELECTIONS)
         self._led: tuple[int, int] | None = None  # when a leader was last seen, and its epoch
 
     def take(self, at_ms: int, fact: Quorum) -> None:
         self._note_watermark(at_ms, fact)
+        self.leaderless = fact.leader < 0
         if fact.leader >= 0:
             self._note_leader(at_ms, fact)
         self.fact = fact
+
+    def fails(self, error: str) -> None:
+        """Whoever was asked knows of no leader; other failures tell nothing of it."""
+        self.leaderless = self.leaderless or error in NO_LEADER
 
     def _note_watermark(self, at_ms: int, fact: Quorum) -> None:
         behind = fact.high_watermark is not None and (_log_end(fact) or 0) > fact.high_watermark

@@ -61,26 +61,24 @@ def lag_of(fact: Lag) -> int | None:
 class SeenTopicLag:
     """A group in a whole topic: running sums, so that one more sample costs the same however many partitions."""
 
-    __slots__ = ("_partitions", "at_ms", "consumed", "lag", "lags", "oldest_ts", "produced")
+    __slots__ = ("_partitions", "at_ms", "consumed", "lag", "lags", "produced")
 
     def __init__(self) -> None:
-        self._partitions: dict[int, tuple[int, int]] = {}  # partition -> (done, end)
+        self._partitions: dict[int, tuple[int, int, int | None]] = {}  # partition -> (done, end, time of the last done)
         self.at_ms = 0
         self.lag = 0
         self.lags = Series(SPACING_MS)
         self.produced = Series(SPACING_MS)
         self.consumed = Series(SPACING_MS)
-        self.oldest_ts: int | None = None
 
     def take(self, at_ms: int, partition: int, done: int, end: int, committed_ts: int | None) -> None:
-        old_done, old_end = self._partitions.get(partition, (done, end))
+        old_done, old_end, _ = self._partitions.get(partition, (done, end, None))
         known = partition in self._partitions
         self.lag += (end - done) - ((old_end - old_done) if known else 0)
-        self._partitions[partition] = (done, end)
+        self._partitions[partition] = (done, end, committed_ts)
         self.lags.add(at_ms, self.lag)
         self.produced.add(at_ms, _last(self.produced) + max(0, end - old_end))
         self.consumed.add(at_ms, _last(self.consumed) + max(0, done - old_done))
-        self.oldest_ts = committed_ts
         self.at_ms = at_ms
 
     @property
@@ -95,8 +93,9 @@ class SeenTopicLag:
         when = self.produced.when(_last(self.produced) - self.lag)
         if when is not None:
             return now_ms - when, True
-        if self.oldest_ts is not None and self.oldest_ts > 0:
-            return now_ms - self.oldest_ts, True
+        times = [at_ms for done, end, at_ms in self._partitions.values() if at_ms and at_ms > 0 and done < end]
+        if times:
+            return now_ms - min(times), True
         return self.produced.span_ms, False
 
     def per_minute(self, now_ms: int) -> float:

@@ -115,6 +115,8 @@ class World:
     def _(self, fact: Failed) -> None:
         if fact.unreachable:
             self.cluster.fails(self.now_ms, fact.error)
+        elif fact.what == "quorum":
+            self.quorum.fails(fact.error)
 
     @_take.register
     def _(self, fact: Quorum) -> None:

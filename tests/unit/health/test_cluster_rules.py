@@ -38,6 +38,7 @@ CASES = [
         always(topic("orders", partition(0, -1, (), elr=(2,)), partition(1), partition(2, -1, (3,)))),
         always(topic("orders", partition(0), partition(1), partition(2))),
         hold=10,
+        every=1,
         sentence="2 partitions of orders have no leader since 2026-09-21 14:13:20 UTC; nodes 2, 3 could lead",
         severity=Severity.CRITICAL,
         evidence={"partitions": [0, 2], "could_lead": [2, 3]},
@@ -89,6 +90,7 @@ CASES = [
         always(topic("orders", partition(0), partition(1, isr=(1, 3)))),
         before=(Configs(resource="topic", name="orders", values={"min.insync.replicas": "2"}),),
         hold=10,
+        every=1,
         sentence="orders-1 refuses acks=all writes: 1 of 2 in sync",
         severity=Severity.CRITICAL,
         evidence={"missing": [2, 3]},
@@ -234,6 +236,26 @@ def test_a_disk_that_fills_within_a_day_at_the_trend_of_an_hour() -> None:
     [finding] = story.open("disk-filling")
     assert finding.sentence == "Node 2 has 47.0 GiB left in /data, full in about 15 h 39 min"
     assert finding.tier == "S"
+
+
+@pytest.mark.parametrize(
+    ("usable", "severity"), [(10, None), (9.99, Severity.WARNING), (3, Severity.WARNING), (2.99, Severity.CRITICAL)]
+)
+def test_how_much_of_a_disk_must_be_left(usable: float, severity: Severity | None) -> None:
+    found = Story().tell(*disk(usable)(0)).open("disk-filling")
+
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(("hours", "found"), [(23.9, 1), (24.1, 0)])
+def test_a_disk_is_filling_if_it_is_full_within_a_day(hours: float, found: int) -> None:
+    """So many hours are left at the end of one hour."""
+
+    def filling(second: int) -> tuple[Fact, ...]:
+        usable = 50 * GIB * (1 - second / 3600 / (hours + 1))
+        return (LogDir(node=2, path="/data", total=100 * GIB, usable=round(usable)),)
+
+    assert len(Story().during(0, 3601, 60, filling).open("disk-filling")) == found
 
 
 def test_a_feature_is_not_called_supported_when_one_node_does_not_support_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ottla.health import Severity
@@ -79,10 +80,11 @@ def test_a_group_without_members_is_not_stuck() -> None:
     assert not story.open("lag-stuck")
 
 
-def test_below_a_thousand_records_nothing_is_said() -> None:
-    story = Story().during(0, 330, 5, lambda second: (lag("billing", 0, 100 + second * 899 // 330),))
+@pytest.mark.parametrize(("first", "last", "found"), [(100, 999, 0), (100, 1000, 1), (5000, 5990, 0), (5000, 6010, 1)])
+def test_lag_must_be_a_thousand_and_a_fifth_more_than_five_minutes_ago(first: int, last: int, found: int) -> None:
+    story = Story().during(0, 301, 5, lambda second: (lag("billing", 0, first + (last - first) * second // 300),))
 
-    assert not story.open("lag-growing")
+    assert len(story.open("lag-growing")) == found
 
 
 def test_a_minute_in_which_a_group_keeps_up_breaks_the_trend() -> None:
@@ -104,6 +106,15 @@ def test_lag_of_all_partitions_of_a_topic_counts_together() -> None:
 
     assert finding.evidence["lag"] == 4 * 400
     assert finding.subject.topic == "orders"
+
+
+def test_without_history_the_time_of_the_last_record_read_tells_how_far_behind() -> None:
+    def facts(second: int) -> tuple[Fact, ...]:
+        return (msgspec.structs.replace(lag("billing", 10, 5000 + 20 * second), committed_ts=START_MS - 60_000),)
+
+    [finding] = Story().during(0, 305, 5, facts).open("lag-growing")
+
+    assert finding.evidence["behind_ms"] == 360_000
 
 
 def test_share_groups_fall_behind_too() -> None:

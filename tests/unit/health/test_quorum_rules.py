@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.health import Engine, Severity, What
-from ottla.health.facts import Cluster, Fact, Quorum, Replica
+from ottla.health.facts import Cluster, Fact, Failed, Quorum, Replica
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, quorum, replica
 
 
@@ -45,6 +45,26 @@ CASES = [
         every=1,
         sentence="No active controller since 2026-09-21 14:13:20 UTC: metadata cannot change",
         severity=Severity.CRITICAL,
+    ),
+    Case(
+        "no-controller",
+        always(Failed(what="quorum", error="NOT_CONTROLLER")),
+        HEALTHY,
+        before=tuple(three()(0)),
+        hold=5,
+        every=1,
+        sentence="No active controller since 2026-09-21 14:13:20 UTC: metadata cannot change",
+        severity=Severity.CRITICAL,
+        evidence={"voters": [1, 2, 3]},
+    ),
+    Case(
+        "no-majority-margin",
+        lambda second: (quorum(replica(1, fetched=second), replica(2, fetched=second)),),
+        HEALTHY,
+        hold=10,
+        every=1,
+        sentence="2 of 2 voters are healthy: losing one more stops every metadata change",
+        severity=Severity.WARNING,
     ),
     Case(
         "quorum-lost",
@@ -116,6 +136,19 @@ def test_opens_holds_and_closes(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize(("ago", "found"), [(5, 0), (6, 1)])
+def test_a_voter_is_healthy_if_it_fetched_within_five_seconds(ago: int, found: int) -> None:
+    def facts(second: int) -> tuple[Fact, ...]:
+        return (quorum(replica(1, fetched=second), replica(2, fetched=second - ago), replica(3, fetched=second)),)
+
+    assert len(Story().during(0, 20, 1, facts).open("no-majority-margin")) == found
+
+
+@pytest.mark.parametrize(("behind", "severity"), [(60, Severity.WARNING), (61, Severity.CRITICAL)])
+def test_a_minute_behind_is_critical(behind: int, severity: Severity) -> None:
+    assert Story().tell(*lagging(behind, 101)(0)).open("voter-lagging")[0].severity is severity
+
+
 def test_a_single_voter_can_be_left_unsaid() -> None:
     story = Story(Engine(muted=["single-voter"])).tell(quorum(replica(1)))
 
@@ -134,6 +167,12 @@ def test_an_idle_quorum_is_not_stuck_the_moment_something_is_written() -> None:
     story.tell(quorum(replica(1, 101), replica(2, 100)))
 
     assert not story.open("high-watermark-stuck")
+
+
+def test_a_question_about_the_quorum_that_times_out_says_nothing_of_its_leader() -> None:
+    story = Story().tell(quorum(replica(1))).during(1, 60, 1, always(Failed(what="quorum", error="REQUEST_TIMED_OUT")))
+
+    assert not story.open("no-controller")
 
 
 def test_an_election_is_told_once_with_its_gap() -> None:

@@ -28,6 +28,7 @@ NOT_READY = Case(
     always(totals()),
     before=(LINES, LOG),
     hold=15,
+    every=1,
     sentence="totals does nothing: missing source topic words",
     severity=Severity.CRITICAL,
 )

@@ -34,7 +34,8 @@ def hanging_transaction(see: See) -> Iterator[Sighting]:
     name = fact.id or f"producer {fact.producer}"
     since = clock(started) if started is not None else clock(see.began(Subject("transaction", name)))
     yield Sighting(
-        subject=Subject("transaction", name), since_ms=None if fact.id is None or started is None else started,
+        subject=Subject("transaction", name),
+        since_ms=None if fact.id is None or started is None else started + limit_ms,
         sentence=f"{name} holds readers of {join(_held(fact), 'its partitions')} since {since}",
         evidence={"producer": fact.producer, "state": fact.state, "known": fact.id is not None, "limit_ms": limit_ms,
                   "partitions": [f"{each.topic}-{each.partition}" for each in fact.partitions]},

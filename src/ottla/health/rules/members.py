@@ -42,12 +42,12 @@ def epochs_climb(see: See) -> Iterator[Sighting]:
     converged = any(each.converged for each in rises)
     is_critical = count >= see.limits["critical_rises"] or not converged
     yield Sighting(
-        subject=Subject("group", name), since_ms=rises[0].at_ms,
+        subject=Subject("group", name),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
         until_ms=_below_ms(rises, see.limits["rises"]),
         sentence=f"{name} rebalanced {count} times in 10 min though nobody joined or left",
         evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
-                  "members": len(group.fact.members)},
+                  "members": len(group.fact.members), "first_ms": rises[0].at_ms},
         next=[Next("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
                    "look for a flapping topic or config", f"ottla groups describe {name} --timeline",
                    href("groups", name, "timeline"))],

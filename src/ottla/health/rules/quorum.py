@@ -20,18 +20,15 @@ def _step(text: str) -> Next:
 
 
 @rule(
-    "no-controller", Severity.CRITICAL, Tier.ADMIN, on=["quorum", "cluster"], scope=[], needs=["quorum|cluster"],
-    condition="DescribeQuorum, or where it is not answered DescribeCluster, names no leader for 5 s",
+    "no-controller", Severity.CRITICAL, Tier.ADMIN, on=["quorum", "cluster", "failed"], scope=[],
+    needs=["quorum|cluster"], condition="DescribeQuorum or DescribeCluster knows of no leader for 5 s",
     why="No topic, config or leader can change.",
     limits={"hold_s": 5},
 )  # fmt: skip
 def no_controller(see: See) -> Iterator[Sighting]:
     quorum, cluster = see.world.quorum, see.world.cluster.fact
-    if quorum.fact is not None:
-        leaderless = quorum.fact.leader < 0
-    else:
-        leaderless = cluster is not None and cluster.controller is not None and cluster.controller < 0
-    if not leaderless:
+    controller = cluster.controller if cluster else None
+    if not quorum.leaderless and (controller is None or controller >= 0):
         return
     voters = [each.id for each in quorum.voters]
     yield Sighting(
@@ -168,9 +165,9 @@ def election_storm(see: See) -> Iterator[Sighting]:
         return
     leaders = sorted({each.leader for each in recent})
     yield Sighting(
-        subject=QUORUM, since_ms=recent[0].at_ms, until_ms=_calm_ms(recent, see.limits["elections"]),
+        subject=QUORUM, until_ms=_calm_ms(recent, see.limits["elections"]),
         sentence=f"{count} elections in 10 min",
-        evidence={"elections": count, "leaders": leaders},
+        evidence={"elections": count, "leaders": leaders, "first_ms": recent[0].at_ms},
         next=[_step(f"look at time-outs, clocks and CPU of {nodes(leaders)}")],
     )  # fmt: skip
 
