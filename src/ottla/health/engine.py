@@ -16,7 +16,7 @@ from ottla.health.conditions import CLOSE_MS, Condition
 from ottla.health.coverage import Unseen
 from ottla.health.facts import FACTS, Fact, Gone
 from ottla.health.finding import Change, Finding, Subject, What, by_urgency
-from ottla.health.rule import RULES, Limits, Rule, Scope, See, Sighting, check_thresholds, limits_of
+from ottla.health.rule import RULES, Limits, Rule, Scope, See, Sighting, ThresholdError, check_thresholds, limits_of
 from ottla.health.world import Bounds, World
 
 __all__ = ["Engine"]
@@ -40,6 +40,8 @@ class Engine:
     ) -> None:
         check_thresholds(thresholds or {})
         silent = set(muted)
+        for name in sorted(silent - set(RULES)):
+            raise ThresholdError(f'there is no rule "{name}"')
         self._rules = [each for each in RULES.values() if each.name not in silent]
         self._limits: dict[str, Limits] = {each.name: limits_of(each, thresholds or {}) for each in self._rules}
         self._world = World(bounds or Bounds())

@@ -112,7 +112,7 @@ def _fields(names: tuple[str, ...]) -> Scopes:
 
 
 class ThresholdError(ValueError):
-    """A threshold that no rule has, or that is no number."""
+    """A rule that does not exist, a threshold that it does not have, or one that is no number."""
 
 
 def limits_of(one: Rule, given: Mapping[str, float]) -> Limits:

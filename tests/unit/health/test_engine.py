@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ottla.health import RULES, Bounds, Engine, Finding, Severity, State, ThresholdError, What, parse_thresholds
-from ottla.health.facts import FACTS, Coverage, Fact, Failed, fact_of
+from ottla.health.facts import FACTS, Coverage, Fact, Failed, Group, Tasks, fact_of
 from tests.unit.health.story import START_MS, Story, always, group, lag, member, partition, quorum, replica, topic
 
 OFFLINE = topic("orders", partition(0, -1, ()))
@@ -183,6 +183,11 @@ def test_thresholds_are_read_as_they_are_typed() -> None:
             parse_thresholds([wrong])
 
 
+def test_a_rule_that_is_muted_must_exist() -> None:
+    with pytest.raises(ThresholdError, match='there is no rule "single-voters"'):
+        Engine(muted=["single-voters"])
+
+
 def test_a_threshold_that_no_rule_has_is_named() -> None:
     with pytest.raises(ThresholdError, match=r'"offline-partitions\.holds"; there are .*offline-partitions\.hold_s'):
         Engine({"offline-partitions.holds": 1})
@@ -245,6 +250,19 @@ def test_resolved_findings_are_kept_within_bounds() -> None:
 
     assert len(story.resolved("offset-lost")) == 1000
     assert all(each.state is State.RESOLVED for each in story.resolved("offset-lost"))
+
+
+def test_a_body_with_members_becomes_a_group() -> None:
+    body = {
+        "group": "totals", "type": "streams", "state": "Stable", "group_epoch": 3, "assignment_epoch": 3,
+        "members": [{"member": "m", "client": "app", "epoch": 3, "tasks": {"active": ["0_1"], "standby": []},
+                     "assigned": [{"topic": "t", "topic_id": "x", "partitions": [0, 1]}]}],
+    }  # fmt: skip
+    fact = fact_of("group", body)
+
+    assert isinstance(fact, Group)
+    assert (fact.members[0].tasks, fact.members[0].assigned[0].partitions) == (Tasks(active=("0_1",)), (0, 1))
+    assert fact_of("group", msgspec.to_builtins(fact)) == fact
 
 
 def test_bodies_of_samples_become_facts() -> None:

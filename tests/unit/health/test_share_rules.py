@@ -145,11 +145,16 @@ def test_a_storm_after_which_nothing_is_delivered_ends_by_time() -> None:
     assert story.resolved("redelivery-storm")[0].until_ms == START_MS + 30_000
 
 
-@pytest.mark.parametrize(("redelivered", "rate"), [(3, "too few"), (2, "too small a part")])
-def test_few_redeliveries_are_no_storm(redelivered: int, rate: str) -> None:
-    story = Story().tell(update(start=0, snapshot=True)).during(0, 90, 2, released(redelivered))
+@pytest.mark.parametrize(
+    ("first", "again", "found"), [(0, 19, 0), (0, 20, 1), (46, 20, 1), (47, 20, 0), (70, 30, 1), (71, 29, 0)]
+)
+def test_a_hot_bucket_has_twenty_redeliveries_and_three_tenths_of_all(first: int, again: int, found: int) -> None:
+    counts = {10: (0, 0), 20: (first + again, again), 30: (2 * (first + again), 2 * again)}
+    story = Story().at(5, metrics())
+    for second, (delivered, redelivered) in counts.items():
+        story.at(second, metrics(delivered=delivered, redelivered=redelivered))
 
-    assert not story.open("redelivery-storm"), rate
+    assert len(story.at(45).open("redelivery-storm")) == found
 
 
 def test_one_hot_bucket_in_a_minute_is_no_storm() -> None:
@@ -239,6 +244,13 @@ def test_locks_that_expire() -> None:
     assert finding.severity is Severity.WARNING
     story.during(65, 160, 5, lambda second: (metrics(lock_expiries=36, delivered=10 * second),))
     assert not story.open("lock-expiries")
+
+
+@pytest.mark.parametrize(("count", "found"), [(9, 0), (10, 1)])
+def test_a_few_locks_may_expire(count: int, found: int) -> None:
+    story = Story().at(0, metrics()).at(30, metrics(lock_expiries=count, delivered=20))
+
+    assert len(story.open("lock-expiries")) == found
 
 
 def test_few_of_many_locks_may_expire() -> None:
