@@ -15,8 +15,9 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share import reject, release
 from ottla.spark.share.deciding import Address, Listener, send
-from ottla.spark.share.decisions import REJECT, RELEASE, Decisions
+from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
+from ottla.wire.sharing import AcknowledgeType
 
 HERE = Place("id-jobs", 0)
 ROWS = [{"acquiredSeq": 4, "topic": "jobs", "partition": 0, "offset": offset} for offset in (3, 5)]
@@ -44,7 +45,7 @@ def test_rows_are_rejected_and_released(listen: Listen) -> None:
     _, decisions = listen()
     reject(ROWS[:1])
     release(ROWS[1:], 17)
-    assert decisions.take(4) == {HERE: {3: REJECT, 5: RELEASE}}
+    assert decisions.take(4) == {HERE: {3: AcknowledgeType.REJECT, 5: AcknowledgeType.RELEASE}}
 
 
 def test_frames_are_collected(listen: Listen) -> None:
@@ -58,7 +59,7 @@ def test_frames_are_collected(listen: Listen) -> None:
 
     _, decisions = listen()
     reject(Frame())  # type: ignore[arg-type]
-    assert decisions.take(4) == {HERE: {3: REJECT, 5: REJECT}}
+    assert decisions.take(4) == {HERE: {3: AcknowledgeType.REJECT, 5: AcknowledgeType.REJECT}}
 
 
 def test_no_rows_need_no_query() -> None:
@@ -69,7 +70,7 @@ def test_several_queries_on_one_group_have_different_rows(listen: Listen) -> Non
     _, decisions = listen()
     _, others = listen(first=100, last=109)
     reject(ROWS)
-    assert (decisions.take(4), others.take(4)) == ({HERE: {3: REJECT, 5: REJECT}}, {})
+    assert (decisions.take(4), others.take(4)) == ({HERE: {3: AcknowledgeType.REJECT, 5: AcknowledgeType.REJECT}}, {})
     with pytest.raises(OttlaSparkError, match="refuses a decision: the batch under way does not have these rows"):
         reject([{**ROWS[0], "offset": 50}])
 
@@ -91,7 +92,7 @@ def test_no_query_runs(listen: Listen) -> None:
 def test_only_who_has_the_token_is_heard(listen: Listen) -> None:
     listener, decisions = listen()
     with pytest.raises(OttlaSparkError, match="refuses a decision: wrong token"):
-        send(listener.address._replace(token="guessed"), REJECT, {(4, "jobs", 0): [3]})
+        send(listener.address._replace(token="guessed"), AcknowledgeType.REJECT, {(4, "jobs", 0): [3]})
     assert decisions.take(4) == {}
 
 
@@ -111,7 +112,7 @@ def test_a_query_that_has_ended_cannot_be_told(listen: Listen) -> None:
     listener, _ = listen()
     listener.close()
     with pytest.raises(OttlaSparkError, match="the query on share group g cannot be told: "):
-        send(listener.address, REJECT, {(4, "jobs", 0): [3]})
+        send(listener.address, AcknowledgeType.REJECT, {(4, "jobs", 0): [3]})
 
 
 def test_where_queries_listen_is_for_their_user_alone(listen: Listen, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from ottla.spark.options import read_options
 from ottla.spark.share.acquiring import OFFSET_MAX, GroupMember
 from ottla.spark.share.offsets import Acquisition, Place
 from ottla.spark.share.options import ShareOptions
-from ottla.spark.share.plan import ACCEPT, Held, Verdict
+from ottla.spark.share.plan import Held, Verdict
+from ottla.wire.sharing import AcknowledgeType
 
 TOPIC = "jobs"
 Join = Callable[..., GroupMember]
@@ -74,7 +75,7 @@ def ranges(held: list[Held]) -> dict[int, list[Acquisition]]:
 
 
 def accept_all(held: list[Held]) -> dict[Place, list[Verdict]]:
-    return {each.place: [Verdict(one.first, one.last, ACCEPT) for one in each.ranges] for each in held}
+    return {each.place: [Verdict(one.first, one.last, AcknowledgeType.ACCEPT) for one in each.ranges] for each in held}
 
 
 def test_records_are_acquired_and_accepted(broker: Any, join: Join) -> None:
@@ -100,9 +101,11 @@ def test_parts_are_settled_by_themselves(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     (held,) = member.acquire(10)
-    assert member.settle({held.place: [Verdict(2, 3, ACCEPT)]}) == {held.place}
-    assert member.settle({held.place: [Verdict(2, 3, ACCEPT)]}) == set(), "it is not held any more"
-    assert member.settle({held.place: [Verdict(0, 1, ACCEPT), Verdict(4, 9, ACCEPT)]}) == {held.place}
+    assert member.settle({held.place: [Verdict(2, 3, AcknowledgeType.ACCEPT)]}) == {held.place}
+    assert member.settle({held.place: [Verdict(2, 3, AcknowledgeType.ACCEPT)]}) == set(), "it is not held any more"
+    assert member.settle(
+        {held.place: [Verdict(0, 1, AcknowledgeType.ACCEPT), Verdict(4, 9, AcknowledgeType.ACCEPT)]}
+    ) == {held.place}
     assert lag(broker) == 0
 
 
@@ -164,8 +167,8 @@ def test_starts_of_what_is_owed(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     (held,) = member.acquire(10)
-    member.settle({held.place: [Verdict(0, 3, ACCEPT)]})
-    member.settle({held.place: [Verdict(4, 6, ACCEPT)]})
+    member.settle({held.place: [Verdict(0, 3, AcknowledgeType.ACCEPT)]})
+    member.settle({held.place: [Verdict(4, 6, AcknowledgeType.ACCEPT)]})
     gone = Place("AAAAAAAAAAAAAAAAAAAAAQ", 0)
     starts = member.starts([held.place, gone])
     assert starts[gone] == OFFSET_MAX

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share import plan as plan_module
-from ottla.spark.share.decisions import REJECT, RELEASE, Decisions
+from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
-from ottla.spark.share.plan import ACCEPT, Held, SharePlan, Verdict, tasks_of
+from ottla.spark.share.plan import Held, SharePlan, Verdict, tasks_of
 from ottla.spark.share.ranges import cut, join, subtract
+from ottla.wire.sharing import AcknowledgeType
 
 HERE, THERE = Place("id-jobs", 0), Place("id-jobs", 1)
 NOTHING = ShareOffset(0, "g")
@@ -151,7 +152,7 @@ def test_a_batch_is_accepted_once_the_next_is_asked_for() -> None:
     plan = plan_of(member)
     first = plan.next_end(NOTHING, MANY)
     second = plan.next_end(first, MANY)
-    assert member.said == [(HERE, Verdict(0, 4, ACCEPT))]
+    assert member.said == [(HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
     assert (second.seq, second.owed) == (2, {})
     plan.settle(first)
     assert len(member.said) == 1
@@ -162,7 +163,7 @@ def test_40_an_idle_query_accepts_its_last_batch() -> None:
     plan = plan_of(member)
     end = plan.next_end(NOTHING, MANY)
     assert plan.next_end(end, MANY) is end
-    assert member.said == [(HERE, Verdict(0, 4, ACCEPT))]
+    assert member.said == [(HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
 
 
 def test_what_is_not_stored_is_owed_and_accepted_when_it_comes_again() -> None:
@@ -174,14 +175,14 @@ def test_what_is_not_stored_is_owed_and_accepted_when_it_comes_again() -> None:
     assert second.owed == {HERE: ((0, 4),)}
     member.refuses, member.said = set(), []
     assert plan.next_end(second, MANY) is second
-    assert member.said == [(HERE, Verdict(5, 6, ACCEPT)), (HERE, Verdict(0, 4, ACCEPT))]
+    assert member.said == [(HERE, Verdict(5, 6, AcknowledgeType.ACCEPT)), (HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
 
 
 def test_batches_of_a_process_that_died_are_owed() -> None:
     logged = ShareOffset(7, "g", {HERE: (Acquisition(10, 14, 1),)}, {"id-jobs": "jobs"}, {HERE: ((5, 9),)})
     member = FakeMember([held(5, 14, 2)], [held(15, 16)])
     end = plan_of(member).next_end(logged, MANY)
-    assert member.said == [(HERE, Verdict(5, 14, ACCEPT))]
+    assert member.said == [(HERE, Verdict(5, 14, AcknowledgeType.ACCEPT))]
     assert end.acquired == {HERE: (Acquisition(15, 16, 1),)}
     assert (end.seq, end.owed) == (8, {})
 
@@ -190,7 +191,10 @@ def test_42_owed_ranges_that_overlap_new_ones_are_split() -> None:
     logged = ShareOffset(7, "g", {HERE: (Acquisition(10, 14, 1), Acquisition(18, 19, 1))}, {"id-jobs": "jobs"})
     member = FakeMember([held(8, 25, 3)])
     end = plan_of(member).next_end(logged, MANY)
-    assert [verdict for _, verdict in member.said] == [Verdict(10, 14, ACCEPT), Verdict(18, 19, ACCEPT)]
+    assert [verdict for _, verdict in member.said] == [
+        Verdict(10, 14, AcknowledgeType.ACCEPT),
+        Verdict(18, 19, AcknowledgeType.ACCEPT),
+    ]
     assert end.acquired == {HERE: (Acquisition(8, 9, 3), Acquisition(15, 17, 3), Acquisition(20, 25, 3))}
 
 
@@ -230,32 +234,32 @@ def batch_with(decisions: Decisions, member: FakeMember) -> tuple[SharePlan, Sha
 def test_decided_rows_are_not_accepted() -> None:
     decisions, member = Decisions(), FakeMember()
     plan, end = batch_with(decisions, member)
-    assert decisions.add(1, "jobs", 0, [3, 4], REJECT)
-    assert decisions.add(1, "jobs", 0, [9], RELEASE)
+    assert decisions.add(1, "jobs", 0, [3, 4], AcknowledgeType.REJECT)
+    assert decisions.add(1, "jobs", 0, [9], AcknowledgeType.RELEASE)
     plan.settle(end)
     assert [verdict for _, verdict in member.said] == [
-        Verdict(0, 2, ACCEPT),
-        Verdict(3, 3, REJECT),
-        Verdict(4, 4, REJECT),
-        Verdict(5, 8, ACCEPT),
-        Verdict(9, 9, RELEASE),
+        Verdict(0, 2, AcknowledgeType.ACCEPT),
+        Verdict(3, 3, AcknowledgeType.REJECT),
+        Verdict(4, 4, AcknowledgeType.REJECT),
+        Verdict(5, 8, AcknowledgeType.ACCEPT),
+        Verdict(9, 9, AcknowledgeType.RELEASE),
     ]
 
 
 def test_decisions_that_were_not_stored_are_made_when_the_rows_come_again() -> None:
     decisions, member = Decisions(), FakeMember()
     plan, end = batch_with(decisions, member)
-    decisions.add(1, "jobs", 0, [3], REJECT)
-    decisions.add(1, "jobs", 0, [9], RELEASE)
+    decisions.add(1, "jobs", 0, [3], AcknowledgeType.REJECT)
+    decisions.add(1, "jobs", 0, [9], AcknowledgeType.RELEASE)
     member.refuses = {HERE}
     plan.settle(end)
     member.refuses, member.said = set(), []
     member.rounds = [[held(0, 9, 2)]]
     again = plan.next_end(end, MANY)
     assert [verdict for _, verdict in member.said] == [
-        Verdict(0, 2, ACCEPT),
-        Verdict(3, 3, REJECT),
-        Verdict(4, 8, ACCEPT),
+        Verdict(0, 2, AcknowledgeType.ACCEPT),
+        Verdict(3, 3, AcknowledgeType.REJECT),
+        Verdict(4, 8, AcknowledgeType.ACCEPT),
     ]
     assert again.acquired == {HERE: (Acquisition(9, 9, 2),)}, "what was released is shown again"
 
@@ -267,17 +271,17 @@ def test_decisions_that_were_not_stored_are_made_when_the_rows_come_again() -> N
 def test_only_rows_of_the_batch_can_be_decided(seq: int, topic: str, partition: int, offsets: list[int]) -> None:
     decisions = Decisions()
     batch_with(decisions, FakeMember())
-    assert not decisions.add(seq, topic, partition, offsets, REJECT)
+    assert not decisions.add(seq, topic, partition, offsets, AcknowledgeType.REJECT)
     assert decisions.take(1) == {}
 
 
 def test_decisions_in_a_directory_outlive_the_process(tmp_path: Path) -> None:
     decisions = Decisions(str(tmp_path / "decided"))
     _, end = batch_with(decisions, FakeMember())
-    decisions.add(1, "jobs", 0, [3], REJECT)
+    decisions.add(1, "jobs", 0, [3], AcknowledgeType.REJECT)
     member = FakeMember([held(0, 9, 2)])
     plan_of(member, Decisions(str(tmp_path / "decided"))).next_end(end, MANY)
-    assert (HERE, Verdict(3, 3, REJECT)) in member.said
+    assert (HERE, Verdict(3, 3, AcknowledgeType.REJECT)) in member.said
     assert list((tmp_path / "decided").iterdir()) == []
 
 

@@ -19,7 +19,7 @@ from ottla.client.topics import NewTopic, create, delete
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.share.deciding import Listener
-from ottla.spark.share.decisions import REJECT, Decisions
+from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
@@ -27,6 +27,7 @@ from ottla.spark.share.reading import NEAR_OFFSETS, _spans, rows_of
 from ottla.spark.share.source import ShareDataSource
 from ottla.spark.share.stream_reader import ShareStreamReader
 from ottla.wire import uuid_text
+from ottla.wire.sharing import AcknowledgeType
 
 
 class Jobs:
@@ -100,7 +101,7 @@ def test_marked_rows_are_rejected_and_not_given(jobs: Jobs, judge: ModuleType, f
     rows = jobs.rows((6, 8, 1), address=listener.address, rejectWhen=f"judge:{function}")
     listener.close()
     assert [row["value"] for row in rows] == [b"6", b"8"]
-    assert decisions.take(7) == {jobs.place: {7: REJECT}}
+    assert decisions.take(7) == {jobs.place: {7: AcknowledgeType.REJECT}}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.share.decisions import REJECT, RELEASE
+from ottla.wire.sharing import AcknowledgeType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -47,12 +47,12 @@ def reject(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, grou
 
     `group` is needed only if several queries of this user read share groups on this machine.
     """
-    _decide(rows, group, REJECT)
+    _decide(rows, group, AcknowledgeType.REJECT)
 
 
 def release(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, group: str | None = None) -> None:
     """Release rows of the batch that is being processed: some member of the group gets them again."""
-    _decide(rows, group, RELEASE)
+    _decide(rows, group, AcknowledgeType.RELEASE)
 
 
 def _decide(rows: DataFrame | Iterable[Row], group: str | None, kind: int) -> None:
@@ -151,7 +151,7 @@ class Listener:
             return f"not understood: {error}"
 
     def _add(self, kind: int, decisions: Iterable[Any]) -> str:
-        if kind not in (REJECT, RELEASE):
+        if kind not in (AcknowledgeType.REJECT, AcknowledgeType.RELEASE):
             return f"{kind} is no decision"
         for seq, topic, partition, offsets in decisions:
             if not self._decisions.add(int(seq), topic, int(partition), map(int, offsets), kind):

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 from ottla.spark.share.offsets import Place, ShareOffset
 from ottla.spark.share.ranges import subtract
 
-__all__ = ["REJECT", "RELEASE", "Decisions"]
-
-RELEASE: Final = 2
-REJECT: Final = 3
+__all__ = ["Decisions"]
 
 
 class Decisions:

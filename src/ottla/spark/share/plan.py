@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ottla.spark.share.decisions import REJECT, RELEASE, Decisions
+from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
 from ottla.spark.share.ranges import Range, cut, join, subtract
+from ottla.wire.sharing import AcknowledgeType
 
 __all__ = ["Held", "Member", "SharePlan", "Task", "Verdict", "tasks_of"]
 
 RANGES_MAX: Final = 20_000
 """An offset with more ranges than this would be a large file for Spark to write and read in every batch."""
-ACCEPT: Final = 1
 LOOK_EVERY_MS: Final = 60_000
 BEYOND_MS: Final = 1_000
 """How long a query that is to stop looks for what it still wants behind what came later."""
@@ -96,8 +96,8 @@ class SharePlan:
         for place, some in verdicts.items():
             if place not in stored:
                 # What is released is not owed: it comes again to be shown.
-                self._owe({place: [each[:2] for each in some if each.kind != RELEASE]})
-                rejected = {each.first: each.kind for each in some if each.kind == REJECT}
+                self._owe({place: [each[:2] for each in some if each.kind != AcknowledgeType.RELEASE]})
+                rejected = {each.first: each.kind for each in some if each.kind == AcknowledgeType.REJECT}
                 self._rejected.setdefault(place, {}).update(rejected)
 
     def _owe(self, ranges: Mapping[Place, Iterable[Range]]) -> None:
@@ -231,5 +231,5 @@ def _verdicts(ranges: Iterable[Acquisition], kinds: Mapping[int, int]) -> list[V
             if is_decided:
                 verdicts += [Verdict(offset, offset, kinds[offset]) for offset in range(first, last + 1)]
             else:
-                verdicts.append(Verdict(first, last, ACCEPT))
+                verdicts.append(Verdict(first, last, AcknowledgeType.ACCEPT))
     return verdicts

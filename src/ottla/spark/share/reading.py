@@ -10,12 +10,12 @@ from ottla.spark.clients import client_for
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.offsets import TopicPartition
 from ottla.spark.share.deciding import COLUMNS, Address, by_partition, send
-from ottla.spark.share.decisions import REJECT
 from ottla.spark.share.offsets import Acquisition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
 from ottla.spark.topic.plan import Task as RangeTask
 from ottla.spark.topic.reading import read_task
+from ottla.wire.sharing import AcknowledgeType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ def _without_rejected(batch: pa.RecordBatch, named: str, address: Address | None
     if rejected.num_rows:
         if address is None:
             raise OttlaSparkError("option rejectWhen: the task does not know where to say so")
-        send(address, REJECT, by_partition(rejected.select(COLUMNS).to_pylist()))
+        send(address, AcknowledgeType.REJECT, by_partition(rejected.select(COLUMNS).to_pylist()))
     return batch.filter(pc.invert(pc.fill_null(marks, False)))
 
 
