@@ -19,6 +19,9 @@ from tests.interop.spark.topics import Topics
 
 Broker = Node
 SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(("broker.", "share."))} | {
+    # A member that was killed keeps its partitions until its session is over.
+    "group.share.session.timeout.ms": "5000",
+    "group.share.min.session.timeout.ms": "5000",
     "log.cleaner.backoff.ms": "200",
     "log.initial.task.delay.ms": "200",
     "log.segment.delete.delay.ms": "100",
