@@ -36,8 +36,8 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	@echo "setup: done; try $(BIN)/ottla --help"
 
 .PHONY: demo
-demo: setup ## a guided tour of what there is so far
-	@$(BIN)/ottla demo
+demo: setup ## a guided tour of what there is
+	@$(BIN)/ottla tour
 
 .PHONY: test
 test: check ## everything that continuous integration runs: lint, types, contracts, generated files, tests

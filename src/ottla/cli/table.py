@@ -5,7 +5,6 @@ from ottla.cli.lazy import Entry
 COMMANDS = {
     "configs": Entry("ottla.cli.configs:configs", "Show and change settings, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
-    "demo": Entry("ottla.cli.demo:demo", "Take a guided tour of what there is so far."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
@@ -18,5 +17,6 @@ COMMANDS = {
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
     "streams": Entry("ottla.cli.streams:streams", "See the groups of Kafka Streams applications, on any cluster."),
     "topics": Entry("ottla.cli.topics:topics", "List, create, delete and describe topics, on any cluster."),
+    "tour": Entry("ottla.cli.tour:tour", "Take a guided tour of what there is."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

@@ -5,7 +5,7 @@ import time
 
 from rich.text import Text
 
-from ottla.cli.demo.step import Stage, Step
+from ottla.cli.tour.step import Stage, Step
 
 ORDERS = [b"tea", b"coffee", b"cake"]
 

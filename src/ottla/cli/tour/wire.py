@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ottla import wire
-from ottla.cli.demo.step import Stage, Step
+from ottla.cli.tour.step import Stage, Step
 from ottla.wire import errors, types
 from ottla.wire.batch import BatchView, Compression, Record, build_batch, split_batches
 from ottla.wire.index import MESSAGES

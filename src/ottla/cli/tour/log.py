@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from rich.text import Text
 
-from ottla.cli.demo.step import Stage, Step
+from ottla.cli.tour.step import Stage, Step
 from ottla.log.config import LogConfig
 from ottla.log.disk import OsDisk
 from ottla.log.dump import dump

@@ -1,16 +1,16 @@
-"""`ottla demo`: a guided tour of what there is. Each area has a module here with its steps; append yours to `TOUR`."""
+"""`ottla tour`: a guided tour of what there is. Each area has a module here with its steps; append yours to `TOUR`."""
 
 import click
 from rich.console import Console
 
-from ottla.cli.demo import broker, explain, groups, log, share, wire
-from ottla.cli.demo.step import Stage, Step
+from ottla.cli.tour import broker, explain, groups, log, share, wire
+from ottla.cli.tour.step import Stage, Step
 
 TOUR: tuple[Step, ...] = (*wire.STEPS, *explain.STEPS, *log.STEPS, *broker.STEPS, *groups.STEPS, *share.STEPS)
 
 
 @click.command()
-def demo() -> None:
+def tour() -> None:
     """Take a guided tour of what ottla can do so far. It needs no network and leaves nothing behind."""
     take(TOUR, Console(highlight=False))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ottla.cli.demo.step import Stage, Step
+from ottla.cli.tour.step import Stage, Step
 
 if TYPE_CHECKING:
     from ottla.cli.share.window import Window

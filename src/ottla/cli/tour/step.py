@@ -47,7 +47,7 @@ class Stage:
 
     def check(self, claim: str, holds: bool) -> None:
         """Say something that is true. AssertionError if it is not: a tour must not lie."""
-        assert holds, f"the demo claims what does not hold: {claim}"
+        assert holds, f"the tour claims what does not hold: {claim}"
         self.checked += 1
         mark = "ok" if self._console.options.ascii_only else "✓"
         self._console.print(Text.assemble((mark, "green"), " ", claim))

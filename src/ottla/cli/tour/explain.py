@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
-from ottla.cli.demo.step import Stage, Step
-from ottla.cli.demo.wire import HEARTBEAT, NAME, VERSION
+from ottla.cli.tour.step import Stage, Step
+from ottla.cli.tour.wire import HEARTBEAT, NAME, VERSION
 from ottla.explain.assemble import message_page
 from ottla.explain.dissect import dissect
 from ottla.explain.guess import guess

@@ -4,12 +4,12 @@ import pytest
 from rich.console import Console
 
 from ottla.cli import run
-from ottla.cli.demo import TOUR, take
-from ottla.cli.demo.step import Stage, Step, hex_rows
+from ottla.cli.tour import TOUR, take
+from ottla.cli.tour.step import Stage, Step, hex_rows
 
 
 def test_the_tour_passes_every_stop(capsys: pytest.CaptureFixture[str]):
-    assert run(["demo"]) == 0
+    assert run(["tour"]) == 0
     out = capsys.readouterr().out
     for number, step in enumerate(TOUR, 1):
         assert f"{number} of {len(TOUR)}: {step.title}" in out
