@@ -53,11 +53,11 @@ def mutations(seed: int, count: int) -> Iterator[Mutation]:
     for _ in range(count):
         name, version, data = source.choice(good)
         for _ in range(source.choice((1, 1, 1, 2, 4))):
-            data = _mutated(source, data)
+            data = mutated(source, data)
         yield Mutation(name, version, data)
 
 
-def _mutated(source: random.Random, data: bytes) -> bytes:
+def mutated(source: random.Random, data: bytes) -> bytes:
     at = source.randrange(len(data) + 1)
     kind = source.randrange(6)
     if kind == 0:

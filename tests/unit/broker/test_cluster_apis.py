@@ -218,6 +218,13 @@ def test_missing_topics_and_impossible_names(desk: Desk):
     assert all(topic.topic_id == bytes(16) and topic.partitions == () for topic in answer.topics)
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_versions_that_could_carry_an_id_and_do_not_serve_it_say_so(desk: Desk, version: int):
+    asked = (MetadataRequest.MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None),)
+    [found] = desk.ask(MetadataRequest(asked, False), version).topics
+    assert (found.error_code, found.name) == (ErrorCode.INVALID_REQUEST, "")
+
+
 def test_topics_by_id(desk: Desk):
     topic = desk.topic()
     kind = MetadataRequest.MetadataRequestTopic

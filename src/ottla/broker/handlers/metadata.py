@@ -60,8 +60,9 @@ def handle(node: Node, request: Request) -> Answer:
 
 
 def refuse(request: Request, code: int, message: str | None) -> MetadataResponse:
-    topics = request.body.topics or ()
-    return MetadataResponse(topics=tuple(_Topic(code, topic.name, topic.topic_id) for topic in topics), error_code=code)
+    # A name may be null in requests from 10 on, in answers from 12 on.
+    topics = tuple(_Topic(code, topic.name or "", topic.topic_id) for topic in request.body.topics or ())
+    return MetadataResponse(topics=topics, error_code=code)
 
 
 def _check(request: Request, body: MetadataRequest) -> None:

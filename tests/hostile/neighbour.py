@@ -1,0 +1,61 @@
+"""An honest client beside hostile ones: it asks and writes all the time and notes how long it waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ottla.wire.types import MetadataRequest
+from tests.unit.broker.desk import Desk, Topic, batch
+
+PAUSE_S = 0.005
+
+
+class Neighbour:
+    def __init__(self, desk: Desk, topic: Topic) -> None:
+        self._desk = desk
+        self._topic = topic
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="neighbour")
+        self.waits_ms: list[float] = []
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    @property
+    def longest_ms(self) -> float:
+        return max(self.waits_ms)
+
+    def _live(self) -> None:
+        try:
+            while not self._is_over.wait(PAUSE_S):
+                began = time.perf_counter()
+                self._ask()
+                self.waits_ms.append((time.perf_counter() - began) * 1000)
+        except BaseException as error:  # noqa: BLE001  # told to the test's own thread
+            self.failure = error
+
+    def _ask(self) -> None:
+        self._desk.ask(MetadataRequest(topics=()), 12)
+        assert self._desk.produce(self._topic, batch(b"honest")).error_code == 0
+
+
+@contextmanager
+def neighbour(bootstrap_servers: str) -> Iterator[Neighbour]:
+    desk = Desk.at(bootstrap_servers)
+    found = Neighbour(desk, desk.topic())
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
+        desk.close_all()
