@@ -30,6 +30,7 @@ from ottla.client.answers import Coordinated, SendOptions, TypedSend
 from ottla.client.connection import SECOND_MS, patience_ms
 from ottla.client.errors import (
     AuthenticationError,
+    BackingOffError,
     BootstrapError,
     ClientError,
     ClosedError,
@@ -42,6 +43,7 @@ from ottla.client.errors import (
 from ottla.client.handshake import open_connection
 from ottla.client.metadata import NO_NODE, Metadata, Partition, Topic, TopicPartition
 from ottla.client.pool import USUAL_LANE, Link, Pool, Together, together
+from ottla.client.reconnects import Reconnects
 from ottla.client.retry import Cure, Way, cure_for_all
 from ottla.client.settings import Changes, Settings
 from ottla.client.timing import Backoff, Deadline
@@ -108,6 +110,7 @@ class Client(TypedSend):
         self.settings = Settings.of(**settings)
         self.metadata = Metadata()
         self._pool: Pool | None = None
+        self._reconnects = Reconnects(self.settings.reconnect_backoff_ms, self.settings.reconnect_backoff_max_ms)
         self._refreshing = asyncio.Lock()
         self._coordinators: dict[Coordinated, int] = {}
         self._dependents: set[Closable] = set()
@@ -115,7 +118,7 @@ class Client(TypedSend):
     async def __aenter__(self) -> Self:
         if self._pool is not None:
             raise ClosedError("a client can be entered only once")
-        self._pool = Pool(self._open, max_idle_ms=self.settings.connections_max_idle_ms, together=self.together)
+        self._pool = Pool(self._try_open, max_idle_ms=self.settings.connections_max_idle_ms, together=self.together)
         try:
             await self._bootstrap()
         except BaseException:
@@ -167,7 +170,7 @@ class Client(TypedSend):
                     raise
                 self._distrust(route)
                 last = error
-                if not (retry and await self._pause(backoff, deadline, tried)):
+                if not (retry and await self._pause(error, backoff, deadline, tried)):
                     raise
                 continue
             cure = cure_for_all(answer.body, route.way) if retry else None
@@ -177,6 +180,12 @@ class Client(TypedSend):
             last = answer
             if not await backoff.pause(deadline):
                 return answer
+
+    async def ask_at(self, peer: Peer, message: object, *, timeout_ms: int | None = None) -> Answer:
+        """Send a request once to whoever is at an address, whether or not the cluster lists it."""
+        connection = await self._connections.get(peer)
+        version = choose_version(api_of(type(message)), connection.versions, peer)
+        return Answer(await connection.request(message, version, timeout_ms=timeout_ms), peer, version)
 
     async def post(self, peer: Peer, message: object) -> None:
         """Send a request once that gets no answer (Produce with acks=0)."""
@@ -214,10 +223,12 @@ class Client(TypedSend):
         timeout_ms = deadline.left_s * SECOND_MS + patience_ms(message)
         return Answer(await connection.request(message, version, timeout_ms=timeout_ms), peer, version)
 
-    async def _pause(self, backoff: Backoff, deadline: Deadline, tried: set[Address]) -> bool:
+    async def _pause(self, error: ClientError, backoff: Backoff, deadline: Deadline, tried: set[Address]) -> bool:
         """After a failure: another broker can be asked at once, the same one only after a pause."""
         if tried and any(peer.address not in tried for peer in self._candidates()):
             return not deadline.passed
+        if isinstance(error, BackingOffError):
+            return False
         tried.clear()
         return await backoff.pause(deadline)
 
@@ -400,6 +411,21 @@ class Client(TypedSend):
         if self._pool is None:
             raise ClosedError("the client is not open; use it in `async with`")
         return self._pool
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection to any broker is open, and can be used as far as is known."""
+        return bool(self._connections.open_addresses())
+
+    async def _try_open(self, peer: Peer) -> Link:
+        self._reconnects.check(peer)
+        try:
+            link = await self._open(peer)
+        except ClientError as error:
+            self._reconnects.failed(peer, error)
+            raise
+        self._reconnects.succeeded(peer)
+        return link
 
     async def _open(self, peer: Peer) -> Link:
         return await open_connection(peer, self.settings)

@@ -5,6 +5,7 @@
       BootstrapError           none of the bootstrap servers can be used
       UnknownBrokerError       the cluster has no broker with this node id, or not at this moment
       ConnectError             no connection comes about: refused, host unknown, no TLS
+        BackingOffError        ... and it is too early to try again
       ConnectionLostError      a connection ended while it was needed
       RequestTimeoutError      no answer in time
       AuthenticationError      the broker does not let us in, or does not prove who it is
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthenticationError",
+    "BackingOffError",
     "BootstrapError",
     "ClientError",
     "ClosedError",
@@ -108,6 +110,16 @@ class ConnectError(ClientError):
         super().__init__(f"cannot connect to {peer}: {reason}")
         self.peer = peer
         self.reason = reason
+
+
+class BackingOffError(ConnectError):
+    """A connection failed a moment ago, and it is too early to try again."""
+
+    def __init__(self, peer: Peer, last: ClientError, wait_s: float) -> None:
+        reason = last.reason if isinstance(last, ConnectError) else str(last)
+        super().__init__(peer, f"{reason}; the next attempt is in {wait_s:.1f} s")
+        self.last = last
+        self.wait_s = wait_s
 
 
 class ConnectionLostError(ClientError):

@@ -6,20 +6,24 @@ which the brokers move; it can be read and changed by other APIs, in the same wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.client.client import Answer, Client, always
-from ottla.client.errors import ProtocolError, ResponseError, check
+from ottla.client.errors import ClientError, ProtocolError, ResponseError, UnsupportedVersionError, check
 from ottla.client.leaders import by_topic
 from ottla.client.metadata import TopicPartition
 from ottla.client.share.offsets import describe_offsets
 from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from ottla.wire.types.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.types.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from ottla.wire.types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from ottla.wire.types.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseOffsetFetchResponseGroup,
+)
 
-__all__ = ["Committed", "alter_share", "commit", "committed", "delete_offsets", "share_starts"]
+__all__ = ["Committed", "alter_share", "commit", "committed", "delete_offsets", "share_starts", "try_committed"]
 
 _BY_NAME_VERSION: Final = 9
 """The last version of OffsetCommit and OffsetFetch that names topics; later ones know them by id, so that offsets of a
@@ -71,6 +75,51 @@ async def committed(
             if each.committed_offset != NOTHING:
                 found[at] = Committed(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
     return found
+
+
+async def try_committed(
+    client: Client, node_id: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, Committed] | ClientError]:
+    """The offsets of many groups that one broker coordinates, or of each why they cannot be had."""
+
+    def build(version: int) -> OffsetFetchRequest:
+        if version < _MANY_GROUPS_VERSION:
+            raise UnsupportedVersionError(None, f"OffsetFetch v{version}", "it takes one group at a time")
+        kind = OffsetFetchRequest.OffsetFetchRequestGroup
+        return OffsetFetchRequest(groups=tuple(kind(group_id=each, topics=None) for each in group_ids))
+
+    try:
+        answer = await client.ask("OffsetFetch", build, broker=node_id, max_version=_BY_NAME_VERSION)
+    except UnsupportedVersionError:  # before 3.0 there is one request for each group
+        return await _committed_by_one(client, group_ids)
+    except ClientError as error:
+        return dict.fromkeys(group_ids, error)
+    return {each.group_id: _committed_in(answer, each) for each in answer.of(OffsetFetchResponse).groups}
+
+
+def _committed_in(
+    answer: Answer, group: OffsetFetchResponseOffsetFetchResponseGroup
+) -> dict[TopicPartition, Committed] | ClientError:
+    if group.error_code:
+        return ResponseError(answer.peer, "OffsetFetch", group.error_code, f"group {group.group_id}")
+    return {
+        TopicPartition(topic.name, each.partition_index): Committed(each.committed_offset, each.committed_leader_epoch)
+        for topic in group.topics
+        for each in topic.partitions
+        if not each.error_code and each.committed_offset != NOTHING
+    }
+
+
+async def _committed_by_one(
+    client: Client, group_ids: Iterable[str]
+) -> dict[str, dict[TopicPartition, Committed] | ClientError]:
+    outcomes: dict[str, dict[TopicPartition, Committed] | ClientError] = {}
+    for group_id in group_ids:
+        try:
+            outcomes[group_id] = await committed(client, group_id)
+        except ClientError as error:
+            outcomes[group_id] = error
+    return outcomes
 
 
 def _asked(

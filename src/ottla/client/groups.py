@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.address import Peer
 from ottla.client.client import Client, always
-from ottla.client.errors import ConfigurationError, ResponseError, check
+from ottla.client.errors import ClientError, ConfigurationError, ResponseError, check
 from ottla.client.group_view import DescribedGroup, GroupView, view_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -17,11 +17,23 @@ from ottla.wire.types.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.types.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
-__all__ = ["DescribedGroup", "ListedGroup", "delete", "describe", "list_groups", "try_delete", "try_view", "view"]
+__all__ = [
+    "DescribedGroup",
+    "ListedGroup",
+    "delete",
+    "describe",
+    "list_groups",
+    "try_delete",
+    "try_describe",
+    "try_list",
+    "try_view",
+    "view",
+]
 
 CLASSIC: Final = "classic"
 _STATES_VERSION: Final = 4
 _TYPES_VERSION: Final = 5
+_DESCRIPTIONS_VERSION: Final = 1
 _AT_A_TIME: Final = 100
 """How many groups one request describes."""
 
@@ -36,6 +48,14 @@ _DESCRIBE: Final[Mapping[str, tuple[str, Callable[[_Ids], object]]]] = {
     "share": ("ShareGroupDescribe", lambda group_ids: ShareGroupDescribeRequest(group_ids=group_ids)),
     "streams": ("StreamsGroupDescribe", lambda group_ids: StreamsGroupDescribeRequest(group_ids=group_ids)),
 }
+
+
+class _Chunk(NamedTuple):
+    """Groups that one request describes."""
+
+    node_id: int
+    kind: str
+    group_ids: _Ids
 
 
 class ListedGroup(NamedTuple):
@@ -63,6 +83,19 @@ async def list_groups(client: Client, *, types: Iterable[str] = (), states: Iter
         if (not wanted_types or group.type in wanted_types)
         and (not wanted_states or not group.state or group.state.lower() in wanted_states)
     )
+
+
+async def try_list(client: Client) -> dict[int, list[ListedGroup] | ClientError]:
+    """What each broker lists, or why it does not: the groups of the others are known all the same."""
+
+    async def at(node_id: int) -> list[ListedGroup] | ClientError:
+        try:
+            return await _list_at(client, node_id, set(), set())
+        except ClientError as error:
+            return error
+
+    nodes = sorted((await client.refresh()).brokers)
+    return dict(zip(nodes, await client.together(map(at, nodes)), strict=True))
 
 
 async def _list_at(client: Client, node_id: int, types: set[str], states: set[str]) -> list[ListedGroup]:
@@ -110,25 +143,59 @@ async def _described(client: Client, group_id: str, type: str | None) -> tuple[D
 
 async def try_view(client: Client, listed: Iterable[ListedGroup]) -> dict[str, GroupView | ResponseError]:
     """Views of many groups that were listed a moment ago, with few requests to each coordinator."""
+    some = (_describe_at(client, *chunk) for chunk in _chunks(listed))
+    return {
+        name: outcome if isinstance(outcome, ResponseError) else view_of(*outcome)
+        for outcomes in await client.together(some)
+        for name, outcome in outcomes.items()
+    }
+
+
+async def try_describe(
+    client: Client, listed: Iterable[ListedGroup], *, with_descriptions: bool = False
+) -> dict[str, tuple[DescribedGroup, Peer] | ClientError]:
+    """What the coordinators know of many groups, or why it cannot be had: of one group, or of all at a coordinator.
+
+    `with_descriptions` asks for the descriptions of topologies, too, which a plugin of the broker has to look up.
+    """
+
+    async def at(chunk: _Chunk) -> Mapping[str, tuple[DescribedGroup, Peer] | ClientError]:
+        try:
+            return await _describe_at(client, *chunk, with_descriptions=with_descriptions)
+        except ClientError as error:
+            return dict.fromkeys(chunk.group_ids, error)
+
+    rounds = await client.together(map(at, _chunks(listed)))
+    return {name: outcome for outcomes in rounds for name, outcome in outcomes.items()}
+
+
+def _chunks(listed: Iterable[ListedGroup]) -> list[_Chunk]:
     kinds: dict[tuple[int, str], list[str]] = {}
     for each in listed:
         kinds.setdefault((each.coordinator, each.type), []).append(each.group_id)
-    some = [
-        _view_at(client, node_id, kind, tuple(group_ids[at : at + _AT_A_TIME]))
+    return [
+        _Chunk(node_id, kind, tuple(group_ids[at : at + _AT_A_TIME]))
         for (node_id, kind), group_ids in kinds.items()
         for at in range(0, len(group_ids), _AT_A_TIME)
     ]
-    return {name: outcome for outcomes in await client.together(some) for name, outcome in outcomes.items()}
 
 
-async def _view_at(client: Client, node_id: int, kind: str, group_ids: _Ids) -> dict[str, GroupView | ResponseError]:
+async def _describe_at(
+    client: Client, node_id: int, kind: str, group_ids: _Ids, *, with_descriptions: bool = False
+) -> dict[str, tuple[DescribedGroup, Peer] | ResponseError]:
     api, request = _DESCRIBE[kind]
-    answer = await client.ask(api, always(request(group_ids)), broker=node_id)
-    outcomes: dict[str, GroupView | ResponseError] = {}
+
+    def build(version: int) -> object:
+        if kind == "streams" and with_descriptions and version >= _DESCRIPTIONS_VERSION:
+            return StreamsGroupDescribeRequest(group_ids=group_ids, include_topology_description=True)
+        return request(group_ids)
+
+    answer = await client.ask(api, build, broker=node_id)
+    outcomes: dict[str, tuple[DescribedGroup, Peer] | ResponseError] = {}
     for group in _groups_in(answer.body):
         name = group.group_id
         error = ResponseError(answer.peer, api, group.error_code, f"group {name}", group.error_message)
-        outcomes[name] = error if group.error_code else view_of(group, answer.peer)
+        outcomes[name] = error if group.error_code else (group, answer.peer)
     return outcomes
 
 

@@ -33,7 +33,7 @@ from ottla.wire.types.fetch import (
     FetchResponsePartitionData,
 )
 
-__all__ = ["Lag", "lags"]
+__all__ = ["Lag", "lags", "times_at"]
 
 ROUNDS: Final = 3
 ANSWER_MAX_BYTES: Final = 8 * 1024 * 1024
@@ -109,13 +109,19 @@ def _lag(committed: int | None, start: int, end: int) -> Lag:
 async def _with_times(client: Client, found: dict[TopicPartition, Lag]) -> dict[TopicPartition, Lag]:
     """The same with the timestamps of the oldest records that are still to be processed."""
     wanted = {at: max(lag.committed or 0, lag.start_offset or 0) for at, lag in found.items() if lag.records}
+    times = await times_at(client, wanted)
+    return {at: _timed(lag, times.get(at)) for at, lag in found.items()}
+
+
+async def times_at(client: Client, wanted: Mapping[TopicPartition, int]) -> Outcomes[int | None]:
+    """The timestamps of the first records from these offsets on, None where there is none or it could not be read."""
     times: Outcomes[int | None] = {}
     for _ in range(ROUNDS):
         pending = {at: offset for at, offset in wanted.items() if times.get(at) is None}
         if not pending:
             break
         times |= await _ask_times(client, pending)
-    return {at: _timed(lag, times.get(at)) for at, lag in found.items()}
+    return times
 
 
 def _timed(lag: Lag, time: int | ClientError | None) -> Lag:

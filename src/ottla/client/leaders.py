@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.client.client import Answer, Client
-from ottla.client.errors import ClientError, ProtocolError, RequestTimeoutError, ResponseError
+from ottla.client.errors import BackingOffError, ClientError, ProtocolError, RequestTimeoutError, ResponseError
 from ottla.client.metadata import TopicPartition
 from ottla.client.retry import Way, cure_for
 from ottla.client.timing import Deadline
@@ -87,6 +87,8 @@ class LeaderCall(NamedTuple, Generic[V]):
             if outcome.api != self.api:
                 return False  # the search for the leader has waited already
             return outcome.code in self.more_retriable or cure_for(outcome.code, Way.LEADER) is not None
+        if isinstance(outcome, BackingOffError):
+            return False
         return isinstance(outcome, ClientError) and outcome.retriable
 
 

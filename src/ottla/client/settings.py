@@ -25,6 +25,8 @@ class Changes(TypedDict, total=False):
     connect_timeout_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_max_ms: int
     metadata_max_age_ms: int
     unknown_topic_wait_ms: int
     connections_max_idle_ms: int
@@ -50,6 +52,9 @@ class Settings:
     retry_backoff_ms: int = 100
     """The first pause between two attempts; each further one is twice as long."""
     retry_backoff_max_ms: int = 1_000
+    reconnect_backoff_ms: int = 0
+    """How long to leave a broker alone after a connection to it failed; each further time twice as long."""
+    reconnect_backoff_max_ms: int = 60_000
     metadata_max_age_ms: int = 300_000
     """After this time, what is known about a topic is asked anew before it is used."""
     unknown_topic_wait_ms: int = 2_000
@@ -66,7 +71,7 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            lowest = 0 if field.name.startswith("retry") else 1
+            lowest = 0 if field.name.startswith(("retry", "reconnect")) else 1
             if field.type == "int" and not (type(value) is int and value >= lowest):
                 raise ConfigurationError(f"{field.name} is {value!r}; it has to be a number of at least {lowest}")
 

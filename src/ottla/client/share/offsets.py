@@ -6,11 +6,11 @@ but the lag is right, since finished records behind the start are counted along.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.client.client import Client, always
-from ottla.client.errors import ResponseError, check
+from ottla.client.errors import ClientError, ResponseError, check
 from ottla.client.metadata import TopicPartition
 from ottla.wire.types.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -21,8 +21,11 @@ from ottla.wire.types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
+from ottla.wire.types.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition as _Partition,
+)
 
-__all__ = ["ShareOffset", "delete_offsets", "describe_offsets"]
+__all__ = ["ShareOffset", "delete_offsets", "describe_offsets", "try_describe_offsets"]
 
 
 class ShareOffset(NamedTuple):
@@ -47,9 +50,38 @@ async def describe_offsets(client: Client, group_id: str) -> dict[TopicPartition
         for each in topic.partitions:
             at = TopicPartition(topic.topic_name, each.partition_index)
             check(answer.peer, api, each.error_code, f"group {group_id}, {at}", each.error_message)
-            start = None if each.start_offset < 0 else each.start_offset
-            found[at] = ShareOffset(topic.topic_id, start, each.leader_epoch, None if each.lag < 0 else each.lag)
+            found[at] = _share_offset(topic.topic_id, each)
     return found
+
+
+async def try_describe_offsets(
+    client: Client, node_id: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, ShareOffset] | ClientError]:
+    """The same of many groups that one broker coordinates, or of each why it cannot be had."""
+    kind = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    request = DescribeShareGroupOffsetsRequest(groups=tuple(kind(group_id=each, topics=None) for each in group_ids))
+    api = "DescribeShareGroupOffsets"
+    try:
+        answer = await client.ask(api, always(request), broker=node_id)
+    except ClientError as error:
+        return dict.fromkeys(group_ids, error)
+    outcomes: dict[str, dict[TopicPartition, ShareOffset] | ClientError] = {}
+    for group in answer.of(DescribeShareGroupOffsetsResponse).groups:
+        outcomes[group.group_id] = {
+            TopicPartition(topic.topic_name, each.partition_index): _share_offset(topic.topic_id, each)
+            for topic in group.topics
+            for each in topic.partitions
+            if not each.error_code
+        }
+        if group.error_code:
+            about = f"group {group.group_id}"
+            outcomes[group.group_id] = ResponseError(answer.peer, api, group.error_code, about, group.error_message)
+    return outcomes
+
+
+def _share_offset(topic_id: bytes, each: _Partition) -> ShareOffset:
+    start = None if each.start_offset < 0 else each.start_offset
+    return ShareOffset(topic_id, start, each.leader_epoch, None if each.lag < 0 else each.lag)
 
 
 async def delete_offsets(client: Client, group_id: str, topics: Iterable[str]) -> dict[str, ResponseError | None]:

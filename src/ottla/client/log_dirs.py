@@ -1,0 +1,39 @@
+"""The directories in which brokers keep their logs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.client.client import Client, always
+from ottla.client.errors import ResponseError, check
+from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+__all__ = ["LogDirectory", "describe_log_dirs"]
+
+
+class LogDirectory(NamedTuple):
+    path: str
+    error: ResponseError | None
+    """Why the directory cannot be used."""
+    size_bytes: int
+    """What the logs in it take that the asker may see."""
+    total_bytes: int | None
+    """The size of its disk; None where brokers do not tell (before 3.3)."""
+    usable_bytes: int | None
+
+
+async def describe_log_dirs(client: Client, node_id: int) -> list[LogDirectory]:
+    """Where one broker keeps its logs."""
+    answer = await client.ask("DescribeLogDirs", always(DescribeLogDirsRequest(topics=None)), broker=node_id)
+    body = answer.of(DescribeLogDirsResponse)
+    check(answer.peer, "DescribeLogDirs", body.error_code)
+    return [
+        LogDirectory(
+            each.log_dir,
+            ResponseError(answer.peer, "DescribeLogDirs", each.error_code, each.log_dir) if each.error_code else None,
+            sum(partition.partition_size for topic in each.topics for partition in topic.partitions),
+            None if each.total_bytes < 0 else each.total_bytes,
+            None if each.usable_bytes < 0 else each.usable_bytes,
+        )
+        for each in body.results
+    ]
