@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ottla.draw.document import document, footer, main
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.address import HOME, exact, path, root_from
 from ottla.explain.assemble import build
 from ottla.explain.lookup import all_refs, catalogue
 from ottla.explain.page import CatalogueRow, Page, PageRef
-from ottla.explain.render.html import article, asset, description, document, footer, main, top_bar
+from ottla.explain.render.html import article, bar, description, own
 from ottla.explain.render.html_list import list_page
 from ottla.explain.render.html_parts import Place
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 from ottla.explain.search_index import SearchIndex
 
 ASSETS = ("page.css", "site.css", "theme.js", "page.js", "site.js")
@@ -36,7 +37,7 @@ def file_count() -> int:
 def files() -> Iterator[SiteFile]:
     """Every file of the site, the list of pages last."""
     for name in ASSETS:
-        yield SiteFile(f"assets/{name}", asset(name))
+        yield SiteFile(f"assets/{name}", own(name))
     index = SearchIndex()
     neighbours = _neighbours()
     for ref in all_refs():
@@ -72,7 +73,7 @@ def _document(title: str, about: str, content: Markup, root: str) -> str:
     theme = element("script", src=f"{root}assets/theme.js")
     scripts = [element("script", src=f"{root}assets/{name}", defer=True) for name in ("page.js", "site.js")]
     head = joined([*styles, theme, *scripts], "\n")
-    return document(title, about, head, joined([top_bar(f"{root}{HOME}", _search()), content, footer()]), root)
+    return document(title, about, head, joined([bar(f"{root}{HOME}", _search()), content, footer()]), root)
 
 
 def _search() -> Markup:

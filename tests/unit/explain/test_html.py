@@ -296,8 +296,8 @@ def test_hostile_text_stays_text():
 
 def test_scripts_can_stand_inside_a_document():
     for name in ("page.js", "theme.js"):
-        assert "</script" not in html.asset(name)
-    assert "</style" not in html.asset("page.css")
+        assert "</script" not in html.own(name)
+    assert "</style" not in html.own("page.css")
 
 
 def test_error_pages_tell_what_to_do_and_where_it_comes_from():

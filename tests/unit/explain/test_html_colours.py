@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from ottla.explain.render.html import asset
+from ottla.explain.render.html import own
 
 Colour = tuple[float, float, float]
 TOKENS = {
-    name: colours for name, *colours in re.findall(r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", asset("page.css"))
+    name: colours for name, *colours in re.findall(r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", own("page.css"))
 }
 THEMES = {"light": 0, "dark": 1}
 READ = ("text", "muted", "link", "critical", "warning", "ok", "number", "string", "blob", "many")
@@ -69,7 +69,7 @@ def test_bytes_can_be_read_on_the_colour_of_their_field(hue: str, theme: str):
 
 
 def test_the_shares_of_colour_are_those_of_the_styles():
-    styles = asset("page.css")
+    styles = own("page.css")
     assert f"var(--h) {STRONG:.0%}, transparent" in styles
     assert f"var(--h) {FAINT:.0%}, transparent" in styles
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain import hexview
 from ottla.explain.page import DiagramRow, Example, MessagePage, Span
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 
 HALF_ROW_BYTES = 8
 """A row has two halves; on a narrow screen they stand below each other."""

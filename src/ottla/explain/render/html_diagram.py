@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ottla.draw.markup import NOTHING, Markup, element
 from ottla.explain.page import Block, DiagramRow
 from ottla.explain.render.html_bytes import row_field
-from ottla.explain.render.markup import NOTHING, Markup, element
 
 Anchor = Callable[[DiagramRow], str | None]
 """Where the name of a field leads."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.page import ErrorPage, ErrorUse
 from ottla.explain.render.html_parts import Place, badge, crumbs, named, prose, section, table
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 
 
 def error_parts(page: ErrorPage, place: Place) -> Iterator[Markup]:

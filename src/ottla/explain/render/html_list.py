@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.api_groups import GROUPS, group_of
 from ottla.explain.kips import kips_of
 from ottla.explain.page import CatalogueRow, CatalogueSection, PageRef, Part
 from ottla.explain.render.html_parts import Place, badge, named, table
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 from ottla.wire.errors import by_name
 
 REQUEST: Part = "request"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.address import field_anchor
 from ottla.explain.page import Block, DiagramRow, ErrorRow, MessagePage, PageRef, SchemaRow, VersionRow
 from ottla.explain.render import html_bytes, html_diagram
 from ottla.explain.render.html_parts import Place, badge, crumbs, named, prose, section, table
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 from ottla.explain.render.wording import CHANGE_WORDS, SIZE_LEGEND, facts, unchanged
 
 CHANGE_SIGNS = {"added": "+", "removed": "−", "changed": "~"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.page import Page, PageRef, Prose
-from ottla.explain.render.markup import NOTHING, Markup, element, joined
 
 SECTIONS = {"api": "APIs", "record": "Records", "header": "Headers", "error": "Errors"}
 """Parts of the site's list; the keys in plural are their anchors there."""

@@ -1,39 +1,9 @@
-// What belongs together lights up together: bytes, tree, diagram and schema. And the switch between light and dark.
+// What belongs together lights up together: bytes, tree, diagram and schema.
 "use strict";
 (() => {
   const fieldOf = (path) => path.replace(/\[\d+\]/g, "[]");
   const isBelow = (path, above) =>
     path === above || (path.startsWith(above) && ".[ ".includes(path[above.length]));
-
-  // --- light and dark ---
-
-  const themes = ["", "light", "dark"];
-  const themeWords = { "": "as the system", light: "light", dark: "dark" };
-  const themeSigns = { "": "◐", light: "☀", dark: "☾" };
-
-  function setUpTheme(button) {
-    const root = document.documentElement;
-    const show = () => {
-      const theme = root.dataset.theme || "";
-      button.textContent = themeSigns[theme];
-      button.setAttribute("aria-label", `Colours: ${themeWords[theme]}`);
-      button.title = `Colours: ${themeWords[theme]}`;
-    };
-    button.hidden = false;
-    show();
-    button.addEventListener("click", () => {
-      const theme = themes[(themes.indexOf(root.dataset.theme || "") + 1) % themes.length];
-      if (theme) root.dataset.theme = theme;
-      else delete root.dataset.theme;
-      show();
-      try {
-        if (theme) localStorage.setItem("ottla-theme", theme);
-        else localStorage.removeItem("ottla-theme");
-      } catch {
-        // No storage here: the choice lasts as long as the page.
-      }
-    });
-  }
 
   // --- one page: its bytes, its tree and the rows about its fields ---
 
@@ -265,7 +235,6 @@
     details.querySelector("pre").prepend(button);
   }
 
-  document.querySelectorAll(".theme").forEach(setUpTheme);
   document.querySelectorAll(".copies details").forEach(setUpCopy);
   for (const page of document.querySelectorAll(".page")) if (page.querySelector(".panel")) new Linked(page);
 })();

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.explain.render.markup import NOTHING, Markup, element, escaped, joined
+from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from tests.unit.explain.html_reader import read
 
 
