@@ -1,0 +1,40 @@
+"""What can be set about the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+__all__ = ["DAY_MS", "HOUR_MS", "MINUTE_MS", "Isolation", "Params"]
+
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """The same for all jobs of a run. Times are milliseconds since 1970."""
+
+    from_ms: int | None = None
+    """Rows of events before this are left out. What happened before is read all the same: a rebalance in whose middle
+    the range begins is known from its beginning."""
+    to_ms: int | None = None
+    """Rows of events at this time or later are left out."""
+    isolation: Isolation = "read_uncommitted"
+    """Whether readers stop at the last stable offset. Lag is counted to where they stop."""
+    lateness_ms: int = 10 * MINUTE_MS
+    """How late a row may come and still enter its window in a stream."""
+    stability_window_ms: int = HOUR_MS
+    share_window_ms: int = MINUTE_MS
+    quorum_window_ms: int = 10_000
+    lag_window_ms: int = 10_000
+    state_timeout_ms: int = 7 * DAY_MS
+    """A stream forgets a group of which nothing has come for this long."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Of the health rules, written as `rule.key`."""
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+    """Topic id -> name, where known: the records of groups have ids alone."""

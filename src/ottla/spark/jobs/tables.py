@@ -1,0 +1,108 @@
+"""The tables that the jobs make: columns, what tells rows apart, and which time a row belongs to.
+
+All times are milliseconds since 1970. Every table has `cluster`, `source` (records or samples) and `run_date`, the UTC
+date of the row's own time, by which it is laid out on disk. A row that is told again with the same key takes the place
+of the older one: a rebalance is told while it is open and again when it is over.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ottla.spark.records.types import Column, ListOf, Scalar, Type
+
+__all__ = ["GROUP_TIMELINE", "REBALANCES", "STABILITY", "TABLES", "TASK_MOVEMENT", "Table", "columns"]
+
+_TYPES: Final[dict[str, Type]] = {
+    "text": Scalar("string"),
+    "int": Scalar("int"),
+    "long": Scalar("bigint"),
+    "double": Scalar("double"),
+    "flag": Scalar("boolean"),
+    "texts": ListOf(Scalar("string")),
+    "longs": ListOf(Scalar("bigint")),
+}
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    """Columns written as `name:type`, the types being text, int, long, double, flag, texts and longs."""
+    return tuple(Column(name, _TYPES[kind]) for name, _, kind in (each.partition(":") for each in text.split()))
+
+
+class Table(NamedTuple):
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    """What tells its rows apart."""
+    event_time: str
+    """The column with the time that a row belongs to."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.columns)
+
+
+_LAST: Final = "source:text run_date:text"
+
+GROUP_TIMELINE: Final = Table(
+    "group_timeline",
+    columns(
+        "cluster:text group:text ts:long seq:long type:text event:text member:text old:text new:text group_epoch:int "
+        f"assignment_epoch:int offset:long detail:text {_LAST}"
+    ),
+    ("cluster", "group", "ts", "seq"),
+    "ts",
+)
+"""What happened in a group, event by event.
+
+Where an event is about partitions or tasks, `new` (gained) or `old` (revoking, revoked) is a JSON list of them, one row
+for each member and role, and `detail` of a streams group is `{"role": ..., "process": ...}`. A state_changed whose old
+and new are the same takes back one that was told too early.
+"""
+
+REBALANCES: Final = Table(
+    "rebalances",
+    columns(
+        "cluster:text group:text group_epoch:int type:text started:long target_at:long ended:long duration_ms:long "
+        "computing_ms:long revoking_ms:long ended_by:text trigger:text trigger_members:texts members_before:int "
+        f"members_after:int partitions_moved:double tasks_moved:int members_touched:int bytes_hint:long {_LAST}"
+    ),
+    ("cluster", "group", "group_epoch", "started"),
+    "started",
+)
+"""One row for each group epoch (classic groups: generation) that had to be brought about.
+
+`started` tells apart the epochs of a group that was deleted and made again. What moved is counted from one assignment
+that arrived everywhere to the next; a rebalance that was superseded moved nothing yet: null. In share groups half of
+what members gained and lost counts as moved, so there are halves. From records alone, `started` of a classic group is
+the latest moment at which it can have begun, and its durations are null.
+"""
+
+STABILITY: Final = Table(
+    "stability",
+    columns(
+        "cluster:text group:text window_start:long type:text epochs:int epochs_without_membership_change:int joins:int "
+        "leaves:int fences:int distinct_members:int short_lived:int median_lifetime_s:double converged_share:double "
+        f"longest_rebalance_ms:long alarm:text alarm_reason:text {_LAST}"
+    ),
+    ("cluster", "group", "window_start"),
+    "window_start",
+)
+"""One row for each group and hour in which something happened, or in which it was not at rest.
+
+`alarm` is null, warning or critical: what the rule epochs-climb says.
+"""
+
+TASK_MOVEMENT: Final = Table(
+    "task_movement",
+    columns(
+        "cluster:text group:text group_epoch:int task:text role:text from_member:text to_member:text "
+        f"from_process:text to_process:text kind:text started:long ended:long warmup_ms:long revoke_ms:long {_LAST}"
+    ),
+    ("cluster", "group", "group_epoch", "task", "role", "kind", "from_member", "to_member"),
+    "started",
+)
+"""What became of the tasks of streams groups between one assignment that arrived everywhere and the next."""
+
+TABLES: Final[dict[str, Table]] = {each.name: each for each in (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)}
+"""All tables by name."""
