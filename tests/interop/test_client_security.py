@@ -213,9 +213,9 @@ def test_the_command_line_takes_a_client_s_properties(
     assert command(["topics", "list", *to]) == 0
     assert "by-command" in capsys.readouterr().out
     path.write_text(path.read_text().replace(USER, "mallory"))
-    assert command(["topics", "list", *to]) == 2
+    assert command(["topics", "list", *to]) == 4
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    assert (out, err.count("\n")) == ("", 2)
     assert "authentication at" in err
 
 

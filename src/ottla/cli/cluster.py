@@ -11,19 +11,37 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.failure import Failure, nearest
+from ottla.cli.failure import Failure, unknown_command
+from ottla.cli.moments import duration_ms
+from ottla.cli.refusal import failure_of
 
 if TYPE_CHECKING:
     from ottla.client import Client
-    from ottla.client.errors import ClientError
     from ottla.client.settings import Changes
 
-DEFAULT_SERVER = "localhost:9092"
-DEFAULT_TIMEOUT_S = 30
+DEFAULT_SERVER = "127.0.0.1:9092"
+SERVER_VARIABLE = "OTTLA_BOOTSTRAP"
+DEFAULT_TIMEOUT = "10s"
 WIDTH_OF_FILES = 10_000
 """Nothing is cut or broken that goes into a file or another program."""
 
 T = TypeVar("T")
+
+
+class Seconds(click.ParamType[float]):
+    """A time above 0, in seconds: `10s`, `500ms`, `1m30s`, or a number alone."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value)
+        try:
+            seconds = duration_ms(text if text[-1:].isalpha() else f"{text}s") / 1000
+        except Failure:
+            seconds = 0.0
+        if not seconds:
+            self.fail(f"{text!r} is not a time above 0, such as 10s, 500ms or 2m", param, ctx)
+        return seconds
 
 
 class Target(NamedTuple):
@@ -48,10 +66,14 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
 
 _TARGET_OPTIONS = (
     click.option(
+        "--bootstrap",
         "--bootstrap-server",
+        "bootstrap_server",
         metavar="HOST:PORT",
         default=DEFAULT_SERVER,
         show_default=True,
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
         help="A broker of the cluster; several with commas between.",
     ),
     click.option(
@@ -61,11 +83,11 @@ _TARGET_OPTIONS = (
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(0, min_open=True),
-        default=DEFAULT_TIMEOUT_S,
+        type=Seconds(),
+        default=DEFAULT_TIMEOUT,
         show_default=True,
-        metavar="SECONDS",
-        help="How long to keep trying.",
+        metavar="TIME",
+        help="How long to keep trying: 10s, 500ms, 2m; a number alone is seconds.",
     ),
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
@@ -78,8 +100,7 @@ class ClusterGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands:
-            advice = nearest(args[0], self.commands) or f"'{ctx.command_path} --help' lists the commands"
-            raise click.UsageError(f"there is no command '{args[0]}'; {advice}", ctx)
+            raise unknown_command(ctx, args[0], self.commands)
         return super().resolve_command(ctx, args)
 
 
@@ -108,14 +129,9 @@ def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]]) -> T:
     try:
         return asyncio.run(run())
     except ClientError as error:
-        raise Failure(one_line(error)) from None
+        raise failure_of(error) from None
     except KeyboardInterrupt:
         raise click.Abort from None
-
-
-def one_line(error: ClientError) -> str:
-    """An error's text; what brokers say may have several lines."""
-    return " ".join(str(error).split())
 
 
 def _settings(target: Target) -> Changes:

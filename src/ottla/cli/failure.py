@@ -1,22 +1,42 @@
-"""How the command line answers bad input: one line on standard error, exit code 2.
+"""How the command line answers what cannot be done: what and why in one line on standard error, then what to do.
+
+    ottla: there is no command 'versoin'
+      → did you mean version?
 
 A command raises `Failure`; click's own complaints (unknown option, missing argument, file not found) take the same way,
-so that every refusal looks alike. A bug of ours is neither: its traceback is shown.
+so that every refusal looks alike. A bug of ours is neither: its traceback is shown. Exit codes:
+
+    0    done
+    1    the cluster refused, or a check failed
+    2    wrong usage or bad input
+    3    the cluster cannot be reached
+    4    not allowed, or the login failed
+    5    this cluster, or its version, cannot do it
+    6    done in part; which part is printed
+    130  interrupted (143: by SIGTERM)
 """
 
 from collections.abc import Callable, Iterable
 
 import click
 
+EXIT_REFUSED = 1
 EXIT_BAD_INPUT = 2
+EXIT_UNREACHABLE = 3
+EXIT_NOT_ALLOWED = 4
+EXIT_UNSUPPORTED = 5
+EXIT_IN_PART = 6
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 class Failure(Exception):
-    """The user's input cannot be used: what it is, and what to do about it."""
+    """Something cannot be done: what and why, what to do about it, and the exit code."""
 
-    def __init__(self, problem: str, advice: str = "") -> None:
-        super().__init__(f"{problem}; {advice}" if advice else problem)
+    def __init__(self, problem: str, advice: str = "", *, code: int = EXIT_BAD_INPUT) -> None:
+        super().__init__(f"{problem}\n  → {advice}" if advice else problem)
+        self.problem = problem
+        self.advice = advice
+        self.code = code
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
@@ -28,22 +48,29 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     return f"did you mean {by_lower[close[0]]}?" if close else ""
 
 
+def unknown_command(context: click.Context, word: str, commands: Iterable[str]) -> Failure:
+    """What to say of a word that is no command of a group."""
+    advice = nearest(word, commands) or f"'{context.command_path} --help' lists the commands"
+    group = "" if context.parent is None else f" of '{context.command_path}'"
+    return Failure(f"there is no command '{word}'{group}", advice)
+
+
 def answer(command: Callable[[], object]) -> int:
     """Run `command` and turn how it ended into an exit code."""
     try:
         outcome = command()
     except Failure as failure:
-        return _refuse("ottla", str(failure))
+        return _refuse("ottla", str(failure), failure.code)
     except click.ClickException as complaint:
-        return _refuse(_where(complaint), _one_line(complaint.format_message()))
+        return _refuse(_where(complaint), _one_line(complaint.format_message()), EXIT_BAD_INPUT)
     except click.Abort:
         return EXIT_INTERRUPTED
     return outcome if isinstance(outcome, int) else 0
 
 
-def _refuse(where: str, what: str) -> int:
+def _refuse(where: str, what: str, code: int) -> int:
     click.echo(f"{where}: {what}", err=True)
-    return EXIT_BAD_INPUT
+    return code
 
 
 def _where(complaint: click.ClickException) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from ottla import __version__
-from ottla.cli.failure import nearest
+from ottla.cli.failure import unknown_command
 
 
 class Entry(NamedTuple):
@@ -36,8 +36,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.entries:
-            advice = nearest(args[0], self.entries) or f"'{ctx.command_path} --help' lists the commands"
-            raise click.UsageError(f"there is no command '{args[0]}'; {advice}", ctx)
+            raise unknown_command(ctx, args[0], self.entries)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

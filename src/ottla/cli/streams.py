@@ -17,8 +17,8 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
-from ottla.cli.groups.watch import Watch, look, watching_options
 from ottla.cli.topology import topology
+from ottla.cli.watch import Watch, look, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client

@@ -15,12 +15,12 @@ from ottla.cli.cluster import (
     json_option,
     key_and_value,
     on_cluster,
-    one_line,
     print_json,
     print_table,
     target_options,
 )
 from ottla.cli.failure import Failure, nearest
+from ottla.cli.refusal import one_line
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:

@@ -68,11 +68,14 @@ def test_the_list_as_json_and_markdown(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["SharFetch"], "ottla: nothing is called 'SharFetch'; did you mean ShareFetch?"),
-        (["ShareFetch", "9"], "ottla: ShareFetchRequest has no version 9; it has 1 to 2, so the nearest is 2"),
-        (["--error", "999"], "ottla: no Kafka error has the code 999; codes go from -1 to 136"),
-        (["ShareFetch", "--error", "1"], "ottla: 'ShareFetch' and --error cannot go together; ask for one of them"),
-        (["--html"], "ottla: the list of pages has no HTML of its own; `ottla docs build` makes a site of all pages"),
+        (["SharFetch"], "ottla: nothing is called 'SharFetch'\n  → did you mean ShareFetch?"),
+        (["ShareFetch", "9"], "ottla: ShareFetchRequest has no version 9\n  → it has 1 to 2, so the nearest is 2"),
+        (["--error", "999"], "ottla: no Kafka error has the code 999\n  → codes go from -1 to 136"),
+        (["ShareFetch", "--error", "1"], "ottla: 'ShareFetch' and --error cannot go together\n  → ask for one of them"),
+        (
+            ["--html"],
+            "ottla: the list of pages has no HTML of its own\n  → `ottla docs build` makes a site of all pages",
+        ),
     ],
 )
 def test_bad_input_gets_one_line(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]):

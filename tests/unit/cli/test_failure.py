@@ -1,4 +1,4 @@
-"""Bad input: one line that names it, exit code 2."""
+"""What cannot be done: one line that names it, one with advice, and an exit code."""
 
 import errno
 import os
@@ -22,9 +22,9 @@ def failing(error: Exception):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["versoin"], "ottla: there is no command 'versoin'; did you mean version?\n"),
-        (["VERSION"], "ottla: there is no command 'VERSION'; did you mean version?\n"),
-        (["qqq"], "ottla: there is no command 'qqq'; 'ottla --help' lists the commands\n"),
+        (["versoin"], "ottla: there is no command 'versoin'\n  → did you mean version?\n"),
+        (["VERSION"], "ottla: there is no command 'VERSION'\n  → did you mean version?\n"),
+        (["qqq"], "ottla: there is no command 'qqq'\n  → 'ottla --help' lists the commands\n"),
     ],
 )
 def test_an_unknown_command_is_refused_with_the_nearest_one(
@@ -55,7 +55,12 @@ def test_wrong_usage_is_one_line_naming_what_is_wrong(
 
 def test_a_failure_is_its_problem_and_its_advice(capsys: pytest.CaptureFixture[str]):
     assert answer(failing(Failure("port 'x' is not a number", "give one from 1 to 65535"))) == 2
-    assert capsys.readouterr().err == "ottla: port 'x' is not a number; give one from 1 to 65535\n"
+    assert capsys.readouterr().err == "ottla: port 'x' is not a number\n  → give one from 1 to 65535\n"
+
+
+def test_a_failure_may_have_another_code(capsys: pytest.CaptureFixture[str]):
+    assert answer(failing(Failure("half of it was done", code=6))) == 6
+    assert capsys.readouterr().err == "ottla: half of it was done\n"
 
 
 def test_a_complaint_of_several_lines_becomes_one(capsys: pytest.CaptureFixture[str]):

@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import run
 from ottla.cli.failure import Failure
 from ottla.cli.groups.describe import compact
-from ottla.cli.groups.moments import duration_ms, moment_ms, moment_of_duration_ms
+from ottla.cli.moments import duration_ms, moment_ms, moment_of_duration_ms
 from ottla.client import TopicPartition
 from ottla.client.group_view import Task
 from ottla.wire import frames, types
@@ -149,10 +149,10 @@ def to(found: FakeCluster, *words: str) -> list[str]:
 
 def refused(capsys: Capture, *words: str, **others: Any) -> str:
     with cluster(**others) as found:
-        assert run(to(found, *words)) == 2
+        assert run(to(found, *words)) in (1, 2, 6)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.count("\n") == 1
+    assert err.count("\n") <= 2
     return err
 
 
@@ -260,13 +260,13 @@ def test_describe_tells_what_cannot_be_read(capsys: Capture):
 
 
 def test_a_group_that_is_not_there(capsys: Capture):
-    assert "there is no group 'biling'; did you mean billing?" in refused(capsys, "describe", "biling")
-    assert "there is no group 'x'; 'ottla groups list' lists them all" in refused(capsys, "offsets", "x")
+    assert "there is no group 'biling'\n  → did you mean billing?" in refused(capsys, "describe", "biling")
+    assert "there is no group 'x'\n  → 'ottla groups list' lists them all" in refused(capsys, "offsets", "x")
 
 
 def test_a_cluster_that_is_not_there(capsys: Capture):
-    assert run(["groups", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]) == 2
-    assert "ottla: cannot connect to 127.0.0.1:1" in capsys.readouterr().err
+    assert run(["groups", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]) == 3
+    assert "ottla: no broker at 127.0.0.1:1" in capsys.readouterr().err
 
 
 def test_partitions_are_written_shortly():
@@ -310,7 +310,7 @@ def test_offsets(capsys: Capture):
 
 
 def test_offsets_of_partitions_that_are_not_there(capsys: Capture):
-    assert "topic 'orders' has no partition 7; it has 2, counted from 0" in refused(
+    assert "topic 'orders' has no partition 7\n  → it has 2, counted from 0" in refused(
         capsys, "offsets", "billing", "--topic", "orders:7"
     )
     assert "is neither NAME nor NAME:PARTITION" in refused(capsys, "offsets", "billing", "--topic", "orders:x")
@@ -372,7 +372,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["idle", "--all-topics"], "no new place is given; choose one of --to-earliest"),
+        (["idle", "--all-topics"], "no new place is given\n  → choose one of --to-earliest"),
         (["idle", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--topic", "orders", "--to-latest"], "give --topic or --all-topics"),
         (["idle", "--all-topics", "--to-latest", "--to-offset", "0"], "--to-latest and --to-offset exclude each other"),
@@ -380,7 +380,7 @@ def test_every_way_to_reset(capsys: Capture, way: list[str], new: list[int], not
         (["idle", "--all-topics", "--to-datetime", "soon"], "'soon' is not a time"),
         (["idle", "--all-topics", "--by-duration", "1y"], "'1y' is not a duration"),
         (["billing", "--all-topics", "--to-latest"], "group 'billing' is Stable and has 2 members (a, b)"),
-        (["nobody", "--all-topics", "--to-latest"], "there is no group 'nobody'; --create makes one"),
+        (["nobody", "--all-topics", "--to-latest"], "there is no group 'nobody'\n  → --create makes one"),
         (["flow", "--all-topics", "--to-latest"], "is a streams group"),
     ],
 )
@@ -395,7 +395,7 @@ def test_a_reset_that_goes_wrong_in_part(capsys: Capture):
 
     said = refused(capsys, "reset", "idle", "--all-topics", "--to-latest", "--execute", OffsetCommit=answer)
     assert "orders-1: UNKNOWN_MEMBER_ID (25)" in said
-    assert "a member has joined meanwhile; 1 of 2 partitions were changed" in said
+    assert "a member has joined meanwhile\n  → 1 of 2 partitions were changed" in said
 
 
 def test_a_reset_can_make_a_group(capsys: Capture):
@@ -472,7 +472,7 @@ def test_a_share_group_has_starts(capsys: Capture):
         capsys.readouterr()
         assert run(to(found, "delete-offsets", "workers", "--topic", "orders:0")) == 2
         assert "share groups forget whole topics" in capsys.readouterr().err
-        assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope")) == 2
+        assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope")) == 6
         told = capsys.readouterr()
         assert told.out == "orders deleted\n"
         assert "UNKNOWN_TOPIC_OR_PARTITION" in told.err
@@ -492,7 +492,7 @@ def test_delete(capsys: Capture):
     with cluster(DeleteGroups=deletion) as found:
         assert run(to(found, "delete", "idle", "nobody", "--if-exists")) == 0
         assert capsys.readouterr().out == "idle deleted\nnobody was not there\n"
-        assert run(to(found, "delete", "idle", "idl", "billing", "secret")) == 2
+        assert run(to(found, "delete", "idle", "idl", "billing", "secret")) == 6
         out, err = capsys.readouterr()
         assert out == "idle deleted\n"
         assert "there is no group 'idl'; did you mean idle?" in err
@@ -505,7 +505,7 @@ def test_delete_offsets(capsys: Capture):
     part = kind.OffsetDeleteResponsePartition
     answer = kind(topics=(kind.OffsetDeleteResponseTopic("orders", (part(0), part(1, 86))),))
     with cluster(OffsetDelete=answer) as found:
-        assert run(to(found, "delete-offsets", "billing", "--topic", "orders")) == 2
+        assert run(to(found, "delete-offsets", "billing", "--topic", "orders")) == 6
         out, err = capsys.readouterr()
         assert out == "orders-0 deleted\n"
         assert err == "ottla: orders-1 stays, since members of the group are subscribed to its topic\n"
@@ -516,5 +516,5 @@ def test_delete_offsets(capsys: Capture):
 
 def test_a_broker_that_hangs_up_is_reported(capsys: Capture):
     with cluster(ListGroups=DROP) as found:
-        assert run([*to(found, "list"), "--timeout", "0.5"]) == 2
+        assert run([*to(found, "list"), "--timeout", "0.5"]) == 3
     assert "was lost" in capsys.readouterr().err

@@ -56,4 +56,4 @@ def test_json_has_every_fact_of_a_message(capsys: pytest.CaptureFixture[str]):
 )
 def test_a_text_that_matches_nothing_is_refused(text: str, advice: str, capsys: pytest.CaptureFixture[str]):
     assert run(["messages", text]) == 2
-    assert capsys.readouterr() == ("", f"ottla: no message has '{text}' in its name; {advice}\n")
+    assert capsys.readouterr() == ("", f"ottla: no message has '{text}' in its name\n  → {advice}\n")

@@ -205,9 +205,12 @@ def test_an_output_that_is_full_ends_it_with_a_reason():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--listen", "0", "--to", "kafka"), "--to 'kafka' has no port; write HOST:PORT, for instance kafka:9092"),
+        (("--listen", "0", "--to", "kafka"), "--to 'kafka' has no port\n  → write HOST:PORT, for instance kafka:9092"),
         (("--listen", "http", "--to", "kafka:9092"), "--listen 'http': 'http' is not a port"),
-        (("--listen", "0", "--to", "kafka:9092", "--api", "Fetsch"), "there is no API 'Fetsch'; did you mean Fetch?"),
+        (
+            ("--listen", "0", "--to", "kafka:9092", "--api", "Fetsch"),
+            "there is no API 'Fetsch'\n  → did you mean Fetch?",
+        ),
         (("--listen", "0", "--to", "nowhere.invalid:9092"), "--to nowhere.invalid:9092: the host cannot be found"),
         (("--listen", "192.0.2.1:0", "--to", "localhost:9092"), "cannot listen on 192.0.2.1:0"),
         (("--to", "localhost:9092"), "--listen"),
@@ -217,7 +220,7 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, capsys: p
     assert run(["proxy", *arguments]) == 2
     captured = capsys.readouterr()
     assert words in captured.err
-    assert len(captured.err.splitlines()) == 1
+    assert len(captured.err.splitlines()) <= 2
     assert captured.out == ""
 
 

@@ -56,8 +56,8 @@ def test_json(capsys: Capture):
 def test_a_cluster_without_a_quorum_says_so(capsys: Capture):
     refused = types.DescribeQuorumResponse(error_code=31, error_message=None)
     with fake_cluster(DescribeQuorum=refused) as cluster:
-        assert run(["quorum", "describe", "--bootstrap-server", cluster.bootstrap_servers]) == 2
+        assert run(["quorum", "describe", "--bootstrap-server", cluster.bootstrap_servers]) == 4
         assert "CLUSTER_AUTHORIZATION_FAILED" in capsys.readouterr().err
         cluster.broker().versions["DescribeQuorum"] = (0, -1)
-        assert run(["quorum", "describe", "--bootstrap-server", cluster.bootstrap_servers]) == 2
+        assert run(["quorum", "describe", "--bootstrap-server", cluster.bootstrap_servers]) == 5
         assert "cannot be asked DescribeQuorum: it does not have this API" in capsys.readouterr().err

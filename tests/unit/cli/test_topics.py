@@ -11,6 +11,7 @@ from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.client.fake import DROP, FakeCluster, topic_id
 from tests.unit.client.test_admin import offsets_answer
 
+START_ONE = "is it running? 'ottla serve' starts one; --bootstrap says where it is"
 Capture = pytest.CaptureFixture[str]
 Described = types.DescribeTopicPartitionsResponse
 Partition = Described.DescribeTopicPartitionsResponsePartition
@@ -106,9 +107,9 @@ def test_several_topics_are_set_apart(capsys: Capture):
 def test_a_topic_that_is_not_there_is_named_with_the_nearest(capsys: Capture):
     with fake_cluster(topics={"orders": [1]}, DescribeTopicPartitions=described(MISSING)) as cluster:
         assert run(to(cluster, "describe", "ordres")) == 2
-        assert capsys.readouterr() == ("", "ottla: there is no topic 'ordres'; did you mean orders?\n")
+        assert capsys.readouterr() == ("", "ottla: there is no topic 'ordres'\n  → did you mean orders?\n")
     with fake_cluster(DescribeTopicPartitions=described(Topic(29, "secret"))) as cluster:
-        assert run(to(cluster, "describe", "secret")) == 2
+        assert run(to(cluster, "describe", "secret")) == 4
         assert "TOPIC_AUTHORIZATION_FAILED" in capsys.readouterr().err
 
 
@@ -154,7 +155,7 @@ def test_partitions(capsys: Capture):
 @pytest.mark.parametrize(
     ("words", "fragment"),
     [
-        (["lst"], "there is no command 'lst'; did you mean list?"),
+        (["lst"], "there is no command 'lst' of 'ottla topics'\n  → did you mean list?"),
         (["create"], "Missing argument 'NAME...'"),
         (["create", "a", "--partitions", "0"], "--partitions"),
         (["create", "a", "--config", "retention.ms"], "--config 'retention.ms' is not KEY=VALUE"),
@@ -170,20 +171,20 @@ def test_bad_input_is_one_line(words: list[str], fragment: str, capsys: Capture)
     assert run(["topics", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.count("\n") == 1
+    assert err.count("\n") <= 2
     assert fragment in err
 
 
 def test_nobody_at_the_address_is_one_line_naming_it(capsys: Capture):
     with fake_cluster() as gone:
         address = gone.bootstrap_servers
-    assert run(["topics", "list", "--bootstrap-server", address]) == 2
-    assert capsys.readouterr() == ("", f"ottla: cannot connect to {address}: connection refused\n")
+    assert run(["topics", "list", "--bootstrap-server", address]) == 3
+    assert capsys.readouterr() == ("", f"ottla: no broker at {address}: connection refused\n  → {START_ONE}\n")
 
 
 def test_the_timeout_bounds_the_attempts(capsys: Capture):
     with fake_cluster(DescribeTopicPartitions=DROP) as cluster:
-        assert run([*to(cluster, "list"), "--timeout", "0.5"]) == 2
+        assert run([*to(cluster, "list"), "--timeout", "0.5"]) == 3
         assert "was lost" in capsys.readouterr().err
 
 

@@ -114,7 +114,7 @@ def test_brokers_without_descriptions_are_not_asked_for_one(capsys: Capture):
 def test_an_unknown_group_is_refused_in_the_broker_s_words(capsys: Capture):
     refused = Described(groups=(Described.DescribedGroup(69, "not here", "app"),))
     with fake_cluster(StreamsGroupDescribe=refused) as cluster:
-        assert run([*WORDS, "app", "--bootstrap-server", cluster.bootstrap_servers]) == 2
+        assert run([*WORDS, "app", "--bootstrap-server", cluster.bootstrap_servers]) == 1
     assert "GROUP_ID_NOT_FOUND" in capsys.readouterr().err
 
 

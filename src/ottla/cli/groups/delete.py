@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.cluster import Target, on_cluster, one_line, target_options
-from ottla.cli.failure import Failure, nearest
+from ottla.cli.cluster import Target, on_cluster, target_options
+from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure, nearest
 from ottla.cli.groups.find import check_inactive, chosen_partitions, has_members, kept_offsets, listed_group
+from ottla.cli.refusal import one_line
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -29,16 +30,17 @@ def delete(target: Target, names: tuple[str, ...], if_exists: bool) -> None:
         outcomes = await try_delete(client, *dict.fromkeys(names))
         return {name: await _why(client, name, error) if error else "" for name, error in outcomes.items()}
 
-    failures = []
+    failures, done = [], 0
     for name, why in on_cluster(target, work).items():
         if not why:
             click.echo(f"{name} deleted")
+            done += 1
         elif if_exists and why.startswith(_absent(name)):
             click.echo(f"{name} was not there")
         else:
             failures.append(why)
     if failures:
-        raise Failure("; ".join(failures))
+        raise Failure("; ".join(failures), code=EXIT_IN_PART if done else EXIT_REFUSED)
 
 
 def _absent(name: str) -> str:
@@ -87,7 +89,7 @@ def delete_offsets(target: Target, name: str, topics: tuple[str, ...]) -> None:
             click.echo(f"{at} deleted")
     failures = [_why_kept(at, error) for at, error in outcomes.items() if error is not None]
     if failures:
-        raise Failure("; ".join(failures))
+        raise Failure("; ".join(failures), code=EXIT_IN_PART if len(failures) < len(outcomes) else EXIT_REFUSED)
 
 
 async def _forget_partitions(

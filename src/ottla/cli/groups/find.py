@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.failure import Failure, nearest
+from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -29,7 +29,7 @@ def expect_listed(group_id: str, listed: Mapping[str, ListedGroup], advice: str 
     """The group of a name; a Failure with the nearest name if there is none."""
     if group_id not in listed:
         advice = nearest(group_id, listed) or advice or "'ottla groups list' lists them all"
-        raise Failure(f"there is no group '{group_id}'", advice)
+        raise Failure(f"there is no group '{group_id}'", advice, code=EXIT_REFUSED)
     return listed[group_id]
 
 
@@ -74,7 +74,7 @@ async def check_inactive(client: Client, group: ListedGroup, what: str) -> None:
         return
     seen = await view(client, group.group_id, type=group.type)
     if seen.members:
-        raise Failure(f"{has_members(seen)}; {what}", "stop them first; nothing was changed")
+        raise Failure(f"{has_members(seen)}; {what}", "stop them first; nothing was changed", code=EXIT_REFUSED)
 
 
 def has_members(group: GroupView) -> str:

@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.find import chosen_partitions, kept_offsets, topics_option, viewed_groups
-from ottla.cli.groups.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, look, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition

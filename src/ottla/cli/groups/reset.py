@@ -15,14 +15,14 @@ from ottla.cli.cluster import (
     json_option,
     numbers,
     on_cluster,
-    one_line,
     print_json,
     print_table,
     target_options,
 )
-from ottla.cli.failure import Failure
+from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure
 from ottla.cli.groups.find import check_inactive, chosen_partitions, kept_offsets, listed_group
-from ottla.cli.groups.moments import moment_ms, moment_of_duration_ms
+from ottla.cli.moments import moment_ms, moment_of_duration_ms
+from ottla.cli.refusal import one_line
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -221,7 +221,8 @@ async def _execute(client: Client, group: ListedGroup, changes: list[Change]) ->
     failures = [error for error in outcomes.values() if error is not None]
     if failures:
         done = len(outcomes) - len(failures)
-        raise Failure("; ".join(map(_why, failures)), f"{done} of {len(outcomes)} partitions were changed")
+        code = EXIT_IN_PART if done else EXIT_REFUSED
+        raise Failure("; ".join(map(_why, failures)), f"{done} of {len(outcomes)} partitions were changed", code=code)
 
 
 def _why(error: Any) -> str:  # noqa: ANN401

@@ -8,9 +8,9 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.describe import compact, group_json
-from ottla.cli.groups.watch import Watch, look_at_each, watch_options
 from ottla.cli.share.find import Found, share_groups
 from ottla.cli.share.offsets import COLUMNS, standing_cells, standing_json
+from ottla.cli.watch import Watch, look_at_each, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
-from ottla.cli.groups.watch import Watch, look, watch_options
 from ottla.cli.share.find import Found, share_groups
+from ottla.cli.watch import Watch, look, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client

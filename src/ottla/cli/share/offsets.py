@@ -8,8 +8,8 @@ import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.find import topics_option
-from ottla.cli.groups.watch import Watch, look, watch_options
 from ottla.cli.share.find import Found, Standing, share_group
+from ottla.cli.watch import Watch, look, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client

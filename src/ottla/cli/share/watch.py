@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
-from ottla.cli.groups.watch import Watch, look, watching_options
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.share.sources import windows
 from ottla.cli.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES, Window
+from ottla.cli.watch import Watch, look, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.cluster import Target, on_cluster, one_line, print_json
+from ottla.cli.cluster import Seconds, Target, on_cluster, print_json
+from ottla.cli.refusal import one_line
 
 if TYPE_CHECKING:
     from ottla.client import Client
 
-DEFAULT_INTERVAL_S = 2.0
+DEFAULT_INTERVAL_S = 2
 T = TypeVar("T")
 
 
@@ -32,13 +33,20 @@ def watch_options(command: Callable[..., T]) -> Callable[..., T]:
     """The options of every command that can look again and again; the command gets them as one `watch`."""
 
     @wraps(command)
-    def gathered(*, watch: bool, interval: float, count: int | None, **others: object) -> T:
-        return command(watch=Watch(interval, count) if watch else Watch(), **others)
+    def gathered(*, watch: float | None, interval: float | None, count: int | None, **others: object) -> T:
+        return command(watch=Watch(interval or watch, count) if watch else Watch(), **others)
 
     return _with(
         gathered,
-        click.option("--watch", is_flag=True, help="Look again and again, until interrupted."),
-        _interval_option("How long --watch waits between two looks."),
+        click.option(
+            "--watch",
+            is_flag=False,
+            flag_value=f"{DEFAULT_INTERVAL_S}s",
+            type=Seconds(),
+            metavar="[TIME]",
+            help="Look again and again, every 2 s or as often as TIME says, until interrupted.",
+        ),
+        click.option("--interval", type=Seconds(), metavar="TIME", help="How long --watch waits between two looks."),
         _count_option("Let --watch look N times."),
     )
 
@@ -52,7 +60,14 @@ def watching_options(command: Callable[..., T]) -> Callable[..., T]:
 
     return _with(
         gathered,
-        _interval_option("How long to wait between two looks."),
+        click.option(
+            "--interval",
+            type=Seconds(),
+            default=f"{DEFAULT_INTERVAL_S}s",
+            show_default=True,
+            metavar="TIME",
+            help="How long to wait between two looks.",
+        ),
         _count_option("Look N times; else until interrupted."),
     )
 
@@ -61,17 +76,6 @@ def _with(command: Callable[..., T], *options: Callable[[Callable[..., T]], Call
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def _interval_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    return click.option(
-        "--interval",
-        type=click.FloatRange(0, min_open=True),
-        default=DEFAULT_INTERVAL_S,
-        show_default=True,
-        metavar="SECONDS",
-        help=text,
-    )
 
 
 def _count_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
