@@ -43,6 +43,7 @@ from ottla.wire.types.cluster_metadata import (
 )
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.wire.types.unregister_controller import UnregisterControllerRequest
 
 _PREVIOUS_EPOCH_FROM_VERSION = 3
 # Lowest versions of BrokerRegistrationChange that can say it.
@@ -183,10 +184,21 @@ def unregister_broker(state: ControllerState, request: UnregisterBrokerRequest, 
     check_cluster_access(context, Operation.ALTER)
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
-        raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {request.broker_id} is not registered.")
+        raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
     records = elections.broker_unregistered(state, broker.broker_id)
     records.append(Versioned(UnregisterBrokerRecord(broker.broker_id, broker.epoch), 0))
     return Result(tuple(records), UnregisterBrokerResponse(error_message=None), is_atomic=False)
+
+
+def unregister_controller(state: ControllerState, request: UnregisterControllerRequest, context: Context) -> Result:
+    """UnregisterController (KIP-1312): no metadata.version that can be run with has a record for it yet."""
+    check_cluster_access(context, Operation.ALTER)
+    if request.controller_id == state.settings.node_id:
+        raise Reject(ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+    raise Reject(
+        ErrorCode.UNSUPPORTED_VERSION,
+        f"{features.METADATA_VERSION} {state.image.metadata_version} cannot say that a controller is gone.",
+    )
 
 
 # --- heartbeats

@@ -9,14 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.metadata import bootstrap, brokers, configs, directories, feature_updates, partitions, producer_ids, topics
+from ottla.metadata import (
+    bootstrap,
+    brokers,
+    client_quotas,
+    configs,
+    directories,
+    feature_updates,
+    leaders,
+    partitions,
+    producer_ids,
+    reassignments,
+    scram,
+    topics,
+)
 from ottla.metadata.context import ConfigRules, Context, ControllerSettings, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.sessions import BrokerSessions
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequest
 from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.wire.types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -24,12 +43,14 @@ from ottla.wire.types.controller_registration import ControllerRegistrationReque
 from ottla.wire.types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.types.elect_leaders import ElectLeadersRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from ottla.wire.types.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.wire.types.unregister_controller import UnregisterControllerRequest, UnregisterControllerResponse
 from ottla.wire.types.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
@@ -147,7 +168,7 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
     DeleteTopicsRequest: (topics.delete_topics, _refuse_delete_topics),
     CreatePartitionsRequest: (partitions.create_partitions, _refuse_create_partitions),
     ListPartitionReassignmentsRequest: (
-        partitions.list_reassignments,
+        reassignments.list_reassignments,
         _refuse_with(ListPartitionReassignmentsResponse),
     ),
     IncrementalAlterConfigsRequest: (
@@ -155,6 +176,11 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
         _refuse_incremental,
     ),
     AlterConfigsRequest: (configs.alter_configs, _refuse_alter_configs),
+    AlterClientQuotasRequest: (client_quotas.alter_client_quotas, client_quotas.refuse_alter_client_quotas),
+    AlterUserScramCredentialsRequest: (
+        scram.alter_user_scram_credentials,
+        scram.refuse_alter_user_scram_credentials,
+    ),
     UpdateFeaturesRequest: (feature_updates.update_features, _refuse_with(UpdateFeaturesResponse)),
     AllocateProducerIdsRequest: (
         producer_ids.allocate_producer_ids,
@@ -171,6 +197,12 @@ _HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
         _refuse_with(AssignReplicasToDirsResponse, has_message=False),
     ),
     UnregisterBrokerRequest: (brokers.unregister_broker, _refuse_with(UnregisterBrokerResponse)),
+    UnregisterControllerRequest: (brokers.unregister_controller, _refuse_with(UnregisterControllerResponse)),
+    ElectLeadersRequest: (leaders.elect_leaders, leaders.refuse_elect_leaders),
+    AlterPartitionReassignmentsRequest: (
+        reassignments.alter_reassignments,
+        _refuse_with(AlterPartitionReassignmentsResponse),
+    ),
 }
 
 REQUESTS: Final = frozenset(_HANDLERS)

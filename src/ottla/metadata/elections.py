@@ -156,12 +156,11 @@ def _changes(
         if topic.name not in terms_by_topic:
             terms_by_topic[topic.name] = _terms_of_topic(state, topic)
         min_isr, election = terms_by_topic[topic.name]
-        terms = Terms(
-            metadata_version=state.image.metadata_version,
-            elr_enabled=state.image.elr_enabled,
-            min_isr=min_isr,
-            may_lead=_leaders(state.image, partition, leaving, added),
-            election=election,
+        terms = _terms(
+            state,
+            min_isr,
+            election,
+            _leaders(state.image, partition, leaving, added),
             stopped_uncleanly=stopped_uncleanly,
         )
         target_isr = tuple(replica for replica in partition.isr if replica not in leaving)
@@ -169,6 +168,31 @@ def _changes(
         if record is not None:
             records.append(record)
     return records
+
+
+def terms_for(
+    state: ControllerState, topic: TopicImage, partition: PartitionImage, election: Election | None = None
+) -> Terms:
+    """What an election of this partition depends on when no broker comes or goes; as its topic has it, or as asked."""
+    min_isr, usual = _terms_of_topic(state, topic)
+    return _terms(state, min_isr, election or usual, _leaders(state.image, partition, (), NOBODY))
+
+
+def _terms(
+    state: ControllerState,
+    min_isr: int,
+    election: Election,
+    may_lead: Callable[[int], bool],
+    stopped_uncleanly: int = NOBODY,
+) -> Terms:
+    return Terms(
+        metadata_version=state.image.metadata_version,
+        elr_enabled=state.image.elr_enabled,
+        min_isr=min_isr,
+        may_lead=may_lead,
+        election=election,
+        stopped_uncleanly=stopped_uncleanly,
+    )
 
 
 def _terms_of_topic(state: ControllerState, topic: TopicImage) -> tuple[int, Election]:

@@ -55,7 +55,7 @@ def _reply(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesRe
     kind = UpdateFeaturesResponse
     if context.api_version > _RESULTS_UP_TO_VERSION:
         return kind(error_message=None)
-    results = tuple(kind.UpdatableFeatureResult(update.feature, 0, None) for update in request.feature_updates)
+    results = tuple(kind.UpdatableFeatureResult(update.feature, 0, "NONE") for update in request.feature_updates)
     return kind(error_message=None, results=results)
 
 
@@ -63,18 +63,23 @@ def _check_update(
     state: ControllerState, name: str, level: int, current: int, upgrade_type: int, proposed: Mapping[str, int]
 ) -> None:
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise _invalid(name, level, f"there is no upgrade type {upgrade_type}")
+        raise _invalid(name, level, "The controller does not support the given upgrade type.")
     if level < 0:
-        raise _invalid(name, level, "levels are not negative")
+        raise _invalid(name, level, "A feature version cannot be less than 0.")
     _check_supported(state, name, level)
     if level < current and upgrade_type == UPGRADE:
-        raise _invalid(name, level, f"it is at {current}, and a downgrade must be asked for as safe or unsafe")
+        raise _invalid(
+            name,
+            level,
+            "Can't downgrade the version of this feature without setting the upgrade type to either "
+            "safe or unsafe downgrade.",
+        )
     if level > current and upgrade_type != UPGRADE:
-        raise _invalid(name, level, f"it is at {current}, so that would be no downgrade")
+        raise _invalid(name, level, "Can't downgrade to a newer version.")
     if name == features.METADATA_VERSION:
-        _check_metadata_downgrade(level, current)
-    elif name == features.KRAFT_VERSION and level != current:
-        raise _invalid(name, level, f"it is at {current}, and changing it is not possible yet")
+        _check_metadata_downgrade(level, current, is_safe=upgrade_type == SAFE_DOWNGRADE)
+    elif name == features.KRAFT_VERSION:
+        _check_kraft_version(level, current)
     try:
         features.check_dependencies(name, level, proposed)
     except features.FeatureError as error:
@@ -83,27 +88,38 @@ def _check_update(
 
 def _check_supported(state: ControllerState, name: str, level: int) -> None:
     if name not in state.settings.supported_features:
-        raise _invalid(name, level, "there is no such feature")
+        raise _invalid(name, level, f"Local controller {state.settings.node_id} does not support this feature.")
     for who, supported in _nodes(state):
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
-            raise _invalid(name, level, f"{who} supports {low} to {high}")
+            raise _invalid(name, level, f"{who} only supports versions {low}-{high}")
 
 
 def _nodes(state: ControllerState) -> Iterator[tuple[str, Mapping[str, tuple[int, int]]]]:
-    yield "this controller", state.settings.supported_features
+    yield f"Local controller {state.settings.node_id}", state.settings.supported_features
     for broker in state.image.brokers.values():
-        yield f"broker {broker.broker_id}", broker.features
+        yield f"Broker {broker.broker_id}", broker.features
     for controller in state.image.controllers.values():
-        yield f"controller {controller.controller_id}", controller.features
+        yield f"Controller {controller.controller_id}", controller.features
 
 
-def _check_metadata_downgrade(level: int, current: int) -> None:
+def _check_metadata_downgrade(level: int, current: int, *, is_safe: bool) -> None:
     """Going down is possible as long as no step on the way has changed the records."""
-    lossy = [step for step in range(level + 1, current + 1) if features.METADATA_VERSIONS[step].changes_records]
-    if lossy:
-        step = features.METADATA_VERSIONS[lossy[0]].name
-        raise _invalid(features.METADATA_VERSION, level, f"records of {step}, which came in between, would be lost")
+    if not any(features.METADATA_VERSIONS[step].changes_records for step in range(level + 1, current + 1)):
+        return
+    reason = (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+        if is_safe
+        else "Unsafe metadata downgrade is not supported in this version."
+    )
+    raise _refused(f"Unsupported {features.METADATA_VERSION} downgrade from {current} to {level}. {reason}")
+
+
+def _check_kraft_version(level: int, current: int) -> None:
+    if level < current:
+        raise _invalid(features.KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
+    if level > current:
+        raise _invalid(features.KRAFT_VERSION, level, "The voters of this quorum are those of its configuration.")
 
 
 def _elr_records(state: ControllerState) -> list[Versioned]:
@@ -118,6 +134,12 @@ def _elr_records(state: ControllerState) -> list[Versioned]:
 
 
 def _invalid(name: str, level: int, reason: str) -> Reject:
+    return _refused(f"Invalid update version {level} for feature {name}. {reason}")
+
+
+def _refused(reason: str) -> Reject:
+    """In the words that kafka-features is known to print."""
     return Reject(
-        ErrorCode.INVALID_UPDATE_VERSION, f"No feature was changed: {name} cannot be set to {level}, since {reason}."
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"The update failed for all features since the following feature had an error: {reason}",
     )

@@ -1,4 +1,4 @@
-"""New partitions, for new and for existing topics; CreatePartitions and ListPartitionReassignments."""
+"""New partitions, for new and for existing topics; CreatePartitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ottla.metadata import features
-from ottla.metadata.checks import charge, check_cluster_access, check_single, check_size
+from ottla.metadata.checks import charge, check_single, check_size
 from ottla.metadata.context import Context, ControllerState, Result
 from ottla.metadata.fault import Reject
 from ottla.metadata.placement import draw_from, place
@@ -20,10 +20,6 @@ from ottla.wire.types.create_partitions import (
     CreatePartitionsRequestCreatePartitionsTopic,
     CreatePartitionsResponse,
     CreatePartitionsResponseCreatePartitionsTopicResult,
-)
-from ottla.wire.types.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 
 _Result = CreatePartitionsResponseCreatePartitionsTopicResult
@@ -148,26 +144,3 @@ def new_partition_records(
 ) -> list[Versioned]:
     version = features.record_version("PartitionRecord", state.image.metadata_version)
     return [partition_record(topic_id, partition, version) for partition in partitions]
-
-
-# --- reassignments
-
-
-def list_reassignments(state: ControllerState, request: ListPartitionReassignmentsRequest, context: Context) -> Result:
-    """ListPartitionReassignments: the partitions, of all or of some, that are on their way to other brokers."""
-    check_cluster_access(context, Operation.DESCRIBE)
-    if request.topics is None:
-        asked = [(topic.name, tuple(topic.partitions)) for topic in state.image.topics_by_id.values()]
-    else:
-        asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    topics = []
-    kind = ListPartitionReassignmentsResponse
-    for name, numbers in asked:
-        moving = [p for n in numbers if (p := state.image.partition(name, n)) is not None and p.is_reassigning]
-        if moving:
-            partitions = tuple(
-                kind.OngoingPartitionReassignment(p.partition_id, p.replicas, p.adding_replicas, p.removing_replicas)
-                for p in moving
-            )
-            topics.append(kind.OngoingTopicReassignment(name, partitions))
-    return Result((), kind(error_message=None, topics=tuple(topics)))

@@ -53,7 +53,7 @@ def test_nobody_gets_dead_letters_by_chance(tmp_path: Path) -> None:
         desk = running.desk
         answer = update(desk, "share.version", 2)
         assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
-        assert "supports 0 to 1" in answer.error_message
+        assert "supports versions 0-1" in answer.error_message
         supported, finalized = levels(desk)
         assert (supported["share.version"], finalized["share.version"]) == ((0, 1), 1)
         for kind, name, key in (

@@ -102,7 +102,7 @@ def test_every_node_must_support_it(empty_cluster: Cluster):
     cluster.register(2, features=narrow)
     reply = cluster.ask(request(("metadata.version", 30, UPGRADE))).reply
     assert ErrorCode(reply.error_code) is ErrorCode.INVALID_UPDATE_VERSION
-    assert "broker 2" in reply.error_message
+    assert "Broker 2" in reply.error_message
 
 
 def test_features_depend_on_what_the_same_request_brings():

@@ -1,0 +1,39 @@
+"""ElectLeaders (43): partitions get their preferred leader, or any that lives, by the controller.
+
+Versions 0 to 2. Version 0 knows preferred elections only; an error of the whole request has a place from 1 on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.broker.request import Later, Request
+from ottla.metadata.leaders import refuse_elect_leaders
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+from ottla.wire.types.elect_leaders import ElectLeadersResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 43
+VERSIONS: Final = (0, 2)
+
+
+_ERROR_FROM: Final = 1
+
+
+def handle(node: Node, request: Request) -> Later:
+    later = Later()
+    node.submit(request).deliver_to(lambda reply: later.complete(_in_version(request.version, reply)))
+    return later
+
+
+def refuse(request: Request, code: int, message: str | None) -> ElectLeadersResponse:
+    return _in_version(request.version, refuse_elect_leaders(request.body, Reject(ErrorCode(code), message)))
+
+
+def _in_version(version: int, reply: ElectLeadersResponse) -> ElectLeadersResponse:
+    return reply if version >= _ERROR_FROM else msgspec.structs.replace(reply, error_code=ErrorCode.NONE)
