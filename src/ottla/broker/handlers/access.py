@@ -65,3 +65,9 @@ def check_group(node: Node, request: Request, operation: Operation, group_id: st
     """Reject who may not do this with a group."""
     if not node.authorize(request, operation, ResourceType.GROUP, group_id):
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+def check_cluster(node: Node, request: Request, operation: Operation) -> None:
+    """Reject who may not do this to the cluster."""
+    if not node.authorize(request, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,0 +1,29 @@
+"""SaslAuthenticate (36): here there is no login, and so none is under way.
+
+Versions 0 to 2: from 1 on the answer says how long a session lasts, which is 0 here. On a listener without SASL the
+answer is ILLEGAL_SASL_STATE with Apache Kafka's own text, and the connection stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.sasl_authenticate import SaslAuthenticateResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 36
+VERSIONS: Final = (0, 2)
+
+_MESSAGE: Final = "SaslAuthenticate request received after successful authentication"
+
+
+def handle(node: Node, request: Request) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, _MESSAGE)
+
+
+def refuse(request: Request, code: int, message: str | None) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(code, message)

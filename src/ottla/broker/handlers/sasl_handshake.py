@@ -1,0 +1,27 @@
+"""SaslHandshake (17): here there is no login, and so nothing to agree on.
+
+Versions 0 and 1, which do not differ. On a listener without SASL the answer is ILLEGAL_SASL_STATE and an empty list of
+mechanisms, and the connection stays, as on Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.sasl_handshake import SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 17
+VERSIONS: Final = (0, 1)
+
+
+def handle(node: Node, request: Request) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE)
+
+
+def refuse(request: Request, code: int, message: str | None) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(code)
