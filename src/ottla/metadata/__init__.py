@@ -33,6 +33,8 @@ elections            what becomes of partitions when brokers come and go
 placement            which brokers hold a new partition
 feature_updates      UpdateFeatures
 producer_ids         AllocateProducerIds
+client_quotas        AlterClientQuotas, and what DescribeClientQuotas finds
+scram                AlterUserScramCredentials, and what DescribeUserScramCredentials finds
 context, checks      what comes with a request and what a handler gives back; checks they share
 ===================  ==================================================================================
 """

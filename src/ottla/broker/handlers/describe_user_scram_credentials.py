@@ -1,0 +1,30 @@
+"""DescribeUserScramCredentials (50): who can log in by SCRAM, and with how many iterations; never the keys.
+
+Version 0. An empty list asks for all, as null does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.handlers.access import check_cluster
+from ottla.broker.request import Request
+from ottla.metadata.scram import described_users
+from ottla.wire.access import Operation
+from ottla.wire.types.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 50
+VERSIONS: Final = (0, 0)
+
+
+def handle(node: Node, request: Request) -> DescribeUserScramCredentialsResponse:
+    check_cluster(node, request, Operation.DESCRIBE)
+    names = [user.name for user in request.body.users or ()]
+    return DescribeUserScramCredentialsResponse(results=tuple(described_users(node.image, names or None)))
+
+
+def refuse(request: Request, code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
