@@ -1,4 +1,4 @@
-"""Frames that no honest client sends, all from a seed: noise, lies about sizes, broken headers, broken and odd requests."""
+"""Frames that no honest client sends, all from a seed: noise, lies about sizes, broken and odd requests."""
 
 from __future__ import annotations
 

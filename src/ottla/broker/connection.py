@@ -43,6 +43,7 @@ class Loop(Protocol):
     """What is needed of an event loop."""
 
     def call_soon(self, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
     def add_reader(self, fd: int, callback: Callable[[], Any]) -> None: ...
     def remove_reader(self, fd: int) -> bool: ...
     def add_writer(self, fd: int, callback: Callable[[], Any]) -> None: ...
@@ -153,6 +154,11 @@ class Connection:
         """Whether nothing is owed to the peer."""
         return not self._slots and not self._queue and not self._outgoing
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is for us to go on: a request is parked, and the peer has taken what was sent."""
+        return bool(self._slots) and not self._outgoing
+
     # --- input --------------------------------------------------------------------------------------------------------
 
     def readable(self) -> None:
@@ -194,12 +200,12 @@ class Connection:
         size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
         if size <= RECEIVE_BYTES:
             return
-        if budget.take(self, size, self._feed):
+        if budget.take(self, size, self._owner.monotonic_ms()):
             self._charged_bytes = size
         else:
             self._is_starved = True
 
-    def _feed(self) -> None:
+    def feed(self) -> None:
         """There is room again."""
         self._is_starved = False
         if self._limits.budget is not None:
@@ -207,9 +213,9 @@ class Connection:
         self.flush()
 
     def _discharge(self) -> None:
-        charged, self._charged_bytes = self._charged_bytes, 0
-        if charged and self._limits.budget is not None:
-            self._limits.budget.give_back(charged)
+        self._charged_bytes = 0
+        if self._limits.budget is not None:
+            self._limits.budget.give_back(self)
 
     def _complete(self, data: memoryview) -> memoryview:
         """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
@@ -400,7 +406,5 @@ class Connection:
                 slot.later.cancel()
         self._slots.clear()
         self._discharge()
-        if self._limits.budget is not None:
-            self._limits.budget.forget(self)
         self._sock.close()
         self._owner.connection_closed(self)

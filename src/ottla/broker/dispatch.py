@@ -29,8 +29,9 @@ _API_VERSIONS: Final = frames.API_VERSIONS_KEY
 _FLEXIBLE_HEADER: Final = 2
 _HEADER_MIN_BYTES: Final = 10
 """Of a request: key, version, correlation id and the length of the client id."""
-_CLIENT_IDS_MAX: Final = 10_000
-"""Client ids that are kept as text; more are read anew for each request."""
+CLIENT_IDS_MAX: Final = 10_000
+CLIENT_ID_BYTES_MAX: Final = 256
+"""Client ids that are kept as text; more, and longer ones, are read anew for each request."""
 _SMALL_BYTES: Final = 1024
 _WITH_RECORDS: Final = frozenset({1, 59, 78})
 """Fetch, FetchSnapshot and ShareFetch."""
@@ -154,8 +155,8 @@ class Dispatch:
         except WireError as error:
             raise Close(str(error)) from None
         client_id = header.client_id or ""
-        if len(self._client_ids) < _CLIENT_IDS_MAX:
-            self._client_ids[client_id.encode()] = client_id
+        if len(self._client_ids) < CLIENT_IDS_MAX and len(raw := client_id.encode()) <= CLIENT_ID_BYTES_MAX:
+            self._client_ids[raw] = client_id
         return Request(connection, key, version, header.correlation_id, client_id, body, now_ms), api
 
     def _unserved_version(self, connection: Any, header: RequestHeader, api: Api, now_ms: int) -> Request:  # noqa: ANN401

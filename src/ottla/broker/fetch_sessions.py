@@ -19,19 +19,21 @@ of the order, so that no partition starves behind a busy one. No I/O here; time 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ottla.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "FetchSession", "FetchSessions", "WantedPartition"]
+__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "SESSION_PARTITIONS_MAX", "FetchSession", "FetchSessions", "WantedPartition"]
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 NO_SESSION: Final = 0
 _EPOCH_MAX: Final = (1 << 31) - 1
 _UNKNOWN: Final = -1
+SESSION_PARTITIONS_MAX: Final = 1_000_000
+"""Of all sessions together; who wants more is served without a session."""
 
 Key = tuple[object, int]
 """Topic name or id, and partition."""
@@ -136,7 +138,11 @@ class FetchSessions:
     ) -> FetchSession | None:
         """A new session; None if there is no room for it, or nothing to keep in it."""
         wanted = list(partitions)
-        if not wanted or not self._make_room(len(wanted), is_follower=is_follower, now_ms=now_ms):
+        if (
+            not wanted
+            or self._is_too_much(wanted)
+            or not self._make_room(len(wanted), is_follower=is_follower, now_ms=now_ms)
+        ):
             return None
         session_id = self._new_id()
         while session_id == NO_SESSION or session_id in self._sessions:
@@ -147,6 +153,10 @@ class FetchSessions:
         for one in wanted:
             session.add(one)
         return session
+
+    def _is_too_much(self, wanted: Sequence[WantedPartition]) -> bool:
+        kept = sum(len(session.partitions) for session in self._sessions.values())
+        return kept + len(wanted) > SESSION_PARTITIONS_MAX
 
     def _make_room(self, size: int, *, is_follower: bool, now_ms: int) -> bool:
         """Evict the session that was unused longest, if it is long enough, or one that matters less."""
@@ -168,7 +178,7 @@ class FetchSessions:
         self,
         session_id: int,
         epoch: int,
-        added: Iterable[WantedPartition],
+        added: Sequence[WantedPartition],
         forgotten: Iterable[tuple[str, bytes, int]],
         *,
         uses_ids: bool,
@@ -182,6 +192,9 @@ class FetchSessions:
             raise Reject(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_ids != uses_ids:
             raise Reject(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if added and self._is_too_much(added):
+            self.close(session_id)
+            raise Reject(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         for wanted in added:
             session.add(wanted)
         for name, topic_id, partition in forgotten:  # last: what is both named and forgotten is gone

@@ -17,7 +17,7 @@ compaction           log.cleaner.backoff.ms (15 s)                     compacts 
 removal              1 s                                               removes files whose time has come
 producers            producer.id.expiration.check.interval.ms          forgets producers that were silent for long
                      (10 min)
-connections          10 s                                              closes idle ones
+connections          10 s                                              closes idle ones and those that hold up others
 snapshot             1 s                                               snapshots the metadata, drops old ones
 no-op                metadata.max.idle.interval.ms (off)               shows others that the leader lives
 ===================  ================================================  ===============================================
@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.log_chores import LogChores
 from ottla.broker.metadata_chores import MetadataChores
+from ottla.broker.warming import Warming
 from ottla.log.errors import StorageError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Housekeeping:
         self._due: list[tuple[int, int, Period, Callable[[], None]]] = []
         self._serial = count()
         self._timer: asyncio.TimerHandle | None = None
+        self._warming = Warming(node.loop)
         self._plan()
 
     def _plan(self) -> None:
@@ -111,9 +113,11 @@ class Housekeeping:
 
     def _close_idle(self) -> None:
         now_ms = self._node.clock.monotonic_ms()
+        self._node.budget.expire(now_ms)
         for listener in self._node.listeners.values():
             listener.close_idle(now_ms)
 
     def stop(self) -> None:
+        self._warming.stop()
         if self._timer is not None:
             self._timer.cancel()

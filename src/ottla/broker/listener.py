@@ -21,6 +21,9 @@ __all__ = ["Listener", "ListenerLimits", "bind"]
 log = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN: Final = 64
+ACCEPT_AGAIN_SECONDS: Final = 1.0
+"""How long to wait when the process has no file left for a connection: the socket stays ready and would be asked
+without end."""
 """More than this wait for the next turn of the loop, so that a flood does not starve those who are served."""
 
 
@@ -103,8 +106,14 @@ class Listener:
                 return
             except OSError as error:  # out of files, or the peer is gone already
                 log.warning("listener %s could not accept: %s", self.name, error)
+                self._watch(False)
+                self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
                 return
             self._admit(sock, Peer(address[0], address[1], self.name))
+
+    def _accept_again(self) -> None:
+        if self._sock.fileno() != -1:
+            self._watch(True)
 
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
         if self._by_host[peer.host] >= self._limits.connections_per_ip_max:
@@ -137,9 +146,9 @@ class Listener:
             self._watch(True)
 
     def close_idle(self, now_ms: int) -> None:
-        """Close those that have said nothing for too long and are owed nothing."""
+        """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for."""
         for connection in list(self.connections):
-            if connection.is_idle and now_ms - connection.last_active_ms > self._limits.idle_max_ms:
+            if not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms:
                 connection.close("idle")
 
     def stop_accepting(self) -> None:

@@ -25,6 +25,7 @@ from ottla.broker.handlers import SERVED
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.listener import Listener, ListenerLimits, bind
 from ottla.broker.loading import Loading, tell
+from ottla.broker.loggers import Loggers
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
 from ottla.broker.metrics import Metrics
@@ -98,6 +99,8 @@ class Node:
         self.dispatch = Dispatch(
             self, observers=(self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
         )
+        self.loggers = Loggers(self._log_requests)
+        self._request_log: Observer | None = None
         self.listeners: dict[str, Listener] = {}
         self.advertised: dict[str, ListenerConfig] = {}
         self.is_serving = False
@@ -113,7 +116,7 @@ class Node:
         self._woken: dict[Hashable, None] = {}
         self._drained: asyncio.Future[None] | None = None
         limit_bytes = config["queued.max.request.bytes"]
-        self._budget = Budget(limit_bytes) if limit_bytes > 0 else None
+        self.budget = Budget(limit_bytes) if limit_bytes > 0 else Budget()
         # Filled by `start`.
         self.loop: asyncio.AbstractEventLoop
         self.offload: Offload
@@ -242,7 +245,7 @@ class Node:
             connections_per_ip_max=settings["max.connections.per.ip"],
             idle_max_ms=settings["connections.max.idle.ms"],
             backlog=settings["socket.listen.backlog.size"],
-            connection=Limits(settings["socket.request.max.bytes"], self._budget),
+            connection=Limits(settings["socket.request.max.bytes"], self.budget),
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
@@ -460,6 +463,17 @@ class Node:
             self._share.expire()
         self.coordinators.turns.expire()
         self.coordinators.turns.end()
+
+    def _log_requests(self, is_wanted: bool) -> None:
+        """Have a line in the log for each request, or no more."""
+        if is_wanted and self._request_log is None:
+            from ottla.broker.request_log import RequestLog
+
+            self._request_log = RequestLog(self.clock, self.topic_name)
+            self.dispatch.observers.append(self._request_log)
+        elif not is_wanted and self._request_log is not None:
+            self.dispatch.observers.remove(self._request_log)
+            self._request_log = None
 
     def fail(self, reason: str) -> None:
         """The node cannot go on: its own metadata cannot be kept."""

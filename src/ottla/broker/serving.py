@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TextIO
 
+from ottla.broker.causes import OncePerCause
 from ottla.broker.config import ConfigError, NodeConfig
+from ottla.broker.loggers import REQUESTS
 from ottla.broker.metadata_log import MetadataLogError
 from ottla.broker.node import Node, StartError
 from ottla.broker.storage import StorageProblem
@@ -54,7 +56,7 @@ def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: f
     for warning in config.warnings():
         log.warning("%s", warning)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_serve(config, disk, verbosity, out, began))
+        return runner.run(_serve(config, disk, out, began))
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -67,7 +69,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
+async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 
@@ -76,10 +78,7 @@ async def _serve(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, 
             ended.set_result(code)
 
     node = Node(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED))
-    if verbosity:
-        from ottla.broker.request_log import RequestLog
-
-        node.dispatch.observers.append(RequestLog(node.clock, node.topic_name))
+    node.loggers.changed()
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, lambda: end(0))
     if not await _start(node, ended):
@@ -135,6 +134,8 @@ def _say_ready(node: Node, out: TextIO, began: float) -> None:
 def _set_up_logging(verbosity: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
+    handler.addFilter(OncePerCause(exempt=frozenset({"ottla.requests"})))
     root = logging.getLogger("ottla")
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    logging.getLogger(REQUESTS).setLevel(logging.INFO if verbosity else logging.WARNING)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 __all__ = ["Page", "WebServer", "is_loopback"]
 
 _REQUEST_SECONDS: Final = 10
+CONNECTIONS_MAX: Final = 64
 _FORBIDDEN: Final = "403 Forbidden"
 _NOT_FOUND: Final = "404 Not Found"
 _NOT_ALLOWED: Final = "405 Method Not Allowed"
@@ -31,6 +32,7 @@ class WebServer:
         self._find = find
         self._is_local = is_local
         self._server: asyncio.Server | None = None
+        self.connections = 0
 
     async def start(self, host: str, port: int) -> int:
         """Begin to listen; gives the port. Raises OSError."""
@@ -39,12 +41,20 @@ class WebServer:
         return bound
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.connections < CONNECTIONS_MAX:
+            self.connections += 1
+            try:
+                await self._answer_one(reader, writer)
+            finally:
+                self.connections -= 1
+        writer.close()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             async with asyncio.timeout(_REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._response(head.decode("latin-1")))
                 await writer.drain()
-        writer.close()
 
     def _response(self, head: str) -> bytes:
         first, *lines = head.split("\r\n")

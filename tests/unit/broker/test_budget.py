@@ -9,26 +9,52 @@ from typing import cast
 
 import pytest
 
-from ottla.broker.budget import Budget
+from ottla.broker.budget import HELD_MAX_MS, Budget
 from ottla.broker.node import Node
 from ottla.broker.serving import _start
 from ottla.wire import frames
 from tests.unit.broker.desk import Line, batch, produce_request, running_node
 
 
+class Holder:
+    def __init__(self) -> None:
+        self.is_fed = False
+        self.closed: str | None = None
+
+    def feed(self) -> None:
+        self.is_fed = True
+
+    def close(self, reason: str) -> None:
+        self.closed = reason
+
+
 def test_who_was_granted_finishes_and_who_was_not_is_told_when_there_is_room():
     budget = Budget(100)
-    told: list[str] = []
-    assert budget.take("a", 80, lambda: told.append("a"))
-    assert budget.take("b", 80, lambda: told.append("b")), "it may be overdrawn by one"
-    assert not budget.take("c", 10, lambda: told.append("c"))
-    assert not budget.take("d", 10, lambda: told.append("d"))
-    budget.forget("d")
-    budget.give_back(10)
-    assert told == []
-    budget.give_back(70)
-    assert told == ["c"]
+    a, b, c, d = Holder(), Holder(), Holder(), Holder()
+    assert budget.take(a, 80, 0)
+    assert budget.take(b, 80, 0), "it may be overdrawn by one"
+    assert not budget.take(c, 10, 0)
+    assert not budget.take(d, 10, 0)
+    budget.give_back(d)
+    assert not c.is_fed
+    budget.give_back(a)
+    assert c.is_fed
+    assert not d.is_fed, "it does not want anything any more"
     assert budget.used_bytes == 80
+
+
+def test_who_does_not_finish_is_closed_when_others_wait_and_not_before():
+    budget = Budget(100)
+    slow, waiting = Holder(), Holder()
+    assert budget.take(slow, 100, 0)
+    budget.expire(HELD_MAX_MS + 1)
+    assert slow.closed is None, "nobody wants its room"
+    assert not budget.take(waiting, 10, HELD_MAX_MS)
+    budget.expire(HELD_MAX_MS)
+    assert slow.closed is None
+    budget.expire(HELD_MAX_MS + 1)
+    assert slow.closed is not None
+    assert "others wait" in slow.closed
 
 
 def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path):
@@ -54,8 +80,7 @@ def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path
         for line in (first, second):
             assert line.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
             line.close()
-        budget = running.node._budget
-        assert budget is not None
+        budget = running.node.budget
         for _ in range(500):  # the loop has still to read that the third one is gone
             running.change(lambda: None)
             if budget.used_bytes == 0:
