@@ -41,7 +41,7 @@ Change = Mapping[str, str | None]
 """Key -> its new value; None takes the setting away."""
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """What is to be done with one setting."""
 
     key: str
@@ -54,7 +54,7 @@ class _Alteration(NamedTuple):
 
     resource_type: int
     resource_name: str
-    steps: tuple[_Step, ...]
+    steps: tuple[Step, ...]
     replaces_all: bool
 
 
@@ -66,7 +66,7 @@ def incremental_alter_configs(
         _Alteration(
             resource.resource_type,
             resource.resource_name,
-            tuple(_Step(config.name, config.config_operation, config.value) for config in resource.configs),
+            tuple(Step(config.name, config.config_operation, config.value) for config in resource.configs),
             replaces_all=False,
         )
         for resource in request.resources
@@ -86,7 +86,7 @@ def alter_configs(state: ControllerState, request: AlterConfigsRequest, context:
         _Alteration(
             resource.resource_type,
             resource.resource_name,
-            tuple(_Step(config.name, SET, config.value) for config in resource.configs),
+            tuple(Step(config.name, SET, config.value) for config in resource.configs),
             replaces_all=True,
         )
         for resource in request.resources
@@ -144,7 +144,7 @@ def _alter(
 
 
 def _alter_resource(state: ControllerState, alteration: _Alteration, context: Context) -> list[Versioned]:
-    _check_steps(alteration.steps)
+    check_steps(alteration.steps)
     _check_resource(state, alteration.resource_type, alteration.resource_name)
     _check_access(alteration.resource_type, alteration.resource_name, context)
     current = state.image.configs(alteration.resource_type, alteration.resource_name)
@@ -156,7 +156,7 @@ def _alter_resource(state: ControllerState, alteration: _Alteration, context: Co
     return change_records(state, alteration.resource_type, alteration.resource_name, change, is_new=False)
 
 
-def _altered(state: ControllerState, resource_type: int, current: str | None, step: _Step) -> str | None:
+def _altered(state: ControllerState, resource_type: int, current: str | None, step: Step) -> str | None:
     """The value of a setting after a step."""
     if step.operation == SET:
         return step.value
@@ -178,7 +178,8 @@ def _altered(state: ControllerState, resource_type: int, current: str | None, st
 # --- checks
 
 
-def _check_steps(steps: Sequence[_Step]) -> None:
+def check_steps(steps: Sequence[Step]) -> None:
+    """Reject steps that contradict each other, or that nobody can do."""
     if len({step.key for step in steps}) != len(steps):
         raise Reject(ErrorCode.INVALID_REQUEST, "A setting is named twice.")
     without_value = [step.key for step in steps if step.operation != DELETE and step.value is None]

@@ -4,8 +4,8 @@ A topic or group shows all its settings; this broker shows all of its own; the b
 for all brokers while they ran. Values that are secret are never sent, nor are those of settings whose type is unknown.
 Keys that do not exist are left out; no keys at all, or none named, stand for every one.
 
-Versions 1 to 4: from 3 on an entry has its type and, if asked for, a sentence about it (not every setting has one yet).
-Versions 1 and later have synonyms if asked for, the strongest first. Loggers of brokers are not served.
+Versions 1 to 4: from 3 on an entry has its type and, if asked for, a sentence about it. Synonyms come if asked for, the
+strongest first. The loggers of a broker are shown by that broker, each with the level that holds for it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ottla.broker.request import Request
 from ottla.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
 from ottla.metadata.config_rules import (
     DEFAULT,
+    DYNAMIC_BROKER_LOGGER,
     DYNAMIC_CLIENT_METRICS,
     DYNAMIC_DEFAULT_BROKER,
     DYNAMIC_GROUP,
@@ -108,7 +109,7 @@ def _denial(resource: _Resource) -> tuple[int, str]:
 
 def _describe(node: Node, body: DescribeConfigsRequest, resource: _Resource) -> _Result:
     try:
-        settings = _SETTINGS[resource.resource_type](node, resource.resource_name)
+        settings = list(_SETTINGS[resource.resource_type](node, resource.resource_name))
     except Reject as reject:
         return _refusal(resource, reject.code, reject.message)
     wanted = frozenset(resource.configuration_keys or ())
@@ -179,8 +180,18 @@ def _client_metrics_settings(node: Node, name: str) -> Iterable[Setting]:
     return node.settings.rules.client_metrics_configs(node.image.configs(CLIENT_METRICS, name))
 
 
-def _logger_settings(node: Node, name: str) -> Iterable[Setting]:
-    raise Reject(ErrorCode.INVALID_REQUEST, "The levels of loggers cannot be described.")
+def _logger_settings(node: Node, name: str) -> Iterator[Setting]:
+    check_own_loggers(node, name)
+    for logger, level in node.loggers.levels().items():
+        yield Setting(ConfigKey(logger, ConfigType.STRING, None), level, DYNAMIC_BROKER_LOGGER, False, ())
+
+
+def check_own_loggers(node: Node, name: str) -> None:
+    """Reject the loggers of anybody else: only a node itself can speak of its own."""
+    if not (name.isascii() and name.isdecimal()):
+        raise Reject(ErrorCode.INVALID_REQUEST, f"Loggers are those of a node id, not of {name!r}.")
+    if int(name) != node.node_id:
+        raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; ask node {name} for its loggers.")
 
 
 _SETTINGS: Final[dict[int, Callable[[Node, str], Iterable[Setting]]]] = {
@@ -197,7 +208,8 @@ _SETTINGS: Final[dict[int, Callable[[Node, str], Iterable[Setting]]]] = {
 
 def _entry(setting: Setting, body: DescribeConfigsRequest) -> _Entry:
     key = setting.key
-    is_known = not key.is_sensitive or broker_key(key.name) is not None
+    is_logger = setting.source == DYNAMIC_BROKER_LOGGER
+    is_known = not is_logger and (not key.is_sensitive or broker_key(key.name) is not None)
     return _Entry(
         name=key.name,
         value=None if key.is_sensitive else _shown(setting),
@@ -206,8 +218,13 @@ def _entry(setting: Setting, body: DescribeConfigsRequest) -> _Entry:
         is_sensitive=key.is_sensitive,
         synonyms=_synonyms(setting) if body.include_synonyms else (),
         config_type=key.type if is_known else UNKNOWN_TYPE,
-        documentation=key.documentation or None if body.include_documentation else None,
+        documentation=_documentation(setting) if body.include_documentation or is_logger else None,
     )
+
+
+def _documentation(setting: Setting) -> str | None:
+    """What to say of a setting. Loggers have an empty text, asked for or not, as in Apache Kafka."""
+    return "" if setting.source == DYNAMIC_BROKER_LOGGER else setting.key.documentation or None
 
 
 def _shown(setting: Setting) -> str | None:

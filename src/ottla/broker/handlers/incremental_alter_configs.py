@@ -1,16 +1,29 @@
 """IncrementalAlterConfigs (44): sets or removes single settings, or entries of lists, by the controller.
 
 Versions 0 and 1, which differ in their encoding. A resource is changed completely or not at all. Brokers act on what
-changes as soon as it is committed. Policies (alter.config.policy.class.name) are not called; the levels of loggers
-cannot be changed.
+changes as soon as it is committed. The levels of this node's loggers are changed here and now, without the controller.
+Policies (alter.config.policy.class.name) are not called.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
-from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsResponse
+from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
+from ottla.broker.loggers import LevelStep
+from ottla.broker.request import Answer, Later, Request
+from ottla.metadata.checks import check_single
+from ottla.metadata.configs import Step, check_steps
+from ottla.metadata.fault import Reject
+from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -18,16 +31,64 @@ if TYPE_CHECKING:
 API_KEY: Final = 44
 VERSIONS: Final = (0, 1)
 
+_Resource = IncrementalAlterConfigsRequestAlterConfigsResource
+_Verdict = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
 
-def handle(node: Node, request: Request) -> Later:
-    return node.submit(request)
+
+def handle(node: Node, request: Request) -> Answer:
+    body: IncrementalAlterConfigsRequest = request.body
+    counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
+    loggers = [each for each in body.resources if each.resource_type == BROKER_LOGGER]
+    if not loggers:
+        return node.submit(request)
+    verdicts = [_alter_loggers(node, request, each, counts[BROKER_LOGGER, each.resource_name]) for each in loggers]
+    others = tuple(each for each in body.resources if each.resource_type != BROKER_LOGGER)
+    if not others:
+        return IncrementalAlterConfigsResponse(responses=tuple(verdicts))
+    later = Later()
+    asked = node.submit(request, IncrementalAlterConfigsRequest(others, body.validate_only))
+    asked.deliver_to(lambda reply: later.complete(_together(body, verdicts, reply)))
+    return later
 
 
 def refuse(request: Request, code: int, message: str | None) -> IncrementalAlterConfigsResponse:
-    kind = IncrementalAlterConfigsResponse
-    return kind(
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(_verdict(each, code, message) for each in request.body.resources)
+    )
+
+
+def _verdict(resource: _Resource, code: int, message: str | None) -> _Verdict:
+    return _Verdict(code, message, resource.resource_type, resource.resource_name)
+
+
+def _alter_loggers(node: Node, request: Request, resource: _Resource, count: int) -> _Verdict:
+    steps = [Step(each.name, each.config_operation, each.value) for each in resource.configs]
+    changes = [LevelStep(*step) for step in steps]
+    try:
+        check_single(count)
+        check_steps(steps)
+        _check_access(node, request)
+        check_own_loggers(node, resource.resource_name)
+        node.loggers.check(changes)
+    except Reject as reject:
+        return _verdict(resource, reject.code, reject.message)
+    if not request.body.validate_only:
+        node.loggers.apply(changes)
+    return _verdict(resource, ErrorCode.NONE, None)
+
+
+def _check_access(node: Node, request: Request) -> None:
+    if not node.authorize(request, Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _together(
+    body: IncrementalAlterConfigsRequest, verdicts: list[_Verdict], reply: IncrementalAlterConfigsResponse
+) -> IncrementalAlterConfigsResponse:
+    """What was said of loggers and of other resources, in the order in which they were named."""
+    of_loggers, of_others = iter(verdicts), iter(reply.responses)
+    return IncrementalAlterConfigsResponse(
         responses=tuple(
-            kind.AlterConfigsResourceResponse(code, message, each.resource_type, each.resource_name)
-            for each in request.body.resources
+            next(of_loggers) if each.resource_type == BROKER_LOGGER else next(of_others) for each in body.resources
         )
     )

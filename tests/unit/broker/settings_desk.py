@@ -1,0 +1,104 @@
+"""A node as far as handlers of settings look, and the requests that are sent to it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ottla import wire
+from ottla.broker.config import NodeConfig
+from ottla.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from ottla.broker.loggers import Loggers
+from ottla.broker.request import Later
+from ottla.broker.settings import Settings
+from ottla.metadata.config_rules import Rules
+from ottla.metadata.controller import Controller
+from ottla.wire.types.alter_configs import AlterConfigsRequest
+from ottla.wire.types.describe_configs import DescribeConfigsRequest
+from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.types.list_config_resources import ListConfigResourcesRequest
+from tests.unit.metadata.cluster import Cluster
+
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+class SettingsNode:
+    """A node as far as these handlers look: metadata through a real controller, no disk, no sockets."""
+
+    node_id = 1
+
+    def __init__(self, **static: str) -> None:
+        self.cluster = Cluster()
+        self.image = self.cluster.image
+        config = NodeConfig({name.replace("_", "."): value for name, value in static.items()})
+        self.settings = Settings(config, Rules(config.static), self.image)
+        self.cluster.controller = Controller(self.image, self.settings.rules, self.cluster.settings)
+        self.cluster.with_brokers(1)
+        self.cluster.create("orders")
+        self.denied: set[tuple[int, str]] = set()
+        self.request_logging: list[bool] = []
+        self.loggers = Loggers(self.request_logging.append)
+
+    def authorize(self, request: Any, operation: int, resource_type: int, name: str) -> bool:
+        return (resource_type, name) not in self.denied
+
+    def submit(self, request: Any, body: Any = None) -> Later:
+        later = Later()
+        reply = self.cluster.submit(
+            request.body if body is None else body, authorize=lambda *what: self.authorize(request, *what)
+        )
+        self.settings.forget()
+        later.complete(reply)
+        return later
+
+    # --- requests
+
+    def call(self, module: Any, body: Any, version: int | None = None) -> Any:
+        """A handler's answer, through bytes in both directions."""
+        version = module.VERSIONS[1] if version is None else version
+        name = type(body).__name__
+        connection = SimpleNamespace(peer=SimpleNamespace(listener="PLAINTEXT"))
+        seen = wire.decode(name, version, wire.encode(body, version))
+        answer = module.handle(self, SimpleNamespace(body=seen, version=version, connection=connection))
+        if isinstance(answer, Later):
+            replies: list[Any] = []
+            answer.deliver_to(replies.append)
+            (answer,) = replies
+        reply = name.replace("Request", "Response")
+        return wire.decode(reply, version, wire.encode(answer, version))
+
+    def describe(self, resource_type: int, name: str, *keys: str, **options: Any) -> Any:
+        """The result for one resource."""
+        version = options.pop("version", None)
+        kind = DescribeConfigsRequest
+        resource = kind.DescribeConfigsResource(resource_type, name, keys or None)
+        (result,) = self.call(describe_configs, kind((resource,), **options), version).results
+        return result
+
+    def entry(self, resource_type: int, name: str, key: str, **options: Any) -> Any:
+        options = {"include_synonyms": True, **options}
+        (entry,) = self.describe(resource_type, name, key, **options).configs
+        return entry
+
+    def alter(self, resource_type: int, name: str, *steps: tuple[Any, ...], validate_only: bool = False) -> int:
+        """IncrementalAlterConfigs of one resource; steps are (key, operation, value)."""
+        kind = IncrementalAlterConfigsRequest
+        configs = tuple(kind.AlterableConfig(*step) for step in steps)
+        body = kind((kind.AlterConfigsResource(resource_type, name, configs),), validate_only)
+        (answer,) = self.call(incremental_alter_configs, body).responses
+        assert (answer.resource_type, answer.resource_name) == (resource_type, name)
+        return int(answer.error_code)
+
+    def replace(self, resource_type: int, name: str, *settings: tuple[Any, ...], validate_only: bool = False) -> int:
+        """AlterConfigs of one resource; settings are (key, value)."""
+        kind = AlterConfigsRequest
+        configs = tuple(kind.AlterableConfig(*setting) for setting in settings)
+        body = kind((kind.AlterConfigsResource(resource_type, name, configs),), validate_only)
+        (answer,) = self.call(alter_configs, body).responses
+        return int(answer.error_code)
+
+    def listed(self, *types: int, version: int = 1) -> set[tuple[int, str]]:
+        answer = self.call(list_config_resources, ListConfigResourcesRequest(types), version)
+        assert answer.error_code == 0
+        return {(each.resource_type, each.resource_name) for each in answer.config_resources}
