@@ -5,6 +5,7 @@ from ottla.cli.lazy import Entry
 COMMANDS = {
     "configs": Entry("ottla.cli.configs:configs", "Show and change settings, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
+    "demo": Entry("ottla.cli.demo:demo", "Break a small cluster three times, and find out why."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),

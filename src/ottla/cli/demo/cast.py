@@ -1,0 +1,75 @@
+"""Starts the workloads: which processes there are, and what each of them is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+from ottla.cli.demo.children import Child, Children
+from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.node import Node
+from ottla.cli.demo.plan import AUDIT, BILLING_MEMBERS, RISK_CHECKS, WORD_TOTALS, Plan
+from ottla.cli.demo.word_totals import Application
+
+__all__ = ["Cast"]
+
+
+class Cast:
+    """The workloads by name. `application` is the Kafka Streams program, where there is Java for it."""
+
+    def __init__(
+        self, children: Children, ground: Ground, plan: Plan, node: Node, application: Application | None
+    ) -> None:
+        self._children = children
+        self._ground = ground
+        self._plan = plan
+        self._node = node
+        self._application = application
+        self.playing: dict[str, Child] = {}
+
+    async def enter(self) -> None:
+        """All but the second process of the streams group."""
+        await self._python("producers", "producers")
+        for name in BILLING_MEMBERS:
+            await self._python(name, "consumer")
+        await self._python(RISK_CHECKS, "share")
+        await self._python(AUDIT, "classic")
+        await self.enter_word_totals(1)
+
+    async def enter_word_totals(self, number: int) -> None:
+        name = f"{WORD_TOTALS}-{number}"
+        if self._application is None:
+            await self._python(name, "streams")
+            return
+        command = self._application.command(name, self._node.bootstrap, self._ground, self._plan)
+        self.playing[name] = await self._children.start(name, command, listens=True)
+
+    async def _python(self, name: str, workload: str) -> None:
+        orders = {
+            "bootstrap": self._node.bootstrap,
+            "plan": asdict(self._plan),
+            "journal": str(self._ground.journal_of(name)),
+        }
+        command = [sys.executable, "-m", "ottla.cli.demo.workloads", workload, json.dumps(orders)]
+        self.playing[name] = await self._children.start(name, command, listens=True)
+
+    async def tell(self, name: str, line: str) -> None:
+        await self.playing[name].tell(line)
+
+    async def kill(self, name: str) -> None:
+        await self.playing.pop(name).kill()
+
+    async def exit(self, name: str) -> None:
+        """Let one end in order."""
+        child = self.playing.pop(name)
+        await child.end()
+
+    async def exit_all(self) -> None:
+        for name in list(self.playing):
+            await self.exit(name)
+
+    def check(self) -> None:
+        """ChildDied if one of them ended by itself."""
+        for child in self.playing.values():
+            child.check()

@@ -1,0 +1,129 @@
+"""The processes of the story: started, told things, killed, and gone when the story ends, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+__all__ = ["Child", "ChildDied", "Children"]
+
+END_S: Final = 15.0
+TAIL_LINES: Final = 15
+
+
+class ChildDied(Exception):
+    """A process ended that should run; the text has the end of what it said."""
+
+
+class Child:
+    """One process, with a group of its own, so that Ctrl-C reaches the story alone and whatever it starts ends too."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, said: Path) -> None:
+        self.name = name
+        self.said = said
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.returncode is None
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    async def tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        await self._process.stdin.drain()
+
+    async def kill(self) -> None:
+        """As a crash would: nobody is told, nothing is finished."""
+        self._signal(signal.SIGKILL)
+        await self._process.wait()
+
+    async def end(self, timeout_s: float = END_S) -> None:
+        """Ask it to end by closing its input and by SIGTERM, and kill what does not obey."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if not await self._ends_within(timeout_s if self._process.stdin is not None else 0):
+            self._signal(signal.SIGTERM)
+            if not await self._ends_within(timeout_s):
+                await self.kill()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), seconds)
+        return not self.is_running
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def tail(self) -> str:
+        lines = self.said.read_text(errors="replace").splitlines() if self.said.exists() else []
+        return "\n".join(lines[-TAIL_LINES:])
+
+    def check(self) -> None:
+        """ChildDied if it runs no longer."""
+        if not self.is_running:
+            raise ChildDied(f"{self.name} ended (exit code {self._process.returncode}); it said:\n{self.tail()}")
+
+
+class Children:
+    """Everything that was started and still runs ends with this context, the youngest first."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.running: list[Child] = []
+
+    async def __aenter__(self) -> Self:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # After a failure or Ctrl-C nobody waits for the last commits of the workloads.
+        patience_s = END_S if kind is None else 1.0
+        for child in reversed(self.running):
+            if child.is_running:
+                await child.end(patience_s)
+
+    async def start(
+        self, name: str, command: Sequence[str], *, listens: bool = False, environment: dict[str, str] | None = None
+    ) -> Child:
+        """Start a process; what it says goes to a file. One that `listens` can be told lines."""
+        said = self._directory / f"{name}.log"
+        with said.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *tied(command),
+                stdin=asyncio.subprocess.PIPE if listens else asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=_environment() | (environment or {}),
+            )
+        child = Child(name, process, said)
+        self.running.append(child)
+        return child
+
+
+def _environment() -> dict[str, str]:
+    """Ours without the variables that a node or a command of ottla would take for settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OTTLA_")}
+
+
+def tied(command: Sequence[str]) -> list[str]:
+    """The same command, ended by the kernel when the story dies without having ended it (Linux only)."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else list(command)

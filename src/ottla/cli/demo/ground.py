@@ -1,0 +1,54 @@
+"""The directory of a demo: what is in it, and how one from before is replaced without harm to anything else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.failure import Failure
+
+__all__ = ["Ground"]
+
+MARK: Final = ".ottla-demo"
+"""A directory with this file was made by a demo, and may be replaced by the next one."""
+
+
+class Ground:
+    """`data` is the broker's, `journal` has what workloads wrote down, `said` what processes said."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = path / "data"
+        self.journal = path / "journal"
+        self.said = path / "said"
+        self.observations = path / "observations"
+        self.streams_state = path / "streams-state"
+        self.truth = path / "truth.json"
+        self.report_json = path / "report.json"
+        self.report_html = path / "report.html"
+
+    def prepare(self) -> None:
+        """Make it, empty. Failure if it holds what no demo put there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise Failure(f"{self.path} is a file", "--out takes a directory")
+        if self.path.exists() and any(self.path.iterdir()):
+            if not (self.path / MARK).is_file():
+                raise Failure(f"{self.path} is not empty and was not made by a demo", "--out takes another directory")
+            self._replace()
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / MARK).write_text("Made by `ottla demo`; the next one replaces this directory.\n")
+        self.journal.mkdir()
+
+    def _replace(self) -> None:
+        """Rename first: if something still writes there, it does not write into the new one."""
+        old = self.path.with_name(f"{self.path.name}.old")
+        if old.exists():
+            if not (old / MARK).is_file():
+                raise Failure(f"{old} is in the way and was not made by a demo", "remove it, or choose another --out")
+            shutil.rmtree(old)
+        self.path.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def journal_of(self, name: str) -> Path:
+        return self.journal / f"{name}.jsonl"

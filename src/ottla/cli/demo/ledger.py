@@ -1,0 +1,106 @@
+"""Is every record accounted for? What was written, by the producers' journals, against what became of it, by the
+readers' own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.journal import Entry, entries
+from ottla.cli.demo.plan import AUDIT, BILLING, LINES, ORDERS, PAYMENTS, RISK_CHECKS, WORD_TOTALS
+from ottla.cli.demo.workloads.producers import WORDS_A_LINE
+
+__all__ = ["Account", "accounts"]
+
+Record = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+
+class Account(NamedTuple):
+    """What one group made of one topic. It is balanced if nothing is missing and nothing is there that must not be."""
+
+    group: str
+    topic: str
+    written: int
+    done: int
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def is_balanced(self) -> bool:
+        return not self.wrong
+
+    def facts(self) -> dict[str, Any]:
+        return {**self._asdict(), "wrong": list(self.wrong), "balanced": self.is_balanced}
+
+
+def accounts(ground: Ground) -> list[Account]:
+    written = _records(entries(ground.journal_of("producers"), "written"))
+    poison = {(e["topic"], e["partition"], e["offset"]) for e in entries(ground.journal_of("producers"), "poison")}
+    by_topic = {topic: {record for record in written if record[0] == topic} for topic in (ORDERS, PAYMENTS, LINES)}
+    return [
+        _read(ground, BILLING, "billing-*", by_topic[ORDERS], ORDERS),
+        _read(ground, AUDIT, AUDIT, by_topic[ORDERS], ORDERS),
+        _shared(ground, by_topic[PAYMENTS], poison),
+        _counted(ground, by_topic[LINES]),
+    ]
+
+
+def _records(journal: Iterable[Entry]) -> Counter[Record]:
+    found: Counter[Record] = Counter()
+    for entry in journal:
+        for topic, partition, first, last in entry["ranges"]:
+            found.update((topic, partition, offset) for offset in range(first, last + 1))
+    return found
+
+
+def _of(ground: Ground, pattern: str, *what: str) -> Counter[Record]:
+    paths = sorted(ground.journal.glob(f"{pattern}.jsonl"))
+    return sum((_records(entries(path, *what)) for path in paths), Counter())
+
+
+def _read(ground: Ground, group: str, pattern: str, written: set[Record], topic: str) -> Account:
+    """Each record is committed, once: a commit that follows a crash begins where the last one ended."""
+    done = _of(ground, pattern, "committed")
+    wrong = [*_lacking("not committed", written - set(done)), *_lacking("committed twice", _repeated(done))]
+    return Account(group, topic, len(written), len(done), tuple(wrong))
+
+
+def _shared(ground: Ground, written: set[Record], poison: set[Record]) -> Account:
+    """Each record is accepted, once; poison never is. Where an answer got lost, nobody knows, and twice is allowed."""
+    journal = ground.journal_of(RISK_CHECKS)
+    done = _records(entries(journal, "accepted"))
+    doubted = set(_records(entries(journal, "doubted")))
+    wrong = [
+        *_lacking("not accepted", written - poison - set(done) - doubted),
+        *_lacking("accepted twice", _repeated(done) - doubted),
+        *_lacking("poison, but accepted", poison & set(done)),
+    ]
+    return Account(RISK_CHECKS, PAYMENTS, len(written), len(set(done) | doubted), tuple(wrong))
+
+
+def _counted(ground: Ground, written: set[Record]) -> Account:
+    """Kafka Streams counts words, at least once each; our own member commits lines."""
+    totals = [
+        entry["words"]
+        for path in sorted(ground.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
+        for entry in entries(path, "counted")
+    ]
+    if not totals:
+        return _read(ground, WORD_TOTALS, f"{WORD_TOTALS}-*", written, LINES)
+    words = sum(totals)
+    missing = len(written) * WORDS_A_LINE - words
+    wrong = (f"{missing} words not counted",) if missing > 0 or min(totals) < 0 else ()
+    return Account(WORD_TOTALS, LINES, len(written), words // WORDS_A_LINE, wrong)
+
+
+def _repeated(done: Counter[Record]) -> set[Record]:
+    return {record for record, count in done.items() if count > 1}
+
+
+def _lacking(what: str, records: set[Record]) -> list[str]:
+    if not records:
+        return []
+    topic, partition, offset = min(records)
+    return [f"{len(records)} {what}, first {topic}-{partition} offset {offset}"]

@@ -1,0 +1,171 @@
+"""The story: a node and its workloads, three incidents, and the end, at which every record is accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Final
+
+from ottla.cli.demo.cast import Cast
+from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.journal import Journal
+from ottla.cli.demo.look import Look
+from ottla.cli.demo.narrator import Narrator
+from ottla.cli.demo.node import Node
+from ottla.cli.demo.plan import BILLING, PAYMENTS, RISK_CHECKS, TOPICS, VICTIM, WORD_TOTALS, Plan
+from ottla.cli.demo.watcher import Watcher
+from ottla.client import TopicPartition
+
+__all__ = ["Story"]
+
+STABLE_S: Final = 90.0
+TAKEN_OVER_S: Final = 60.0
+DRAIN_S: Final = 90.0
+
+
+class Story:
+    """Each scene returns when what it tells has happened. What it did itself stands in a journal of its own."""
+
+    def __init__(
+        self, plan: Plan, ground: Ground, node: Node, cast: Cast, watcher: Watcher, narrator: Narrator
+    ) -> None:
+        self._plan = plan
+        self._node = node
+        self._cast = cast
+        self._watcher = watcher
+        self._narrator = narrator
+        self._look = Look(node.bootstrap)
+        self._journal = Journal(ground.journal_of("story"))
+        self._began_s = monotonic()
+
+    async def tell(self) -> None:
+        try:
+            await self.set_up()
+            await self.enter()
+            await self.second_application()
+            await self.kill_member()
+            await self.kill_node()
+            await self.storm()
+            await self.drain()
+        finally:
+            self._journal.close()
+
+    # --- the beginning ------------------------------------------------------------------------------------------------
+
+    async def set_up(self) -> None:
+        began = monotonic()
+        await self._node.start()
+        await self._look.create_topics()
+        took_s = monotonic() - began
+        self._journal.note(
+            "cluster",
+            what_runs=self._node.what,
+            bootstrap=self._node.bootstrap,
+            cluster_id=await self._look.cluster_id(),
+        )
+        sizes = ", ".join(f"{name} ({count} p)" for name, count in TOPICS.items())
+        self._narrator.step(1, "cluster", f"1 node in {took_s:.1f} s at {self._node.bootstrap}; topics {sizes}")
+        sessions, locks = _s(self._plan.session_ms), _s(self._plan.lock_ms)
+        self._narrator.say(f"told by --set: sessions end after {sessions}, locks of share groups after {locks}")
+
+    async def enter(self) -> None:
+        await self._look.start_share_at_the_beginning()
+        await self._watcher.start(self._node)
+        await self._cast.enter()
+        async with self._narrator.doing("the groups form"):
+            views = await self._look.stable(STABLE_S)
+        self._began_s = monotonic()
+        self._journal.note("began", members={name: len(view.members) for name, view in views.items()})
+        self._narrator.step(2, "workloads", "all four kinds of groups stable: " + ", ".join(
+            f"{view.group_id} ({view.type}, {len(view.members)})" for view in views.values()))  # fmt: skip
+
+    async def second_application(self) -> None:
+        await self._until(self._plan.second_app_s, "200 records a second")
+        self._journal.note("second-app")
+        await self._cast.enter_word_totals(2)
+        views = await self._look.stable(STABLE_S, {WORD_TOTALS: 2})
+        shares = " and ".join(str(len(member.assignment)) for member in views[WORD_TOTALS].members)
+        self._narrator.say(f"a second process of {WORD_TOTALS}: its tasks are now {shares}")
+
+    # --- incidents ----------------------------------------------------------------------------------------------------
+
+    async def kill_member(self) -> None:
+        await self._until(self._plan.kill_member_s, "all is well")
+        view = (await self._look.groups())[BILLING]
+        victim = next(member for member in view.members if member.client_id == VICTIM)
+        owned = frozenset(at for at in victim.assignment if isinstance(at, TopicPartition))
+        self._journal.note("member-killed", member=victim.member_id)
+        await self._cast.kill(VICTIM)
+        began = monotonic()
+        self._narrator.begin(3, f"killed {VICTIM} (owned {', '.join(map(str, sorted(owned)))})")
+        async with self._narrator.doing("its session runs out"):
+            await self._look.taken_over(owned, victim.member_id, TAKEN_OVER_S)
+        self._journal.note("taken-over")
+        self._narrator.say(f"taken over after {monotonic() - began:.1f} s")
+
+    async def kill_node(self) -> None:
+        await self._until(self._plan.kill_broker_s, "all is well")
+        before = await self._look.quorum()
+        partitions = sum(TOPICS.values())
+        await self._node.kill()
+        self._journal.note("node-killed", node=before.leader_id, epoch_before=before.leader_epoch)
+        self._narrator.begin(4, f"killed node {before.leader_id} (quorum leader, {partitions} partitions)")
+        await self._pause(self._plan.down_s, "nobody can write or read")
+        began = monotonic()
+        await self._node.start()
+        after = await self._look.quorum()
+        self._journal.note(
+            "node-back", restarted_ms=_now_ms(began), leader_after=after.leader_id, epoch_after=after.leader_epoch
+        )
+        self._narrator.say(f"started again on the same directory; leads after {monotonic() - began:.1f} s, epoch "
+                           f"{before.leader_epoch} → {after.leader_epoch}")  # fmt: skip
+        async with self._narrator.doing("the members find their way back"):
+            await self._look.stable(STABLE_S, {BILLING: 2, WORD_TOTALS: 2})
+        self._narrator.say("all groups stable again, nobody was lost")
+
+    async def storm(self) -> None:
+        await self._until(self._plan.storm_s, "all is well")
+        self._journal.note("storm")
+        await self._cast.tell(RISK_CHECKS, "storm")
+        length = f"{self._plan.storm_length_s:.0f} s"
+        self._narrator.begin(5, f'downstream "fails": for {length} {RISK_CHECKS} releases 90 % of what it gets')
+        await self._pause(self._plan.storm_length_s, f"{PAYMENTS} are delivered again and again")
+        await self._cast.tell(RISK_CHECKS, "calm")
+        self._journal.note("calm")
+        self._narrator.say("the workers accept again")
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        await self._until(self._plan.end_s, "all is well")
+        await self._cast.exit("producers")
+        async with self._narrator.doing("the groups read to the end"):
+            ends = await self._look.drained(DRAIN_S)
+        self._journal.note("drained", records=sum(ends.values()))
+        await self._watcher.stop()
+        await self._cast.exit_all()
+
+    async def _until(self, moment_s: float, meanwhile: str) -> None:
+        await self._pause(self._began_s + moment_s - monotonic(), meanwhile)
+
+    async def _pause(self, seconds: float, meanwhile: str) -> None:
+        """Wait, and notice if one of the processes ends by itself."""
+        if seconds <= 0:
+            return
+        until_s = monotonic() + seconds
+        async with self._narrator.doing(meanwhile, seconds):
+            while (left_s := until_s - monotonic()) > 0:
+                self._cast.check()
+                self._watcher.check()
+                await asyncio.sleep(min(left_s, 0.25))
+
+
+def _s(ms: int) -> str:
+    return f"{ms / 1000:g} s"
+
+
+def _now_ms(monotonic_s: float) -> int:
+    """A moment of the monotonic clock on the clock of the wall."""
+    from ottla.cli.demo.journal import now_ms
+
+    return now_ms() - round((monotonic() - monotonic_s) * 1000)

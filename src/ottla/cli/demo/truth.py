@@ -1,0 +1,119 @@
+"""What really happened, from those who did it: the journals of the workloads and the notes of the story itself.
+
+A report can be held against this. Nothing in here comes from the observer or from the pipeline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.journal import Entry, entries
+from ottla.cli.demo.plan import BILLING, RISK_CHECKS, VICTIM, WORD_TOTALS, Plan
+
+__all__ = ["Truth", "told"]
+
+Truth = dict[str, Any]
+
+
+def told(ground: Ground, plan: Plan) -> Truth:
+    """Put together what the journals say; times are epoch ms."""
+    story = _last_of_each(ground.journal_of("story"))
+    found: Truth = {
+        "v": 1,
+        "seed": plan.seed,
+        "speed": plan.speed,
+        **{name: _facts(story[name]) for name in ("cluster", "streams") if name in story},
+        "began_ms": story["began"]["at_ms"],
+        "ended_ms": story["drained"]["at_ms"] if "drained" in story else None,
+        "written": _written(ground),
+        "poison": sorted([e["topic"], e["partition"], e["offset"]] for e in entries(_producers(ground), "poison")),
+    }
+    if "member-killed" in story:
+        found["member_killed"] = _member_killed(ground, story)
+    if "second-app" in story:
+        found["task_move"] = _task_move(ground, story["second-app"]["at_ms"])
+    if "node-killed" in story:
+        found["node_killed"] = _facts(story["node-killed"]) | {
+            "at_ms": story["node-killed"]["at_ms"],
+            **_facts(story.get("node-back", {})),
+        }
+    if "storm" in story:
+        found["storm"] = _storm(ground, story)
+    return found
+
+
+def _producers(ground: Ground) -> Path:
+    return ground.journal_of("producers")
+
+
+def _last_of_each(path: Path) -> dict[str, Entry]:
+    return {entry["what"]: entry for entry in entries(path)}
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in ("what", "at_ms")}
+
+
+def _written(ground: Ground) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for entry in entries(_producers(ground), "written"):
+        for topic, _, first, last in entry["ranges"]:
+            total[topic] += last - first + 1
+    return dict(total)
+
+
+def _member_killed(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
+    """What the victim owned is what it said itself, last of all."""
+    owned = [entry for entry in entries(ground.journal_of(VICTIM), "owns")]
+    return {
+        "group": BILLING,
+        "client": VICTIM,
+        "member": owned[-1]["member"],
+        "partitions": owned[-1]["partitions"],
+        "at_ms": story["member-killed"]["at_ms"],
+        "taken_over_ms": story["taken-over"]["at_ms"] if "taken-over" in story else None,
+    }
+
+
+def _task_move(ground: Ground, at_ms: int) -> dict[str, Any]:
+    """Tasks of each process before the second one came, and once both had theirs."""
+    return {
+        "group": WORD_TOTALS,
+        "at_ms": at_ms,
+        "before": {name: _tasks(ground, name, at_ms) for name in _apps(ground)},
+        "after": {name: _tasks(ground, name, None) for name in _apps(ground)},
+    }
+
+
+def _apps(ground: Ground) -> list[str]:
+    return sorted(path.stem for path in ground.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
+
+
+def _tasks(ground: Ground, name: str, before_ms: int | None) -> list[str]:
+    """Of Kafka Streams by its own word; of our member by its partitions, since its tasks are that."""
+    tasks: list[str] = []
+    for entry in entries(ground.journal_of(name), "tasks", "owns", "ended", "state"):
+        if before_ms is not None and entry["at_ms"] > before_ms:
+            break
+        if entry["what"] == "tasks" and entry["tasks"]:
+            tasks = sorted(entry["tasks"])
+        elif entry["what"] == "owns" and entry["partitions"]:
+            tasks = sorted(f"0_{partition}" for _, partition in entry["partitions"])
+    return tasks
+
+
+def _storm(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
+    begin, end = story["storm"]["at_ms"], story["calm"]["at_ms"]
+    counts: Counter[int] = Counter()
+    for entry in entries(ground.journal_of(RISK_CHECKS), "delivered"):
+        if begin <= entry["at_ms"] <= end:
+            counts.update({int(count): number for count, number in entry["counts"].items()})
+    return {"group": RISK_CHECKS, "from_ms": begin, "to_ms": end, "deliveries": dict(sorted(counts.items()))}
+
+
+def write(truth: Truth, path: Path) -> None:
+    path.write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
