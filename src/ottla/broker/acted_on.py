@@ -18,6 +18,7 @@ ACTED_ON: Final = frozenset(
         "compression.lz4.level",
         "compression.type",
         "compression.zstd.level",
+        "config.providers",
         "connections.max.idle.ms",
         "controller.listener.names",
         "controller.quorum.bootstrap.servers",

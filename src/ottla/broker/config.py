@@ -3,7 +3,7 @@
 Settings have Kafka's names. Of several places the later one counts: ottla's own defaults, the properties file, the
 environment (`OTTLA_NUM_PARTITIONS` is num.partitions), `--set`, and the options of the command line. A name that
 neither Kafka nor ottla knows and a value that a setting cannot have are errors; what Kafka knows and ottla does not act
-on is accepted, and named in one warning.
+on is accepted, and named in one warning. Values can stand elsewhere: see `ottla.broker.providers`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.broker.acted_on import ACTED_ON
 from ottla.broker.group_bounds import check_group_bounds
+from ottla.broker.providers import PROVIDERS, Providers
 from ottla.metadata.config_defs import ConfigError, broker_defs
 from ottla.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
@@ -37,7 +38,7 @@ OWN_DEFAULTS: Final[dict[str, str]] = {
 
 _PASSING_PREFIXES: Final = ("listener.name.",)
 _PLUGIN_PREFIXES: Final = {
-    "config.providers": "config.providers.",
+    PROVIDERS: f"{PROVIDERS}.",
     "group.streams.topology.description.plugin.class": "group.streams.topology.description.plugin.",
     "remote.log.storage.manager.class.name": "rsm.config.",
     "remote.log.metadata.manager.class.name": "rlmm.config.",
@@ -109,10 +110,14 @@ class NodeConfig:
         # Nobody asked for the controller's port: if it is taken, any other will do.
         self.may_move_controller = "listeners" not in merged
         merged.setdefault("listeners", local_listeners(port))
-        self.static: dict[str, str] = merged
+        self.providers = Providers()
+        self.static: dict[str, str] = self.providers.resolved(merged)
         """All that was set, as text."""
         self._values: dict[str, Any] = {}
-        self._check()
+        try:
+            self._check()
+        except ConfigError as error:
+            raise ConfigError(self.providers.hide(str(error))) from None
 
     def _check(self) -> None:
         unknown = [name for name in self.static if name not in broker_defs() and not self._passes(name)]

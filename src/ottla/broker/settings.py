@@ -6,16 +6,19 @@ metadata log changes them. Topics with equal settings share one `LogConfig`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ottla.broker.config import NodeConfig
 from ottla.log.config import LONG_MAX, LogConfig
-from ottla.metadata.config_defs import broker_defs, topic_defs
+from ottla.metadata.config_defs import ConfigError, broker_defs, topic_defs
 from ottla.metadata.config_rules import Rules
 from ottla.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
 
 __all__ = ["Settings"]
+
+log = logging.getLogger(__name__)
 
 # Setting of a topic -> field of LogConfig.
 _LOG_FIELDS: Final = {
@@ -53,8 +56,10 @@ class Settings:
     def __init__(self, config: NodeConfig, rules: Rules, image: MetadataImage) -> None:
         self.config = config
         self.rules = rules
+        rules.resolve = self.resolve
         self._image = image
         self._values: dict[str, Any] = {}
+        self._resolved: dict[str, dict[str, str]] = {}
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
         self.has_timed_flushes = False
         """Whether any topic that was asked for has `flush.ms`."""
@@ -68,16 +73,42 @@ class Settings:
     @property
     def broker_dynamic(self) -> Mapping[str, str]:
         """What was set for this broker alone."""
-        return self._image.configs(BROKER, str(self.config.node_id))
+        return self._dynamic(str(self.config.node_id))
 
     @property
     def cluster_dynamic(self) -> Mapping[str, str]:
         """What was set for all brokers."""
-        return self._image.configs(BROKER, CLUSTER_DEFAULT)
+        return self._dynamic(CLUSTER_DEFAULT)
+
+    def _dynamic(self, name: str) -> Mapping[str, str]:
+        """What was set for brokers while they ran, with placeholders filled; what cannot be filled does not count."""
+        raw = self._image.configs(BROKER, name)
+        if not any("${" in text for text in raw.values()):
+            return raw
+        if name not in self._resolved:
+            self._resolved[name] = dict(self._filled(raw))
+        return self._resolved[name]
+
+    def _filled(self, raw: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        for name, text in raw.items():
+            try:
+                value = self.resolve(name, text, raw)
+                if name in broker_defs():
+                    broker_defs()[name].parse(value, as_given=text)
+            except ConfigError as error:
+                log.warning("%s", error)
+            else:
+                yield name, value
+
+    def resolve(self, name: str, text: str, settings: Mapping[str, str]) -> str:
+        """A value that may stand elsewhere, by the providers of these settings, of all brokers and of the node."""
+        cluster = self._image.configs(BROKER, CLUSTER_DEFAULT)
+        return self.config.providers.resolve(name, text, settings, cluster, self.config.static)
 
     def forget(self) -> None:
         """Settings of brokers have changed."""
         self._values.clear()
+        self._resolved.clear()
         self._log_configs.clear()
 
     def topic_value(self, topic_name: str, name: str) -> Any:  # noqa: ANN401

@@ -60,15 +60,15 @@ class ConfigKey(msgspec.Struct, frozen=True):
     def is_dynamic(self) -> bool:
         return self.update_mode != READ_ONLY
 
-    def parse(self, text: str | None) -> Any:  # noqa: ANN401 - what the type says
-        """The value in a text; None stands for no value. Raises ConfigError."""
+    def parse(self, text: str | None, *, as_given: str | None = None) -> Any:  # noqa: ANN401 - what the type says
+        """The value in a text; None stands for no value. Raises ConfigError, which shows the text `as_given`."""
         if text is None:
             return None
         try:
             value = config_values.convert(self.type.name, text.strip())
             config_values.check(self.rule, value)
         except ValueError as error:
-            shown = "" if self.is_sensitive else f" {text!r}"
+            shown = "" if self.is_sensitive else f" {(text if as_given is None else as_given)!r}"
             raise ConfigError(f"{self.name} cannot be{shown}: {error}") from None
         return value
 

@@ -14,7 +14,7 @@ On brokers most settings of topics have another name, and some have several in d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
@@ -141,10 +141,12 @@ class Setting(NamedTuple):
 class Rules:
     """The rules of one node, whose own settings are `static`: text by name, only what was set."""
 
-    __slots__ = ("static",)
+    __slots__ = ("resolve", "static")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = static
+        self.resolve: Callable[[str, str, Mapping[str, str]], str] = lambda name, text, settings: text
+        """Fills placeholders in the value of a broker's setting, by the providers that settings configure."""
 
     # --- which value is in force
 
@@ -273,7 +275,7 @@ class Rules:
     ) -> None:
         """Reject what a resource must not have."""
         if resource_type == BROKER:
-            _check_broker(resource_name, changed)
+            self._check_broker(resource_name, configs, changed)
             return
         code = ErrorCode.INVALID_CONFIG
         if resource_type == CLIENT_METRICS:
@@ -290,6 +292,18 @@ class Rules:
                 _check_client_metrics(values)
         except ConfigError as error:
             raise Reject(code, str(error)) from None
+
+    def _check_broker(self, resource_name: str, configs: Mapping[str, str], changed: Mapping[str, str | None]) -> None:
+        for name, value in changed.items():
+            key = broker_key(name)
+            if key is None or name.startswith(LISTENER_PREFIX):
+                continue  # as Apache Kafka does: plugins may know it
+            _check_updatable(resource_name, key, value)
+            try:
+                key.parse(None if value is None else self.resolve(name, value, configs), as_given=value)
+            except ConfigError as error:
+                # Not INVALID_CONFIG, as of other resources: Apache Kafka's brokers have their own check.
+                raise Reject(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def _check_topic(self, configs: Mapping[str, str], values: Mapping[str, object]) -> None:
         low = int(self.topic_value("min.compaction.lag.ms", configs, {}, {}))
@@ -326,22 +340,14 @@ class Rules:
         return None if key is None else int(self.broker_text(key.name, {}, {}) or 0)
 
 
-def _check_broker(resource_name: str, changed: Mapping[str, str | None]) -> None:
-    for name, value in changed.items():
-        key = broker_key(name)
-        if key is None or name.startswith(LISTENER_PREFIX):
-            continue  # as Apache Kafka does: plugins may know it
-        if not key.is_dynamic:
-            raise Reject(ErrorCode.INVALID_REQUEST, f"{name} cannot be changed while brokers run.")
-        if resource_name == CLUSTER_DEFAULT and key.update_mode == PER_BROKER:
-            raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each broker by itself, not for all of them.")
-        if name in _OF_LISTENERS and value is not None:
-            raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each listener by itself: {LISTENER_PREFIX}…")
-        try:
-            key.parse(value)
-        except ConfigError as error:
-            # Not INVALID_CONFIG, as of other resources: Apache Kafka's brokers have their own check.
-            raise Reject(ErrorCode.INVALID_REQUEST, str(error)) from None
+def _check_updatable(resource_name: str, key: ConfigKey, value: str | None) -> None:
+    name = key.name
+    if not key.is_dynamic:
+        raise Reject(ErrorCode.INVALID_REQUEST, f"{name} cannot be changed while brokers run.")
+    if resource_name == CLUSTER_DEFAULT and key.update_mode == PER_BROKER:
+        raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each broker by itself, not for all of them.")
+    if name in _OF_LISTENERS and value is not None:
+        raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is set for each listener by itself: {LISTENER_PREFIX}…")
 
 
 def broker_key(name: str) -> ConfigKey | None:
