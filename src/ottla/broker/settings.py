@@ -80,9 +80,13 @@ class Settings:
         """What was set for all brokers."""
         return self._dynamic(CLUSTER_DEFAULT)
 
+    def as_given(self, name: str) -> Mapping[str, str]:
+        """What was set for a broker, or without a name for all of them, with its placeholders."""
+        return self._image.configs(BROKER, name)
+
     def _dynamic(self, name: str) -> Mapping[str, str]:
         """What was set for brokers while they ran, with placeholders filled; what cannot be filled does not count."""
-        raw = self._image.configs(BROKER, name)
+        raw = self.as_given(name)
         if not any("${" in text for text in raw.values()):
             return raw
         if name not in self._resolved:
@@ -102,8 +106,7 @@ class Settings:
 
     def resolve(self, name: str, text: str, settings: Mapping[str, str]) -> str:
         """A value that may stand elsewhere, by the providers of these settings, of all brokers and of the node."""
-        cluster = self._image.configs(BROKER, CLUSTER_DEFAULT)
-        return self.config.providers.resolve(name, text, settings, cluster, self.config.static)
+        return self.config.providers.resolve(name, text, settings, self.as_given(CLUSTER_DEFAULT), self.config.static)
 
     def forget(self) -> None:
         """Settings of brokers have changed."""

@@ -10,7 +10,7 @@ strongest first. The loggers of a broker are shown by that broker, each with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
@@ -130,18 +130,29 @@ def _topic_settings(node: Node, name: str) -> Iterable[Setting]:
 def _broker_settings(node: Node, name: str) -> Iterable[Setting]:
     settings = node.settings
     if name == CLUSTER_DEFAULT:
-        return _cluster_settings(settings.cluster_dynamic)
+        return _cluster_settings(settings.as_given(CLUSTER_DEFAULT))
     if name != str(node.node_id):
         raise Reject(ErrorCode.INVALID_REQUEST, f"This is broker {node.node_id}, which cannot speak for {name!r}.")
     # As in Apache Kafka a node's id is its broker's too.
     static = {"broker.id": str(node.node_id), **settings.config.static}
-    places = settings.broker_dynamic, settings.cluster_dynamic, static
+    places = settings.as_given(name), settings.as_given(CLUSTER_DEFAULT), static
     unlisted = {name for place in places for name in place if name not in broker_defs()}
-    listed = Rules(static).broker_configs(settings.broker_dynamic, settings.cluster_dynamic)
-    return [
+    listed = Rules(static).broker_configs(*places[:2])
+    found = [
         *(each for each in listed if each.name not in _OF_AUTHORIZERS or each.source != DEFAULT),
         *_unlisted_settings(sorted(unlisted), places),
     ]
+    return [_with_placeholders_filled(node, each, places) for each in found]
+
+
+def _with_placeholders_filled(node: Node, setting: Setting, places: Sequence[Mapping[str, str]]) -> Setting:
+    """A setting with its value; what its synonyms say stays as it was given."""
+    if setting.value is None or "${" not in setting.value:
+        return setting
+    try:
+        return setting._replace(value=node.settings.resolve(setting.name, setting.value, places[0]))
+    except ConfigError:
+        return setting
 
 
 def _cluster_settings(cluster: Mapping[str, str]) -> Iterator[Setting]:
