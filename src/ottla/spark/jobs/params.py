@@ -32,6 +32,11 @@ class Params:
     share_window_ms: int = MINUTE_MS
     quorum_window_ms: int = 10_000
     lag_window_ms: int = 10_000
+    lag_history_ms: int = HOUR_MS
+    """How far back high watermarks are remembered to turn lag into time."""
+    share_limit: int = 5
+    """How often share groups deliver a record, where no setting is seen: Kafka's default."""
+    share_lock_ms: int = 30_000
     state_timeout_ms: int = 7 * DAY_MS
     """A stream forgets a group of which nothing has come for this long."""
     thresholds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,99 @@
+"""Classic groups: one record for each generation, with all members in it and what each was given."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Final
+
+import msgspec
+
+from ottla.spark.jobs.folds.following import Following
+from ottla.spark.jobs.folds.state import NOTHING, Member
+from ottla.wire import WireError
+from ottla.wire.keyed import decode_versioned
+
+__all__ = ["follow_classic"]
+
+_CONSUMER: Final = "consumer"
+
+
+class _ClassicMember(msgspec.Struct, rename="camel", gc=False):
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout: int | None = None
+    subscription: str = ""
+    assignment: str = ""
+
+
+class _Generation(msgspec.Struct, rename="camel", gc=False):
+    protocol_type: str = ""
+    generation: int = 0
+    protocol: str | None = None
+    current_state_timestamp: int = -1
+    members: list[_ClassicMember] = []
+
+
+_read: Final = msgspec.json.Decoder(_Generation).decode
+
+
+def follow_classic(group: Following, _: str, value: str | None) -> None:
+    if value is None:
+        group.delete()
+        return
+    found = _read(value)
+    state = group.state
+    _membership(group, found)
+    if found.protocol and state.protocol and found.protocol != state.protocol:
+        group.cause("assignor_changed")
+    state.protocol = found.protocol or state.protocol
+    if found.generation != state.epoch:
+        since_ms = found.current_state_timestamp
+        group.rise(found.generation, since_ms if 0 < since_ms <= state.ts else state.ts)
+        group.target(found.generation)
+    for each in found.members:
+        _give(group, state.members[each.member_id], each.assignment, found)
+
+
+def _membership(group: Following, found: _Generation) -> None:
+    here = {each.member_id for each in found.members}
+    for gone in [each for each in group.state.members if each not in here]:
+        group.leave(gone)
+    for each in found.members:
+        subscribed = _subscribed(each.subscription) if found.protocol_type == _CONSUMER else ""
+        member = group.state.members.get(each.member_id)
+        if member is None:
+            member = Member(each.member_id, group.state.ts, each.client_id, each.client_host)
+            member.instance, member.rebalance_timeout_ms = each.group_instance_id, each.rebalance_timeout
+            member.subscribed = subscribed
+            group.join(member)
+        else:
+            group.subscribe(member, subscribed)
+
+
+def _subscribed(subscription: str) -> str:
+    try:
+        found = decode_versioned("ConsumerProtocolSubscription", b64decode(subscription)).message
+    except WireError:
+        return ""
+    return ",".join(sorted(found.topics))
+
+
+def _give(group: Following, member: Member, assignment: str, found: _Generation) -> None:
+    held = member.active
+    if assignment != member.assignment:
+        held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING
+        member.assignment = assignment
+    group.current(member, found.generation, 0, held)
+
+
+def _partitions(assignment: str) -> frozenset[str]:
+    """None for an assignment that is no consumer's, though the group says so."""
+    if not assignment:
+        return NOTHING
+    try:
+        found = decode_versioned("ConsumerProtocolAssignment", b64decode(assignment)).message
+    except WireError:
+        return NOTHING
+    return frozenset(f"{each.topic}-{number}" for each in found.assigned_partitions for number in each.partitions)

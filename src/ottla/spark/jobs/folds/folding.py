@@ -1,0 +1,201 @@
+"""Folds: from what is known of a group and more of its history to what is known then, and rows.
+
+A history may be cut anywhere, in the middle of one write, too: the rows are the same, but that some come twice, the
+later in place of the earlier. At a cut, what is open is told as it stands: the rebalance under way, the running hour,
+and the state of the group as if nothing more came at that moment. What was told is remembered as digests, so that it is
+not told again as it was; a change of state that turns out to be none is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from ottla.spark.jobs.folds.following import Following
+from ottla.spark.jobs.folds.records import follow_record
+from ottla.spark.jobs.folds.rows import Event, Out, Row
+from ottla.spark.jobs.folds.samples import follow_sample
+from ottla.spark.jobs.folds.state import NOBODY, State
+from ottla.spark.jobs.folds.windows import Limits, window_row
+from ottla.spark.jobs.params import Params
+
+__all__ = ["Fold", "RecordRow", "SampleRow", "fold"]
+
+
+class RecordRow(NamedTuple):
+    """A coordinator record, with key and value as JSON; no value is a tombstone."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    type: str
+    key: str | None
+    value: str | None
+
+
+class SampleRow(NamedTuple):
+    """What an observer saw of a group: the kind of the sample and its body, as JSON."""
+
+    ts: int
+    kind: str
+    body: str | None
+
+
+class _Told(msgspec.Struct, array_like=True):
+    digest: int
+    event: Event | None
+    """A change of state, which may have to be taken back."""
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    state: msgspec.Raw
+    told: list[_Told]
+
+
+_pack: Final = msgspec.msgpack.Encoder().encode
+_unpack: Final = msgspec.msgpack.Decoder(_Kept).decode
+_unpack_state: Final = msgspec.msgpack.Decoder(State).decode
+
+
+class Fold:
+    """A group that is followed from one stretch of its history to the next."""
+
+    __slots__ = ("_group", "_told")
+
+    def __init__(self, params: Params, kept: bytes | None = None) -> None:
+        found = _unpack(kept) if kept else None
+        self._told = found.told if found else []
+        state = _unpack_state(found.state) if found else State()
+        self._group = Following(state, Limits.of(params), _namer(params))
+
+    @property
+    def state(self) -> State:
+        return self._group.state
+
+    @property
+    def source(self) -> str:
+        return self._group.state.source
+
+    def take_record(
+        self, partition: int, offset: int, timestamp: int, record_type: str, key: str | None, value: str | None
+    ) -> None:
+        """The next record of the group. One that was there before, or comes from before, is passed over."""
+        group = self._group
+        state = group.state
+        if partition == state.partition and offset <= state.offset:
+            return
+        if state.source != "records":
+            self._begin_anew()
+            state = group.state
+        state.partition = partition
+        group.at(timestamp, offset)
+        follow_record(group, record_type, key, value)
+
+    def take_sample(self, ts: int, kind: str, body: str | None) -> None:
+        """The next sample of the group. Where there are records, samples have nothing to add."""
+        state = self._group.state
+        if (state.source == "records" and state.offset != NOBODY) or ts < state.ts:
+            return
+        state.source = "samples"
+        self._group.at(ts)
+        follow_sample(self._group, kind, body)
+
+    def _begin_anew(self) -> None:
+        """Records have come of a group that only samples told of: they know better."""
+        fresh = State()
+        for name in State.__struct_fields__:
+            setattr(self._group.state, name, getattr(fresh, name))
+
+    def rows(self) -> Out:
+        """The rows so far, for a history that is read in one go; the open ones come with `end`."""
+        return self._group.out.take()
+
+    def end(self) -> Out:
+        """The remaining rows of a history that is read in one go, with what is open as it stands."""
+        return _joined(self._group.out.take(), self._open_rows())
+
+    def cut(self) -> tuple[bytes, Out]:
+        """The rows of this stretch, with what is open as it stands, and what has to be kept to go on in another
+        fold: this one is over."""
+        before = self._group.out.take()
+        state = msgspec.Raw(_pack(self._group.state))  # before this is taken to be the end of a moment
+        now = self._open_rows()
+        open_now = [_Told(_digest(row), row if isinstance(row, Event) else None) for row in now.rows()]
+        told = {each.digest for each in self._told}
+        out = _joined(_without(before, told), _without(now, told))
+        if told:
+            still = {_digest(each) for each in before.events + now.events}
+            out.events += [_taken_back(each.event) for each in self._told if each.event and each.digest not in still]
+        return _pack(_Kept(state, open_now)), out
+
+    def _open_rows(self) -> Out:
+        """What would be told if the history ended here."""
+        group = self._group
+        state = group.state
+        if state.ts == NOBODY:
+            return Out()
+        group.note_state()
+        found = group.out.take()
+        if state.rebalance is not None:
+            found.rebalances.append(state.rebalance)
+        if state.counted is not None:
+            found.windows.append(window_row(state, state.counted, group.limits.window_ms, at_ms=state.ts))
+        return found
+
+
+def _namer(params: Params) -> Callable[[frozenset[str]], Iterable[str]] | None:
+    names = params.topic_names
+    if not names:
+        return None
+
+    def named(things: frozenset[str]) -> Iterator[str]:
+        for each in things:
+            topic, dash, partition = each.rpartition("-")
+            yield f"{names.get(topic, topic)}{dash}{partition}"
+
+    return named
+
+
+def _digest(row: Row) -> int:
+    return crc32(_pack((row.key, row)))
+
+
+def _without(out: Out, told: set[int]) -> Out:
+    if not told:
+        return out
+
+    return Out(
+        [each for each in out.events if _digest(each) not in told],
+        [each for each in out.rebalances if _digest(each) not in told],
+        [each for each in out.windows if _digest(each) not in told],
+        [each for each in out.movements if _digest(each) not in told],
+        out.faults,
+    )
+
+
+def _joined(first: Out, second: Out) -> Out:
+    return Out(
+        first.events + second.events,
+        first.rebalances + second.rebalances,
+        first.windows + second.windows,
+        first.movements + second.movements,
+        first.faults + second.faults,
+    )
+
+
+def _taken_back(event: Event) -> Event:
+    return msgspec.structs.replace(event, new=event.old)
+
+
+def fold(kept: bytes | None, rows: Iterable[RecordRow | SampleRow], params: Params | None = None) -> tuple[bytes, Out]:
+    """From what is kept of a group, and the next rows of its history in order, to what is kept then, and rows."""
+    following = Fold(params or Params(), kept)
+    for row in rows:
+        if isinstance(row, RecordRow):
+            following.take_record(*row)
+        else:
+            following.take_sample(*row)
+    return following.cut()

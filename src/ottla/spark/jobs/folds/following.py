@@ -1,0 +1,441 @@
+"""Following a group: what happens to it goes in, step by step, and the rows of its history come out.
+
+Records and samples are told in the same steps (`join`, `leave`, `rise`, `target`, `current` and so on), so whatever the
+source, a rebalance is the same thing. Records of one write share their time: what a group's state is between two of
+them means nothing, so it is looked at when the time moves on, or at the end (`settle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from ottla.spark.jobs.folds import tasks, windows
+from ottla.spark.jobs.folds.moves import moves, placed
+from ottla.spark.jobs.folds.rows import Event, Out, Rebalance
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, Member, Rise, State
+
+__all__ = ["AWAY_EPOCH", "LEFT", "Following", "listed"]
+
+AWAY_EPOCH: Final = -2
+"""The member epoch of a static member that has left for a while."""
+STABLE: Final = 0
+REVOKING: Final = 1
+
+JOINED: Final = "member_joined"
+LEFT: Final = "left_or_expired"
+FENCED: Final = "member_fenced"
+_PRIORITY: Final = (
+    JOINED, FENCED, LEFT, "subscription_changed", "topology_changed", "assignor_changed", "config_changed",
+    "metadata_changed", "regex_changed",
+)  # fmt: skip
+_MEMBERSHIP: Final = frozenset((JOINED, FENCED, LEFT))
+CAUSES: Final = 1_000
+TRIGGER_MEMBERS: Final = 100
+RECENT_HASHES: Final = 32
+
+_SEQ_BITS: Final = 16
+_LAST_OF_RECORD: Final = (1 << _SEQ_BITS) - 1
+_to_json: Final = msgspec.json.Encoder().encode
+
+
+def listed(things: Iterable[str]) -> str:
+    """Names as a JSON list, tasks and partitions in the order of their numbers."""
+    return _to_json(sorted(things, key=lambda each: (len(each), each))).decode()
+
+
+class Following:
+    """One group, as far as its history was told."""
+
+    __slots__ = ("_in_record", "counted", "limits", "name_of", "out", "state")
+
+    def __init__(
+        self, state: State, limits: windows.Limits, name_of: Callable[[frozenset[str]], Iterable[str]] | None = None
+    ) -> None:
+        self.state = state
+        self.limits = limits
+        self.name_of = name_of or (lambda things: things)
+        self.out = Out()
+        self.counted: Counted = state.counted or Counted(0)
+        self._in_record = 0
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def at(self, ts: int, offset: int = NOBODY) -> None:
+        """What follows happened at this time, and is told by this record."""
+        state = self.state
+        if ts != state.ts:
+            if state.ts != NOBODY:
+                self.settle()
+            self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
+            state.ts = ts
+            state.order = 0
+        state.offset = offset if offset != NOBODY else state.offset
+        self._in_record = 0
+
+    def settle(self) -> None:
+        """All of a moment is told: in which state is the group now?"""
+        if self.state.rebalance is not None and not self.state.unsettled:
+            self._converge_or_empty()
+        self.note_state()
+
+    def note_state(self) -> None:
+        if self.state.source == "records" and self.state.type:
+            self._in_record = _LAST_OF_RECORD
+            self.be_in(self._state_name())
+
+    def be_in(self, name: str) -> None:
+        """It is in this state."""
+        old = self.state.state
+        if name != old:
+            windows.spend(self.state, self.state.ts)
+            self.state.state = name
+            self.event("state_changed", None, old, name)
+
+    def _state_name(self) -> str:
+        state = self.state
+        if not state.members:
+            return "Empty"
+        if state.type in ("classic", "share"):
+            return "Stable"
+        if state.type == "streams" and not self._is_ready():
+            return "NotReady"
+        if state.epoch > state.assignment_epoch:
+            return "Assigning"
+        return "Reconciling" if state.unsettled or state.away else "Stable"
+
+    def _is_ready(self) -> bool:
+        state = self.state
+        if state.validated_topology_epoch is None:  # the beginning of the history is lost
+            return True
+        known = state.topology_epoch if state.topology_epoch is not None else state.validated_topology_epoch
+        return state.validated_topology_epoch == known != NOBODY
+
+    def event(
+        self, event: str, member: str | None = None, old: str | None = None, new: str | None = None,
+        detail: str | None = None,
+    ) -> None:  # fmt: skip
+        state = self.state
+        if state.source == "records":
+            seq, offset = (state.offset << _SEQ_BITS) + self._in_record, state.offset
+            self._in_record += 1
+        else:
+            seq, offset = state.order, None
+            state.order += 1
+        epoch = state.epoch if state.epoch != NOBODY else None
+        assignment = state.assignment_epoch if state.assignment_epoch != NOBODY else None
+        self.out.events.append(
+            Event(state.type, state.ts, seq, event, member, old, new, epoch, assignment, offset, detail)
+        )
+
+    # --- the group ----------------------------------------------------------------------------------------------------
+
+    def be(self, kind: str, detail: str | None = None) -> None:
+        """It is a group of this kind. If it was none, or of another kind, it begins here."""
+        state = self.state
+        if state.type == kind:
+            return
+        if state.type:
+            self.delete("replaced")
+        state.type = kind
+        self.event("created", None, None, kind, detail)
+
+    def delete(self, detail: str | None = None) -> None:
+        """It is no more. What is known of it is forgotten, but for where we are."""
+        state = self.state
+        for member in list(state.members):
+            self.leave(member, detail="deleted")
+        if state.rebalance is not None:
+            self._end("emptied")
+        self.event("deleted", None, state.type, None, detail)
+        if state.state != "Empty":
+            windows.spend(state, state.ts)
+        fresh = State(source=state.source, partition=state.partition, offset=state.offset, ts=state.ts)
+        fresh.order, fresh.counted, fresh.state_since_ms = state.order, state.counted, state.state_since_ms
+        for name in State.__struct_fields__:
+            setattr(state, name, getattr(fresh, name))
+
+    def set_topology(self, epoch: int) -> None:
+        state = self.state
+        old, state.topology_epoch = state.topology_epoch, epoch
+        if old is not None and old != epoch:
+            self.event("topology_changed", None, str(old), str(epoch))
+            self.cause("topology_changed")
+            state.has_new_who = True
+
+    def cause(self, kind: str, member: str | None = None) -> None:
+        """Something that may be why the epoch rises next."""
+        if len(self.state.causes) < CAUSES:
+            self.state.causes.append((kind, member))
+
+    # --- members ------------------------------------------------------------------------------------------------------
+
+    def join(self, member: Member, *, is_new: bool = True) -> None:
+        """A member is there. If it is not new, it was so before the history began."""
+        state = self.state
+        state.members[member.id] = member
+        state.unsettled += 1
+        state.has_new_who = True
+        self.counted.members.add(member.id)
+        if is_new:
+            self.counted.joins += 1
+            self.cause(JOINED, member.id)
+        self.event("member_joined", member.id, None, member.client, self._about(member, is_new))
+
+    def _about(self, member: Member, is_new: bool) -> str:
+        about: dict[str, object] = {"host": member.host}
+        if member.instance is not None:
+            about["instance"] = member.instance
+        if member.process:
+            about["process"] = member.process
+        before = self._same_before(member) if is_new else None
+        if before is not None:
+            about["same_instance"] = before
+        if not is_new:
+            about["first_seen"] = True
+        return _to_json(about).decode()
+
+    def _same_before(self, member: Member) -> str | None:
+        """The id under which the same static instance held something last."""
+        if member.instance is None:
+            return None
+        found = (name for name, each in (self.state.converged or {}).items() if each.instance == member.instance)
+        return next((name for name in found if name not in self.state.members), None)
+
+    def leave(self, member_id: str, detail: str = LEFT) -> None:
+        state = self.state
+        member = state.members.pop(member_id, None)
+        if member is None:
+            return
+        state.unsettled -= not member.is_settled
+        state.away -= member.epoch == AWAY_EPOCH
+        state.has_new_who = True
+        limit_ms = member.rebalance_timeout_ms
+        late_ms = state.ts - member.pending_since_ms
+        is_fenced = member.state == REVOKING and limit_ms is not None and 0 < limit_ms <= late_ms
+        if state.type == "streams":
+            tasks.note_left(state, member)
+        windows.count_left(self.counted, member, state.ts, is_fenced=is_fenced)
+        self.cause(FENCED if is_fenced else LEFT, member_id)
+        reason = "has not given up in time what it had to" if is_fenced else detail
+        self.event("member_fenced" if is_fenced else "member_left", member_id, member.client, None, reason)
+
+    def subscribe(self, member: Member, subscribed: str) -> None:
+        if member.subscribed != subscribed:
+            self.event("subscription_changed", member.id, member.subscribed, subscribed)
+            self.cause("subscription_changed", member.id)
+            member.subscribed = subscribed
+            self.state.has_new_who = True
+
+    def run_topology(self, member: Member, epoch: int) -> None:
+        if member.topology_epoch != epoch:
+            self.event("topology_changed", member.id, _text(member.topology_epoch), str(epoch))
+            self.cause("topology_changed", member.id)
+            member.topology_epoch = epoch
+            self.state.has_new_who = True
+
+    # --- epochs -------------------------------------------------------------------------------------------------------
+
+    def see_hash(self, metadata_hash: int) -> None:
+        """The hash of the topics that the group reads. One that was there lately is no new topic."""
+        state = self.state
+        old, state.metadata_hash = state.metadata_hash, metadata_hash
+        if metadata_hash == old:
+            return
+        if metadata_hash not in state.recent_hashes:
+            state.recent_hashes = [*state.recent_hashes[1 - RECENT_HASHES :], metadata_hash]
+            state.fresh_hash = metadata_hash
+            state.has_new_who = True
+        if old is not None:
+            self.cause("metadata_changed")
+
+    def rise(self, epoch: int, started_ms: int | None = None) -> None:
+        """The group epoch (of a classic group: the generation) is now this."""
+        state = self.state
+        old = state.epoch
+        if epoch == old:
+            return
+        by = epoch - old if NOBODY < old < epoch else 1
+        trigger, members, changes = self._trigger()
+        before = len(state.members) - changes
+        if state.rebalance is not None:
+            self._end("superseded" if state.members else "emptied", members_after=before)
+        if epoch < old:  # made anew, and the records between are lost
+            state.assignment_epoch = NOBODY
+        state.epoch = epoch
+        self.event("epoch_bumped", None, _text(old), str(epoch), trigger)
+        self._count_rise(by, trigger, is_first=old == NOBODY)
+        state.rebalance = Rebalance(
+            type=state.type, group_epoch=epoch, started=state.ts if started_ms is None else started_ms,
+            trigger=trigger, trigger_members=members, members_before=max(0, before),
+        )  # fmt: skip
+        state.has_converged = state.has_gap = False
+        if not state.members:
+            self._end("emptied")
+
+    def _trigger(self) -> tuple[str, list[str], int]:
+        """Why the epoch rises, who did it, and by how many members the group has grown since it last rose."""
+        state = self.state
+        causes = state.causes or state.older_causes
+        changes = sum((kind == JOINED) - (kind in (LEFT, FENCED)) for kind, _ in state.causes)
+        kinds = {kind for kind, _ in causes}
+        trigger = next((kind for kind in _PRIORITY if kind in kinds), "unknown")
+        who = dict.fromkeys(member for kind, member in causes if kind == trigger and member is not None)
+        state.older_causes = [*state.older_causes, *state.causes][-CAUSES:]
+        state.causes = []
+        return trigger, list(who)[:TRIGGER_MEMBERS], changes
+
+    def _count_rise(self, by: int, trigger: str, *, is_first: bool) -> None:
+        state, counted = self.state, self.counted
+        counted.epochs += by
+        counted.quiet_epochs += by if trigger not in _MEMBERSHIP else by - 1
+        if not is_first:
+            rise = Rise(state.ts, by, not state.has_new_who, state.has_converged, trigger)
+            windows.note_rise(state, rise)
+            if state.type != "streams":
+                windows.judge(state, counted, self.limits)
+        state.has_new_who = False
+
+    def adopt(self, epoch: int, assignment_epoch: int) -> None:
+        """It had these epochs, and was at rest, when it was first seen."""
+        self.state.epoch, self.state.assignment_epoch = epoch, assignment_epoch
+        self.state.has_new_who = False
+        self.state.has_converged = True
+
+    def target(self, epoch: int) -> None:
+        """The assignment for this group epoch is made."""
+        state = self.state
+        old, state.assignment_epoch = state.assignment_epoch, epoch
+        if old == epoch:
+            return
+        self.event("target_computed", None, _text(old), str(epoch))
+        state.older_causes = []
+        rebalance = state.rebalance
+        if rebalance is not None and rebalance.target_at is None and epoch >= rebalance.group_epoch:
+            rebalance.target_at = state.ts
+            rebalance.computing_ms = max(0, state.ts - rebalance.started)
+        self._note_warmup_step()
+        state.unsettled = 0
+        for member in state.members.values():
+            member.is_settled = self._is_settled(member)
+            state.unsettled += not member.is_settled
+
+    def _note_warmup_step(self) -> None:
+        """A step of a streams assignor: the target differs only in tasks that warm up, or did."""
+        state = self.state
+        if state.type != "streams":
+            return
+        changed, warming = state.target_tasks_changed, state.target_tasks_warming
+        if state.rises and changed and changed <= warming:
+            state.rises[-1].is_warmup_step = True
+        state.target_tasks_changed, state.target_tasks_warming = set(), set()
+        if state.rises:
+            windows.judge(state, self.counted, self.limits)
+
+    def _is_settled(self, member: Member) -> bool:
+        if member.epoch == AWAY_EPOCH:
+            return True
+        return member.epoch == self.state.assignment_epoch and member.state == STABLE and not member.pending
+
+    def current(
+        self, member: Member, epoch: int, member_state: int, active: frozenset[str],
+        pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
+    ) -> None:  # fmt: skip
+        """What a member has now, and which epoch it has reached."""
+        state = self.state
+        if epoch != member.epoch:
+            self.event("member_epoch", member.id, str(member.epoch), str(epoch))
+            state.away += (epoch == AWAY_EPOCH) - (member.epoch == AWAY_EPOCH)
+            member.epoch = epoch
+        if active != member.active or pending != member.pending:
+            self._hold(member, active, pending, warmup)
+        if standby != member.standby or warmup != member.warmup:
+            self._prepare(member, standby, warmup)
+        member.state = member_state
+        was_settled, member.is_settled = member.is_settled, self._is_settled(member)
+        state.unsettled += was_settled - member.is_settled
+        if not state.unsettled and state.rebalance is not None:
+            self._converge_or_empty()
+
+    def _hold(self, member: Member, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]) -> None:
+        state = self.state
+        detail = self._role(member, "active")
+        if revoking := pending - member.pending:
+            self.event("partition_revoking", member.id, listed(self.name_of(revoking)), None, detail)
+            if not member.pending:
+                member.pending_since_ms = state.ts
+        if revoked := (member.active | member.pending) - active - pending:
+            self.event("partition_revoked", member.id, listed(self.name_of(revoked)), None, detail)
+            if state.rebalance is not None and state.rebalance.target_at is not None:
+                state.rebalance.revoking_ms = state.ts - state.rebalance.target_at
+        if gained := active - member.active:
+            self.event("partition_gained", member.id, None, listed(self.name_of(gained)), detail)
+        if state.type == "streams":
+            self.out.movements += tasks.note_current(state, member, active, pending, warmup)
+            member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
+        member.active, member.pending = active, pending
+
+    def _prepare(self, member: Member, standby: frozenset[str], warmup: frozenset[str]) -> None:
+        self.out.movements += tasks.note_current(self.state, member, member.active, member.pending, warmup)
+        member.standby = self._tell_role(member, "standby", member.standby, standby)
+        member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
+
+    def _tell_role(self, member: Member, role: str, old: frozenset[str], new: frozenset[str]) -> frozenset[str]:
+        if revoked := old - new:
+            self.event("partition_revoked", member.id, listed(revoked), None, self._role(member, role))
+        if gained := new - old:
+            self.event("partition_gained", member.id, None, listed(gained), self._role(member, role))
+        return new
+
+    def _role(self, member: Member, role: str) -> str | None:
+        if self.state.type != "streams":
+            return None
+        return _to_json({"role": role, "process": member.process}).decode()
+
+    # --- rebalances ---------------------------------------------------------------------------------------------------
+
+    def _converge_or_empty(self) -> None:
+        state = self.state
+        rebalance = state.rebalance
+        if not state.members:
+            self._end("emptied")
+        elif rebalance is not None and state.assignment_epoch >= rebalance.group_epoch:
+            self._end("converged")
+
+    def _end(self, ended_by: str, members_after: int | None = None) -> None:
+        state = self.state
+        over, state.rebalance = state.rebalance, None
+        assert over is not None
+        over.ended, over.ended_by = state.ts, ended_by
+        over.members_after = len(state.members) if members_after is None else max(0, members_after)
+        if state.source == "records" and over.type == "classic":
+            over.computing_ms = over.revoking_ms = None
+        elif not state.has_gap:
+            over.duration_ms = max(0, state.ts - over.started)
+            over.revoking_ms = over.revoking_ms or (0 if over.target_at is not None else None)
+        windows.note_duration(self.counted, over.duration_ms)
+        if ended_by == "converged":
+            self._converged(over)
+        self.out.rebalances.append(over)
+
+    def _converged(self, over: Rebalance) -> None:
+        """Everybody is there: counts what moved since this was last so."""
+        state = self.state
+        before = state.converged
+        after = placed(state.members, before)
+        found = moves(before or {}, after)
+        if over.type == "streams":
+            over.tasks_moved = len(found.moved)
+            self.out.movements += tasks.movements(state, over, found.moved, before or {}, after)
+        elif before is None:
+            over.partitions_moved = 0.0
+        else:
+            over.partitions_moved = found.exchanged / 2 if over.type == "share" else float(len(found.moved))
+        over.members_touched = found.touched
+        state.converged, state.has_converged = after, True
+
+
+def _text(epoch: int | None) -> str | None:
+    return None if epoch in (None, NOBODY) else str(epoch)

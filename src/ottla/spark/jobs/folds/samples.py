@@ -1,0 +1,149 @@
+"""Samples of a group, as the steps that lead from one to the next.
+
+A sample says how the group is, not what happened: between two of them, epochs may pass unseen. What is new in a sample
+counts as having happened at its time. Observers tell a group at least every minute; where a rebalance was under way and
+nothing was told for longer, nobody knows when it was over.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ottla.health.facts import Gone, Group, Tasks, TopicPartitions
+from ottla.health.facts import Member as Seen
+from ottla.spark.jobs.folds.following import Following
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+
+__all__ = ["GAP_MS", "SAMPLES", "follow_sample"]
+
+GAP_MS: Final = 90_000
+"""A group that has not changed is told every minute; half a minute more is a hole."""
+SAMPLES: Final = ("group", "gone")
+_AT_REST: Final = frozenset(("Stable", "Empty", "Dead"))
+
+_read_group: Final = msgspec.json.Decoder(Group, strict=False).decode
+_read_gone: Final = msgspec.json.Decoder(Gone, strict=False).decode
+
+
+def follow_sample(group: Following, kind: str, body: str | None) -> None:
+    """Take in a sample. `group.at` has said when it was taken."""
+    if body is None or kind not in SAMPLES:
+        return
+    try:
+        if kind == "gone":
+            _follow_gone(group, _read_gone(body))
+        else:
+            _follow_group(group, _read_group(body))
+    except msgspec.MsgspecError as error:
+        group.out.faults.append(f"the sample of {kind} at {group.state.ts} cannot be read: {error}")
+
+
+def _follow_gone(group: Following, fact: Gone) -> None:
+    if fact.what == "group" and group.state.type:
+        group.delete()
+
+
+def _follow_group(group: Following, fact: Group) -> None:
+    state = group.state
+    is_first = state.type != fact.type
+    group.be(fact.type, "first_seen" if not state.type else None)
+    if state.rebalance is not None and state.ts - state.seen_ms > GAP_MS:
+        state.has_gap = True
+    state.seen_ms = state.ts
+    state.protocol = fact.protocol or state.protocol
+    _membership(group, fact, is_first=is_first)
+    if fact.topology_epoch is not None:
+        group.set_topology(fact.topology_epoch)
+    if fact.metadata_hash is not None:
+        group.see_hash(fact.metadata_hash)
+    if fact.type == "classic":
+        _classic_epochs(group, fact, is_first=is_first)
+    else:
+        _epochs(group, fact, is_first=is_first)
+    for seen in fact.members:
+        _current(group, fact, seen)
+    group.be_in(fact.state)
+    group.settle()
+
+
+# --- members ----------------------------------------------------------------------------------------------------------
+
+
+def _membership(group: Following, fact: Group, *, is_first: bool) -> None:
+    here = {each.member for each in fact.members}
+    for gone in [each for each in group.state.members if each not in here]:
+        group.leave(gone)
+    for seen in fact.members:
+        known = group.state.members.get(seen.member)
+        subscribed = ",".join(sorted(seen.subscribed or ()))
+        if known is None:
+            group.join(_joined(group, seen, subscribed, is_first=is_first), is_new=not is_first)
+            continue
+        group.subscribe(known, subscribed)
+        if seen.topology_epoch is not None:
+            group.run_topology(known, seen.topology_epoch)
+
+
+def _joined(group: Following, seen: Seen, subscribed: str, *, is_first: bool) -> Member:
+    member = Member(seen.member, NOBODY if is_first else group.state.ts, seen.client, seen.host, seen.rack)
+    member.instance, member.process, member.subscribed = seen.instance, seen.process, subscribed
+    member.rebalance_timeout_ms, member.topology_epoch = seen.rebalance_timeout_ms, seen.topology_epoch
+    return member
+
+
+def _current(group: Following, fact: Group, seen: Seen) -> None:
+    member = group.state.members[seen.member]
+    tasks, target_tasks = seen.tasks, seen.target_tasks
+    if fact.type == "streams":
+        held, wanted = tasks or Tasks(), target_tasks or Tasks()
+        active, target = frozenset(held.active), frozenset(wanted.active)
+        standby, warmup = frozenset(held.standby), frozenset(held.warmup)
+    else:
+        active, target = _partitions(seen.assigned), _partitions(seen.target)
+        standby = warmup = NOTHING
+    epoch = fact.group_epoch if fact.type == "classic" else seen.epoch
+    if fact.type == "classic" and fact.state != "Stable":
+        return  # while it rebalances, describing it shows nothing
+    pending = active - target if fact.type in ("consumer", "streams") and epoch < fact.assignment_epoch else NOTHING
+    is_waiting = fact.type in ("consumer", "streams") and bool(target - active)
+    member_state = 1 if pending else 2 if is_waiting else 0
+    group.current(member, epoch, member_state, active - pending, pending, standby, warmup)
+
+
+def _partitions(assignment: tuple[TopicPartitions, ...]) -> frozenset[str]:
+    return frozenset(f"{each.topic}-{number}" for each in assignment for number in each.partitions)
+
+
+# --- epochs -----------------------------------------------------------------------------------------------------------
+
+
+def _epochs(group: Following, fact: Group, *, is_first: bool) -> None:
+    state = group.state
+    if is_first and _is_over(fact):
+        group.adopt(fact.group_epoch, fact.assignment_epoch)
+        return
+    group.rise(fact.group_epoch)
+    if fact.assignment_epoch != state.assignment_epoch:
+        group.target(fact.assignment_epoch)
+
+
+def _is_over(fact: Group) -> bool:
+    return fact.group_epoch == fact.assignment_epoch and all(each.epoch == fact.group_epoch for each in fact.members)
+
+
+def _classic_epochs(group: Following, fact: Group, *, is_first: bool) -> None:
+    """The generation rises when all have joined: until then the rebalance is that of the next one."""
+    state = group.state
+    is_at_rest = fact.state in _AT_REST
+    if is_first and is_at_rest:
+        group.adopt(fact.group_epoch, fact.group_epoch)
+        return
+    known = state.epoch if state.epoch != NOBODY else fact.group_epoch
+    if not is_at_rest and state.rebalance is None:
+        group.rise(max(fact.group_epoch, known + 1))
+    elif fact.group_epoch > known:
+        group.rise(fact.group_epoch)
+    if is_at_rest and state.rebalance is not None:
+        group.target(state.epoch)

@@ -1,0 +1,158 @@
+"""What a fold remembers of a group: little enough to be kept between the batches of a stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ottla.spark.jobs.folds.rows import Rebalance
+
+__all__ = ["NOBODY", "NOTHING", "Counted", "Handover", "Member", "Placed", "Rise", "State", "Warmup"]
+
+NOTHING: Final[frozenset[str]] = frozenset()
+NOBODY: Final = -1
+
+Held = frozenset[str]
+"""Partitions as `topic id-partition`, or tasks as `subtopology_partition`."""
+
+
+class Placed(msgspec.Struct, array_like=True, frozen=True):
+    """What a member held when an assignment had arrived everywhere."""
+
+    instance: str | None
+    process: str | None
+    active: Held
+    standby: Held = NOTHING
+    warmup: Held = NOTHING
+
+
+class Member(msgspec.Struct, array_like=True):
+    id: str
+    joined_ms: int
+    """NOBODY where it was there before the history that we have."""
+    client: str = ""
+    host: str = ""
+    rack: str | None = None
+    instance: str | None = None
+    process: str | None = None
+    subscribed: str = ""
+    assignor: str | None = None
+    rebalance_timeout_ms: int | None = None
+    topology_epoch: int | None = None
+    epoch: int = 0
+    state: int = 0
+    """0: stable, 1: has to give something up, 2: waits for something. Other numbers are of newer releases."""
+    active: Held = NOTHING
+    standby: Held = NOTHING
+    warmup: Held = NOTHING
+    pending: Held = NOTHING
+    pending_since_ms: int = 0
+    target: str = ""
+    """The record's value as it came: it is seldom asked for."""
+    target_warmup: Held = NOTHING
+    assignment: str = ""
+    """Of a classic member: the bytes that its leader gave it, as they came."""
+    is_settled: bool = False
+
+
+class Handover(msgspec.Struct, array_like=True):
+    """An active task that was let go, or taken up, since the last assignment that arrived everywhere."""
+
+    revoking_ms: int | None = None
+    released_ms: int | None = None
+    gained_ms: int | None = None
+
+
+class Warmup(msgspec.Struct, array_like=True):
+    """A task that a process warms up, or has just ceased to."""
+
+    task: str
+    member: str
+    process: str | None
+    group_epoch: int
+    started_ms: int
+    ended_ms: int | None = None
+
+
+class Rise(msgspec.Struct, array_like=True):
+    """The group epoch rose."""
+
+    at_ms: int
+    by: int
+    is_same_who: bool
+    """Members, what they ask for, topology and topics are as at the rise before."""
+    has_converged: bool
+    """The assignment before it had arrived everywhere."""
+    trigger: str
+    is_warmup_step: bool = False
+
+
+class Counted(msgspec.Struct, array_like=True):
+    """What is counted in the running window."""
+
+    start_ms: int
+    epochs: int = 0
+    quiet_epochs: int = 0
+    joins: int = 0
+    leaves: int = 0
+    fences: int = 0
+    short_lived: int = 0
+    members: set[str] = msgspec.field(default_factory=set)
+    lifetimes_ms: list[int] = msgspec.field(default_factory=list)
+    stable_ms: int = 0
+    peopled_ms: int = 0
+    longest_ms: int | None = None
+    alarm: str | None = None
+    alarm_reason: str | None = None
+
+
+class State(msgspec.Struct, array_like=True):
+    source: str = "records"
+    type: str = ""
+    partition: int = NOBODY
+    offset: int = NOBODY
+    """The last record taken in: what comes again is passed over."""
+    ts: int = NOBODY
+    """Of the last record or sample."""
+    order: int = 0
+    """How many events the last sample has given."""
+    state: str = "Empty"
+    state_since_ms: int = 0
+    epoch: int = NOBODY
+    assignment_epoch: int = NOBODY
+    metadata_hash: int | None = None
+    fresh_hash: int | None = None
+    """The last hash that was not among the recent ones: only a topic that really changed gives one."""
+    recent_hashes: list[int] = msgspec.field(default_factory=list)
+    configs: str | None = None
+    topology_epoch: int | None = None
+    validated_topology_epoch: int | None = None
+    failed_topology_epoch: int | None = None
+    topology: str = ""
+    protocol: str | None = None
+    regexes: dict[str, str] = msgspec.field(default_factory=dict)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    unsettled: int = 0
+    away: int = 0
+    """Static members that have left for a while."""
+    causes: list[tuple[str, str | None]] = msgspec.field(default_factory=list)
+    """What may have made the epoch rise, since it last did."""
+    older_causes: list[tuple[str, str | None]] = msgspec.field(default_factory=list)
+    """And before, since the last target."""
+    has_new_who: bool = False
+    rebalance: Rebalance | None = None
+    converged: dict[str, Placed] | None = None
+    """Who held what when an assignment last had arrived everywhere."""
+    has_converged: bool = False
+    """Whether the newest group epoch has."""
+    target_tasks_changed: set[str] = msgspec.field(default_factory=set)
+    target_tasks_warming: set[str] = msgspec.field(default_factory=set)
+    handovers: dict[str, Handover] = msgspec.field(default_factory=dict)
+    warmups: list[Warmup] = msgspec.field(default_factory=list)
+    rises: list[Rise] = msgspec.field(default_factory=list)
+    counted: Counted | None = None
+    seen_ms: int = NOBODY
+    """When the last sample was taken."""
+    has_gap: bool = False
+    """The samples of the rebalance under way have a hole: nobody knows how long it took."""

@@ -1,0 +1,156 @@
+"""How steady a group is, counted in windows of an hour, and the alarm of epochs that climb for no reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import Final, NamedTuple
+
+from ottla.health.rule import RULES, limits_of
+from ottla.health.seen_groups import WINDOW_MS
+from ottla.spark.jobs.folds.rows import Out, Window
+from ottla.spark.jobs.folds.state import NOBODY, Counted, Member, Rise, State
+from ottla.spark.jobs.params import HOUR_MS, Params
+
+__all__ = ["Limits", "count_left", "judge", "note_duration", "note_rise", "roll", "spend", "window_row"]
+
+SHORT_MS: Final = 10_000
+"""Two heartbeats, at the interval that Kafka uses when nobody says otherwise."""
+LIFETIMES: Final = 1_000
+RISES: Final = 256
+_QUIET: Final = frozenset(("Stable", "Empty"))
+_CAUSES: Final = {
+    "metadata_changed": "the metadata hash goes to and fro",
+    "config_changed": "settings of the assignment change",
+    "assignor_changed": "members ask for another assignor",
+    "regex_changed": "the pattern is resolved to other topics",
+    "unknown": "the records do not say why",
+}
+
+
+class Limits(NamedTuple):
+    """What the fold takes from the settings."""
+
+    window_ms: int = HOUR_MS
+    rises: float = 5
+    critical_rises: float = 10
+
+    @classmethod
+    def of(cls, params: Params) -> Limits:
+        limits = limits_of(RULES["epochs-climb"], params.thresholds)
+        return cls(params.stability_window_ms, limits["rises"], limits["critical_rises"])
+
+
+def spend(state: State, until_ms: int) -> None:
+    """Time has passed in the state in which the group is."""
+    spent_ms = max(0, until_ms - state.state_since_ms)
+    if state.counted is not None and state.state != "Empty":
+        state.counted.peopled_ms += spent_ms
+        state.counted.stable_ms += spent_ms if state.state == "Stable" else 0
+    state.state_since_ms = max(until_ms, state.state_since_ms)
+
+
+def roll(state: State, ts: int, out: Out, window_ms: int) -> Counted:
+    """The window of a moment. Those before it are told: all in which something was, or was not at rest."""
+    counted = state.counted
+    if counted is None:
+        counted = state.counted = Counted(ts - ts % window_ms)
+        state.state_since_ms = ts
+    while ts >= counted.start_ms + window_ms:
+        end_ms = counted.start_ms + window_ms
+        spend(state, end_ms)
+        out.windows.append(window_row(state, counted, window_ms, at_ms=end_ms))
+        next_ms = ts - ts % window_ms if state.state in _QUIET else end_ms
+        counted = state.counted = Counted(next_ms, members=set(state.members))
+        state.state_since_ms = next_ms
+    return counted
+
+
+def window_row(state: State, counted: Counted, window_ms: int, *, at_ms: int) -> Window:
+    """The row of a window. A state that has not ended is taken to last to the window's end."""
+    peopled_ms, stable_ms = counted.peopled_ms, counted.stable_ms
+    rest_ms = max(0, counted.start_ms + window_ms - state.state_since_ms)
+    if state.state != "Empty":
+        peopled_ms += rest_ms
+        stable_ms += rest_ms if state.state == "Stable" else 0
+    return Window(
+        type=state.type,
+        window_start=counted.start_ms,
+        epochs=counted.epochs,
+        epochs_without_membership_change=counted.quiet_epochs,
+        joins=counted.joins,
+        leaves=counted.leaves,
+        fences=counted.fences,
+        distinct_members=len(counted.members),
+        short_lived=counted.short_lived,
+        median_lifetime_s=median(counted.lifetimes_ms) / 1000 if counted.lifetimes_ms else None,
+        converged_share=stable_ms / peopled_ms if peopled_ms else None,
+        longest_rebalance_ms=_longest_ms(state, counted, at_ms),
+        alarm=counted.alarm,
+        alarm_reason=counted.alarm_reason,
+    )
+
+
+def _longest_ms(state: State, counted: Counted, at_ms: int) -> int | None:
+    running = state.rebalance
+    if running is None or (running.type == "classic" and state.source == "records"):
+        return counted.longest_ms
+    return max(counted.longest_ms or 0, at_ms - running.started)
+
+
+def note_duration(counted: Counted, duration_ms: int | None) -> None:
+    if duration_ms is not None:
+        counted.longest_ms = max(counted.longest_ms or 0, duration_ms)
+
+
+def count_left(counted: Counted, member: Member, ts: int, *, is_fenced: bool) -> None:
+    counted.leaves += 1
+    counted.fences += is_fenced
+    if member.joined_ms == NOBODY:
+        return
+    lifetime_ms = max(0, ts - member.joined_ms)
+    counted.short_lived += lifetime_ms < SHORT_MS
+    if len(counted.lifetimes_ms) < LIFETIMES:
+        counted.lifetimes_ms.append(lifetime_ms)
+
+
+# --- the alarm --------------------------------------------------------------------------------------------------------
+
+
+def note_rise(state: State, rise: Rise) -> None:
+    """Remembers a rise as long as the alarm asks for it."""
+    from_ms = rise.at_ms - WINDOW_MS
+    if state.rises and (state.rises[0].at_ms <= from_ms or len(state.rises) >= RISES):
+        state.rises = [each for each in state.rises[-RISES + 1 :] if each.at_ms > from_ms]
+    state.rises.append(rise)
+
+
+def judge(state: State, counted: Counted, limits: Limits) -> None:
+    """What the rule epochs-climb says at the last rise; the worst that it says in a window is kept."""
+    rises = _unprovoked(state.rises)
+    count = sum(each.by for each in rises)
+    if count < limits.rises:
+        return
+    has_converged = any(each.has_converged for each in rises)
+    is_critical = count >= limits.critical_rises or not has_converged
+    if is_critical or counted.alarm is None:
+        counted.alarm = "critical" if is_critical else "warning"
+        counted.alarm_reason = _reason(rises, count, has_converged)
+
+
+def _unprovoked(rises: list[Rise]) -> list[Rise]:
+    """The rises back to the last that came with other members, subscriptions, topology or topics."""
+    found: list[Rise] = []
+    for rise in reversed(rises):
+        if not rise.is_same_who or rise.at_ms <= rises[-1].at_ms - WINDOW_MS:
+            break
+        if not rise.is_warmup_step:
+            found.append(rise)
+    return found
+
+
+def _reason(rises: list[Rise], count: int, has_converged: bool) -> str:
+    trigger = Counter(each.trigger for each in rises).most_common(1)[0][0]
+    cause = _CAUSES.get(trigger, _CAUSES["unknown"])
+    ends = "" if has_converged else "; no rebalance was over before the next began"
+    return f"{count} epochs in 10 min without a change of members or topics: {cause}{ends}"
