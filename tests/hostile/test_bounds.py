@@ -19,6 +19,7 @@ from ottla.broker.causes import OncePerCause
 from ottla.broker.clock import ManualClock
 from ottla.broker.connection import RECEIVE_BYTES, Limits
 from ottla.broker.fetch_sessions import FetchSessions, WantedPartition
+from ottla.broker.file_limit import shares_of
 from ottla.broker.request import Answer, Later, Request
 from ottla.broker.share import leader
 from ottla.broker.share.counts import OTHERS, GroupCounts
@@ -113,6 +114,14 @@ def too_many_from_one_address_are_closed(directory: Path, _patch: pytest.MonkeyP
         assert not is_served(second)
 
 
+@reaches("files")
+def connections_leave_files_for_logs(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
+    assert sum(shares_of(1024, 512)) < 1024
+    assert shares_of(1024, 512).logs == 256
+    assert shares_of(100_000, 512).logs == 512
+    assert shares_of(1, 512) == (1, 1), "it must begin somehow"
+
+
 @reaches("accepts")
 def a_flood_is_accepted_in_turns(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(listener, "ACCEPTS_PER_TURN", 1)
@@ -142,7 +151,7 @@ def pages_are_for_so_many_at_a_time(_directory: Path, _patch: pytest.MonkeyPatch
         for _, each in [*silent, (reader, writer)]:
             each.close()
             await each.wait_closed()
-        while server.connections:
+        while server.connections:  # noqa: ASYNC110  # nobody else would want to be told
             await asyncio.sleep(0)
         server.close()
 

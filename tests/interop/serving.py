@@ -19,8 +19,12 @@ READY = "ottla ready"
 class OttlaServe:
     """One node on a directory. `start` and the `with` statement wait until it serves."""
 
-    def __init__(self, directory: Path, *, data_dir: Path | None = None, **settings: object) -> None:
+    def __init__(
+        self, directory: Path, *, data_dir: Path | None = None, prefix: tuple[str, ...] = (), **settings: object
+    ) -> None:
+        """`prefix` comes before the command: a program that starts it under other conditions."""
         self.directory = directory
+        self._prefix = prefix
         self.data_dir = data_dir or directory / "data"
         self.log_path = directory / "ottla.log"
         self.settings = {_property(key): str(value) for key, value in settings.items()}
@@ -34,6 +38,11 @@ class OttlaServe:
     @property
     def controller_servers(self) -> str:
         return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the node was never started"
+        return self._process.pid
 
     @property
     def running(self) -> bool:
@@ -80,7 +89,7 @@ class OttlaServe:
         settings = {"listeners": listeners, "auto.create.topics.enable": "false"} | self.settings
         options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         data = [] if "log.dirs" in self.settings else ["--data", str(self.data_dir)]
-        return [sys.executable, "-m", "ottla", "serve", *data, *options]
+        return [*self._prefix, sys.executable, "-m", "ottla", "serve", *data, *options]
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """A clean stop, as SIGTERM gives it."""

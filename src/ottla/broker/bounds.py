@@ -39,6 +39,8 @@ BOUNDS: Final = (
     Bound("connections", "connections of a listener", "wait unaccepted in the backlog", setting="max.connections"),
     Bound("connections-per-ip", "connections from one address", "closed at once", setting="max.connections.per.ip"),
     Bound("backlog", "connections not accepted yet", "the kernel's to refuse", setting="socket.listen.backlog.size"),
+    Bound("files", "connections of all listeners, by the files that the process may have open", "wait in the backlog",
+          "ottla.broker.file_limit:FILES_MAX"),
     Bound("accepts", "connections accepted in a turn", "the next turn", "ottla.broker.listener:ACCEPTS_PER_TURN"),
     Bound("idle", "silence, and answers not taken", "closed", setting="connections.max.idle.ms"),
     Bound("web-connections", "connections to the page of metrics", "closed",

@@ -15,16 +15,32 @@ from typing import Final, NamedTuple
 
 from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
 from ottla.broker.dispatch import Dispatch
+from ottla.broker.quotas.quotas import ConnectionRates
 
-__all__ = ["Listener", "ListenerLimits", "bind"]
+__all__ = ["Crowd", "Listener", "ListenerLimits", "bind"]
 
 log = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN: Final = 64
-ACCEPT_AGAIN_SECONDS: Final = 1.0
-"""How long to wait when the process has no file left for a connection: the socket stays ready and would be asked
-without end."""
+ACCEPT_AGAIN_SECONDS: Final = 0.2
+"""How long to rest when there is no file left for a connection: the socket stays ready and would be asked on and on."""
 """More than this wait for the next turn of the loop, so that a flood does not starve those who are served."""
+
+
+class Crowd:
+    """The connections of all listeners together."""
+
+    def __init__(self, limit: int = 2**31 - 1) -> None:
+        self.limit = limit
+        self.count = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self.limit
+
+
+HELD_MAX: Final = 1000
+"""Connections beyond their address's rate that are held before they are closed; more are closed at once."""
 
 
 class ListenerLimits(NamedTuple):
@@ -61,6 +77,7 @@ class Listener:
         *,
         offered_apis: Collection[int],
         limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # a constant
+        crowd: Crowd | None = None,
     ) -> None:
         self.name = name
         self.connections: dict[Connection, None] = {}
@@ -70,8 +87,12 @@ class Listener:
         self._dispatch = dispatch
         self._offered_apis = offered_apis
         self._limits = limits
+        self._crowd = crowd or Crowd()
         self._by_host: Counter[str] = Counter()
         self._is_accepting = False
+        self._held: dict[socket.socket, None] = {}
+        self.connection_rates: ConnectionRates | None = None
+        """How fast addresses may open connections, while any has a limit."""
 
     def change_limits(self, limits: ListenerLimits) -> None:
         """Act on other limits from now on; connections that are there stay as they are."""
@@ -100,22 +121,49 @@ class Listener:
             if len(self.connections) >= self._limits.connections_max:
                 self._watch(False)  # until one of them goes
                 return
+            if self._crowd.is_full:
+                log.warning("no files are left for more than %d connections; others wait", self._crowd.count)
+                self._rest()
+                return
             try:
                 sock, address = self._sock.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:  # out of files, or the peer is gone already
                 log.warning("listener %s could not accept: %s", self.name, error)
-                self._watch(False)
-                self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
+                self._rest()
                 return
             self._admit(sock, Peer(address[0], address[1], self.name))
+
+    def _rest(self) -> None:
+        self._watch(False)
+        self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._sock.fileno() != -1:
             self._watch(True)
 
+    def _is_too_fast(self, sock: socket.socket, host: str) -> bool:
+        """Whether its address opens connections too fast; then it is held for a while and closed, which slows it down."""
+        if self.connection_rates is None:
+            return False
+        pause_ms = self.connection_rates.record(host, self._owner.monotonic_ms())
+        if not pause_ms:
+            return False
+        if len(self._held) >= HELD_MAX:
+            sock.close()
+        else:
+            self._held[sock] = None
+            self._loop.call_later(pause_ms / 1000, lambda: self._let_go(sock))
+        return True
+
+    def _let_go(self, sock: socket.socket) -> None:
+        self._held.pop(sock, None)
+        sock.close()
+
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
+        if self._is_too_fast(sock, peer.host):
+            return
         if self._by_host[peer.host] >= self._limits.connections_per_ip_max:
             log.info("listener %s: too many connections from %s", self.name, peer.host)
             sock.close()
@@ -124,6 +172,7 @@ class Listener:
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._by_host[peer.host] += 1
+        self._crowd.count += 1
         connection = Connection(
             self._loop,
             sock,
@@ -139,6 +188,7 @@ class Listener:
         """A connection was closed."""
         if connection in self.connections:
             del self.connections[connection]
+            self._crowd.count -= 1
             self._by_host[connection.peer.host] -= 1
             if not self._by_host[connection.peer.host]:
                 del self._by_host[connection.peer.host]
@@ -156,6 +206,8 @@ class Listener:
             self._watch(False)
             self._is_accepting = True  # never again
             self._sock.close()
+        for held in list(self._held):
+            self._let_go(held)
 
     def drain(self) -> None:
         """Answer what was asked and close."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,17 +21,22 @@ from ottla.broker.connection import Connection, Limits
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.dispatch import Dispatch, Observer
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.file_limit import current_limit, shares_of
 from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
 from ottla.broker.housekeeping import Housekeeping
-from ottla.broker.listener import Listener, ListenerLimits, bind
+from ottla.broker.listener import Crowd, Listener, ListenerLimits, bind
 from ottla.broker.loading import Loading, tell
 from ottla.broker.loggers import Loggers
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
 from ottla.broker.metrics import Metrics
+from ottla.broker.moves import Moves
 from ottla.broker.offload import Offload
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.quotas.charging import Meter
+from ottla.broker.quotas.quotas import Quotas
+from ottla.broker.quotas.rates import Windows
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later, Request
 from ottla.broker.settings import Settings
@@ -43,7 +49,7 @@ from ottla.log.disk import Disk, OsDisk, read_all
 from ottla.log.names import TopicPartition
 from ottla.metadata.bootstrap import bootstrap_records
 from ottla.metadata.config_rules import Rules
-from ottla.metadata.context import ControllerSettings
+from ottla.metadata.context import ControllerSettings, unlimited
 from ottla.metadata.controller import Controller
 from ottla.metadata.features import levels_for_format, supported
 from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
@@ -101,6 +107,7 @@ class Node:
         )
         self.loggers = Loggers(self._log_requests)
         self._request_log: Observer | None = None
+        self.quotas = Quotas(_windows(config, "quota"), _windows(config, "controller.quota"))
         self.listeners: dict[str, Listener] = {}
         self.advertised: dict[str, ListenerConfig] = {}
         self.is_serving = False
@@ -117,6 +124,8 @@ class Node:
         self._drained: asyncio.Future[None] | None = None
         limit_bytes = config["queued.max.request.bytes"]
         self.budget = Budget(limit_bytes) if limit_bytes > 0 else Budget()
+        self._file_shares = shares_of(current_limit(), config["ottla.open.files.max"])
+        self._crowd = Crowd(self._file_shares.connections)
         # Filled by `start`.
         self.loop: asyncio.AbstractEventLoop
         self.offload: Offload
@@ -126,6 +135,7 @@ class Node:
         self.metadata: MetadataLog
         self.membership: Membership
         self.replicas: Replicas
+        self.moves: Moves
         self.fetch_sessions: FetchSessions
         self.producer_ids: ProducerIds
         self.slices: Slices
@@ -183,6 +193,7 @@ class Node:
         self.housekeeping = Housekeeping(self)
         self.housekeeping.start()
         self.is_serving = True
+        self.moves.start()
         for listener in self.listeners.values():
             listener.change_limits(self._limits(self.settings))
             listener.start()
@@ -222,6 +233,7 @@ class Node:
                 self.dispatch,
                 offered_apis=self._offered_apis(listener.name),
                 limits=self._limits(self.config),
+                crowd=self._crowd,
             )
             port = sock.getsockname()[1]
             advertised = self.config.advertised[listener.name]
@@ -256,7 +268,7 @@ class Node:
     def _open_storage(self) -> None:
         locks = lock_directories(self.disk, self.config.all_dirs)
         try:
-            self.storage = NodeStorage(self.config, self.disk, locks)
+            self.storage = NodeStorage(self.config, self.disk, locks, self._file_shares.logs)
             controller = self.advertised[self.config.controller_listener]
             self.storage.format_if_new(self.clock.wall_ms(), controller.port)
             self.storage.open()
@@ -282,6 +294,7 @@ class Node:
             new_uuid=random_uuid,
             went_offline=self._went_offline,
         )
+        self.moves = Moves(self)
         self.descriptions = self._load_descriptions()
         self.coordinators = Coordinators(self)
         self.internal_topics = self.coordinators.internal_topics
@@ -305,19 +318,24 @@ class Node:
         for directory in self.storage.all:
             directory.begin()
         self.metadata.lead(self._bootstrap_records(), own_broker_id=self.node_id)
-        self.membership = Membership(self.config, self.storage, self.metadata, random_uuid)
+        self.membership = Membership(self.settings, self.storage, self.metadata, random_uuid)
         self.producer_ids = ProducerIds(self.metadata, self.membership)
         names = self.config["controller.listener.names"]
         self.membership.register_controller([each for each in self.advertised.values() if each.name in names])
         self.membership.register_broker([each for each in self.advertised.values() if each.name not in names])
         self.membership.heartbeat(want_fence=True)
-        await Loading(self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid).run()
+        await self._load_partitions()
         self._assign_directories()
         self.membership.heartbeat()
         self.metadata.sync()
         await self.coordinators.start()
         if self.descriptions is not None:
             await self.descriptions.start()
+
+    async def _load_partitions(self) -> None:
+        loading = Loading(self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid)
+        for key, (directory, copy) in (await loading.run()).items():
+            self.moves.resume(self.replicas.by_key[key], directory, copy)
 
     def _load_descriptions(self) -> Descriptions | None:
         if not self.settings["group.streams.topology.description.plugin.class"]:
@@ -411,8 +429,9 @@ class Node:
         def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
             return self.authorize(request, operation, resource_type, name)
 
+        charge = unlimited if request.charge is None else request.charge.take_mutations
         self.metadata.submit(
-            request.body if body is None else body, request.version, later.complete, authorize=authorize
+            request.body if body is None else body, request.version, later.complete, authorize=authorize, charge=charge
         )
         return later
 
@@ -496,17 +515,29 @@ class Node:
             self.replicas.reconfigure_all()
             for listener in self.listeners.values() if self.is_serving else ():
                 listener.change_limits(self._limits(self.settings))
+        if changes.quotas:
+            self._follow_quotas()
         self.replicas.apply(self.image, changes)
+        self.moves.follow()
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 
+    def _follow_quotas(self) -> None:
+        """Act on limits from now on; where nobody has one, nobody is looked at."""
+        self.quotas.follow(self.image.quotas)
+        self.dispatch.meter = (
+            Meter(self.quotas, self.monotonic_ms, time.perf_counter_ns) if self.quotas.has_client_limits else None
+        )
+        for listener in self.listeners.values():
+            listener.connection_rates = self.quotas.connections or None
+
     def _assign_directories(self) -> None:
         """Tell the controller of replicas whose directory the node has chosen itself."""
         if self.replicas.misplaced:
-            self.membership.assign(self.replicas.misplaced)
+            self.membership.assign([(replica, replica.directory) for replica in self.replicas.misplaced])
             self.metadata.sync_soon()
 
     # --- stopping -----------------------------------------------------------------------------------------------------
@@ -561,7 +592,7 @@ class Node:
         for directory in self.storage.directories:
             if directory.is_offline:
                 continue
-            logs = self.replicas.logs(directory)
+            logs = self.replicas.logs(directory) + self.moves.logs(directory)
             for partition in logs:
                 partition.close()
             directory.write_checkpoints(logs)
@@ -576,6 +607,10 @@ class Node:
             listener.close()
         self.offload.close()
         self.storage.release(remove=False)
+
+
+def _windows(config: NodeConfig, prefix: str) -> Windows:
+    return Windows(config[f"{prefix}.window.num"], config[f"{prefix}.window.size.seconds"] * 1000)
 
 
 def random_positive() -> int:

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from ottla.broker.causes import OncePerCause
 from ottla.broker.config import ConfigError, NodeConfig
+from ottla.broker.file_limit import raise_limit
 from ottla.broker.loggers import REQUESTS
 from ottla.broker.metadata_log import MetadataLogError
 from ottla.broker.node import Node, StartError
@@ -55,6 +56,7 @@ def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: f
     _set_up_logging(verbosity)
     for warning in config.warnings():
         log.warning("%s", warning)
+    raise_limit()
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(_serve(config, disk, out, began))
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ottla.broker.config import NodeConfig
 from ottla.broker.formatting import format_directories, is_empty, is_formatted, random_uuid
+from ottla.broker.settings import Settings
 from ottla.log.directory import LogDirectory, directory_problems
 from ottla.log.disk import Disk
 from ottla.log.files import LogStorage, OpenFiles
 from ottla.log.lock import DirectoryLock, LockedError
 from ottla.metadata.uuids import draw
 
-__all__ = ["NodeStorage", "StorageProblem", "lock_directories"]
+__all__ = ["NodeStorage", "StorageProblem", "cordoned", "lock_directories"]
 
 
 class StorageProblem(Exception):
@@ -38,6 +39,12 @@ def release(locks: Sequence[DirectoryLock], *, remove: bool) -> None:
         lock.release(remove=remove)
 
 
+def cordoned(settings: Settings, directories: Iterable[LogDirectory]) -> list[LogDirectory]:
+    """The directories that take no new replicas (KIP-1066)."""
+    paths = settings["cordoned.log.dirs"]
+    return [each for each in directories if "*" in paths or each.path in paths]
+
+
 def _reason(path: str, error: Exception) -> str:
     if isinstance(error, LockedError):
         return str(error)
@@ -48,11 +55,11 @@ def _reason(path: str, error: Exception) -> str:
 class NodeStorage:
     """The directories of a running node. `release` ends it."""
 
-    def __init__(self, config: NodeConfig, disk: Disk, locks: Sequence[DirectoryLock]) -> None:
+    def __init__(self, config: NodeConfig, disk: Disk, locks: Sequence[DirectoryLock], open_files_max: int) -> None:
         self.disk = disk
         self._locks = locks
         self._config = config
-        open_files = OpenFiles(disk, config["ottla.open.files.max"])
+        open_files = OpenFiles(disk, open_files_max)
         self._opened: dict[str, LogDirectory] = {}
         self._storages = {path: LogStorage(disk, open_files=open_files, jitter=_jitter) for path in config.all_dirs}
 

@@ -1,0 +1,132 @@
+"""Clients that behave badly, each for as long as its `with` block lasts. All are bounded in number and in time."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+
+from ottla.wire import frames
+from tests.hostile.weapons import weapons
+from tests.unit.broker.desk import Desk, Topic, batch, fetch_partition, fetch_request
+
+ANSWER_S = 0.002
+"""How long an answer is waited for; a request that parks gets none so soon."""
+CONNECT_S = 10
+BATCH_BYTES = 900_000
+SLOW_READ_BYTES = 64 * 1024
+SLOW_PAUSE_S = 0.1
+TORSOS = (
+    b"\x00\x00\x00",
+    b"\x00\x00\x01\x00\x00\x03",
+    b"\x00\x00\x01\x00\x00\x03\x00\x0c\x00\x00\x00\x01",
+    b"\x06\x00\x00\x00\x00\x00\x00\x0d",
+)
+"""Beginnings of requests that never go on; the last one says that it has 100 MB."""
+
+
+def dial(address: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(address, CONNECT_S)
+
+
+@contextmanager
+def dialled(address: tuple[str, int], count: int) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(dial(address)) for _ in range(count)]
+
+
+def shoot(address: tuple[str, int], seed: int, count: int, lines: int = 32) -> Counter[tuple[str, str]]:
+    """Send frames that no honest client sends, over some connections in turn; says what became of each kind."""
+    outcomes: Counter[tuple[str, str]] = Counter()
+    open_lines = [dial(address) for _ in range(lines)]
+    try:
+        for place, weapon in zip(cycle(range(lines)), weapons(seed, count), strict=False):
+            outcome = _fire(open_lines[place], weapon.data)
+            outcomes[weapon.kind, outcome] += 1
+            if outcome != "answered":
+                open_lines[place].close()
+                open_lines[place] = dial(address)
+    finally:
+        for line in open_lines:
+            line.close()
+    return outcomes
+
+
+def _fire(line: socket.socket, data: bytes) -> str:
+    try:
+        line.sendall(data)
+        if not select.select([line], [], [], ANSWER_S)[0]:
+            return "silent"
+        return "answered" if line.recv(1 << 16) else "closed"
+    except OSError:
+        return "closed"
+
+
+@contextmanager
+def half_open(address: tuple[str, int], count: int) -> Iterator[None]:
+    """Requests that begin and do not go on."""
+    with dialled(address, count) as lines:
+        for line, torso in zip(lines, cycle(TORSOS), strict=False):
+            line.sendall(torso)
+        yield
+
+
+@contextmanager
+def idle(address: tuple[str, int], count: int) -> Iterator[None]:
+    """Connections that say nothing."""
+    with dialled(address, count):
+        yield
+
+
+def large_topic(bootstrap_servers: str, size_bytes: int) -> Topic:
+    """A topic with so many bytes in it."""
+    desk = Desk.at(bootstrap_servers)
+    topic = desk.topic(max_message_bytes=2 * BATCH_BYTES)
+    for _ in range(-(-size_bytes // BATCH_BYTES)):
+        assert desk.produce(topic, batch(bytes(BATCH_BYTES))).error_code == 0
+    desk.close_all()
+    return topic
+
+
+def _fetch_frame(topic: Topic, max_bytes: int) -> bytes:
+    wanted = fetch_partition(0, 0, partition_max_bytes=max_bytes)
+    request = fetch_request(topic, wanted, max_bytes=max_bytes, session_epoch=-1)
+    return frames.write_request(request, 17, correlation_id=1, client_id="greedy")
+
+
+@contextmanager
+def never_reading(address: tuple[str, int], topic: Topic, count: int, max_bytes: int) -> Iterator[None]:
+    """Each asks for large answers again and again and takes none."""
+    asked = _fetch_frame(topic, max_bytes) * 50
+    with dialled(address, count) as lines:
+        for line in lines:
+            line.setblocking(False)
+            line.send(asked)
+        yield
+
+
+@contextmanager
+def slow_readers(address: tuple[str, int], topic: Topic, count: int, max_bytes: int) -> Iterator[list[int]]:
+    """Each asks for one large answer and takes it in small pieces; gives how many bytes each has taken."""
+    taken = [0] * count
+    is_over = threading.Event()
+    with dialled(address, count) as lines:
+        for line in lines:
+            line.sendall(_fetch_frame(topic, max_bytes))
+
+        def read() -> None:
+            while not is_over.wait(SLOW_PAUSE_S):
+                for number, line in enumerate(lines):
+                    taken[number] += len(line.recv(SLOW_READ_BYTES))
+
+        thread = threading.Thread(target=read, name="slow readers")
+        thread.start()
+        try:
+            yield taken
+        finally:
+            is_over.set()
+            thread.join()
