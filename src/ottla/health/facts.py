@@ -169,8 +169,12 @@ class ShareMetrics(Fact, frozen=True, kw_only=True, omit_defaults=True):
     node: int
     delivered: int = 0
     redelivered: int = 0
+    accepted: int = 0
+    released: int = 0
     rejected: int = 0
     lock_expiries: int = 0
+    lock_ms: int = 0  # how long records were held, over all of `lock_count`
+    lock_count: int = 0
 
 
 class ShareWindow(Fact, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
 
 import click
 
@@ -18,9 +15,6 @@ if TYPE_CHECKING:
     from ottla.share.state.kept import Kept, Key
     from ottla.wire.keyed import KeyedRecord
 
-LISTENER_SETTING: Final = "ottla.inspect.listeners"
-PATH: Final = "/inspect/v1/share/"
-TIMEOUT_S: Final = 10.0
 STATE_TOPIC: Final = "__share_group_state"
 
 
@@ -37,34 +31,15 @@ async def windows(client: Client, group_id: str, standings: Iterable[Standing]) 
 
 
 async def _live(client: Client, group_id: str) -> list[Window]:
+    from ottla.client.inspecting import inspect_addresses, share_url, share_windows
+
     found: list[Window] = []
-    for address in await _listeners(client):
-        url = f"{address.rstrip('/')}{PATH}{quote(group_id, safe='')}"
+    for address in await inspect_addresses(client):
+        url = share_url(address, group_id)
         try:
-            found += live_windows(await asyncio.to_thread(_get, url))
+            found += live_windows(await share_windows(url))
         except OSError as error:
             click.echo(f"ottla: {url} cannot be read: {error}", err=True)
-    return found
-
-
-async def _listeners(client: Client) -> list[str]:
-    """Where brokers let others look inside; those of Apache Kafka do not know the setting."""
-    from ottla.client.configs import Resource, ResourceType, try_describe
-
-    brokers = [Resource(ResourceType.BROKER, str(node_id)) for node_id in sorted(client.metadata.brokers)]
-    outcomes = await try_describe(client, *brokers, keys=(LISTENER_SETTING,))
-    entries = [
-        each[LISTENER_SETTING] for each in outcomes.values() if isinstance(each, dict) and LISTENER_SETTING in each
-    ]
-    return [entry.value for entry in entries if entry.value and urlsplit(entry.value).scheme == "http"]
-
-
-def _get(url: str) -> Mapping[str, Any]:
-    from urllib.request import ProxyHandler, build_opener
-
-    opener = build_opener(ProxyHandler({}))  # it is on this machine, whatever the environment says of proxies
-    with opener.open(url, timeout=TIMEOUT_S) as answer:
-        found: Mapping[str, Any] = json.load(answer)
     return found
 
 

@@ -1,0 +1,78 @@
+"""What a cluster lets one see at all, by the APIs that its nodes have and the features that are on.
+
+That an API is there does not say that one may use it: `coverage` is for looks that went well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ottla.health.facts import Coverage
+from ottla.observe.sighting import Sighting, sight
+
+__all__ = ["NO_API", "apis_of_all", "coverage", "lists_types"]
+
+NO_API: Final = -1
+
+
+class Need(NamedTuple):
+    """An API and its version without which something stays hidden."""
+
+    what: str
+    api: str
+    version: int
+    why: str
+
+
+NEEDS: Final = (
+    Need("group", "ListGroups", 0, "this cluster does not list groups"),
+    Need("group.assignments", "ConsumerGroupDescribe", 0,
+         "this cluster has classic groups only: ConsumerGroupDescribe came with Kafka 3.7"),
+    Need("group.share", "ShareGroupDescribe", 1, "this cluster has no share groups: ShareGroupDescribe v1 came with "
+         "Kafka 4.1"),
+    Need("group.streams", "StreamsGroupDescribe", 0,
+         "this cluster has no streams groups: StreamsGroupDescribe came with Kafka 4.1"),
+    Need("group.task_offsets", "StreamsGroupDescribe", 1, "task offsets need Kafka 4.4 (StreamsGroupDescribe v1)"),
+    Need("group.topology_description", "StreamsGroupDescribe", 1,
+         "descriptions of topologies need Kafka 4.4 (StreamsGroupDescribe v1)"),
+    Need("share_offsets", "DescribeShareGroupOffsets", 0,
+         "this cluster has no share groups: DescribeShareGroupOffsets came with Kafka 4.1"),
+    Need("share_offsets.lag", "DescribeShareGroupOffsets", 1, "lag needs Kafka 4.2 (DescribeShareGroupOffsets v1)"),
+    Need("quorum", "DescribeQuorum", 0, "this cluster does not answer DescribeQuorum"),
+    Need("quorum.fetch_times", "DescribeQuorum", 1, "when voters fetched needs Kafka 3.3 (DescribeQuorum v1)"),
+    Need("log_dirs", "DescribeLogDirs", 0, "this cluster does not answer DescribeLogDirs"),
+    Need("log_dirs.disk", "DescribeLogDirs", 4, "sizes of disks need Kafka 3.3 (DescribeLogDirs v4)"),
+    Need("transactions", "ListTransactions", 0, "ListTransactions came with Kafka 3.0"),
+)  # fmt: skip
+SHARE: Final = frozenset({"group.share", "share_offsets", "share_offsets.lag"})
+SHARE_OFF: Final = "share groups are off here (share.version 0; Kafka 4.2 has them on)"
+
+
+def apis_of_all(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The highest version of each API that every one of the nodes has."""
+    tables = list(nodes)
+    names = {name for table in tables for name in table}
+    return {name: min(table.get(name, NO_API) for table in tables) for name in names}
+
+
+def coverage(kind: str, apis: Mapping[str, int], features: Mapping[str, int]) -> Iterator[Sighting]:
+    """What can be seen after a look at a kind went well, and what not, each with the reason.
+
+    `features` are those that are finalized.
+    """
+    needs = [each for each in NEEDS if each.what.partition(".")[0] == kind] if apis else []
+    for need in needs:
+        is_off = need.what in SHARE and features.get("share.version") == 0
+        is_there = apis.get(need.api, NO_API) >= need.version
+        yield _told(need.what, SHARE_OFF if is_off else None if is_there else need.why)
+    if all(each.what != kind for each in needs):
+        yield _told(kind, None)
+
+
+def _told(what: str, why: str | None) -> Sighting:
+    return sight(what, Coverage(what=what, visible=why is None, why=why))
+
+
+def lists_types(apis: Mapping[str, int]) -> bool:
+    return apis.get("ListGroups", 5) >= 5

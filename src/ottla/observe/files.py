@@ -1,0 +1,132 @@
+"""Samples in files: `DIR/kind=<kind>/date=<YYYY-MM-DD>/<observer>-<seq>.jsonl.zst`, one JSON object to a line.
+
+A file gets its name when it is complete, after a minute or when it is large; until then its name ends in `.part`. What
+was written is a row of whole zstd frames at every moment, so that a file whose observer was killed can be read, too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Final
+
+import cramjam
+import msgspec
+
+from ottla.health.samples import Sample, decode, encode
+from ottla.observe.sinks import UnwrittenError
+
+__all__ = ["FileSink", "read_files"]
+
+SUFFIX: Final = ".jsonl.zst"
+PART: Final = ".part"
+FILE_MAX_BYTES: Final = 16 * 1024 * 1024
+FILE_MAX_MS: Final = 60_000
+NAME_DIGITS: Final = 12
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+
+class _Open:
+    """A file that is being written."""
+
+    def __init__(self, path: Path, first_ms: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.first_ms = first_ms
+        self._file: IO[bytes] = path.with_name(path.name + PART).open("ab")
+
+    def write(self, samples: Iterable[Sample]) -> None:
+        lines = b"".join(encode(each) + b"\n" for each in samples)
+        self._file.write(bytes(cramjam.zstd.compress(lines)))
+        self._file.flush()
+
+    def is_full(self, now_ms: int) -> bool:
+        return self._file.tell() >= FILE_MAX_BYTES or now_ms - self.first_ms >= FILE_MAX_MS
+
+    def finish(self) -> None:
+        self._file.close()
+        os.replace(self.path.with_name(self.path.name + PART), self.path)
+
+
+class FileSink:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: dict[tuple[str, str], _Open] = {}
+
+    async def write(self, samples: Sequence[Sample]) -> None:
+        by_file: dict[tuple[str, str], list[Sample]] = {}
+        for each in samples:
+            by_file.setdefault((each.kind, _date(each.ts)), []).append(each)
+        while by_file:
+            key, some = next(iter(by_file.items()))
+            try:
+                self._file(key, some[0]).write(some)
+            except OSError as error:
+                raise UnwrittenError(sorted(_all(by_file.values()), key=lambda each: each.seq), error) from error
+            del by_file[key]
+        self._finish(samples[-1].ts if samples else 0)
+
+    def _file(self, key: tuple[str, str], first: Sample) -> _Open:
+        if key not in self._open:
+            kind, date = key
+            name = f"{first.observer[:8]}-{first.seq:0{NAME_DIGITS}d}{SUFFIX}"
+            self._open[key] = _Open(self._directory / f"kind={kind}" / f"date={date}" / name, first.ts)
+        return self._open[key]
+
+    def _finish(self, now_ms: int) -> None:
+        for key, each in list(self._open.items()):
+            if each.is_full(now_ms) or key[1] < _date(now_ms):
+                each.finish()
+                del self._open[key]
+
+    async def close(self) -> None:
+        for each in self._open.values():
+            each.finish()
+        self._open.clear()
+
+
+def _all(lists: Iterable[list[Sample]]) -> Iterator[Sample]:
+    for each in lists:
+        yield from each
+
+
+def _date(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d}"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_files(directory: Path) -> Iterator[Sample]:
+    """All samples below a directory in the order in which they were taken; what is no sample is passed over."""
+    kinds = [_in_order(path) for path in sorted(directory.glob("kind=*"))]
+    return heapq.merge(*kinds, key=lambda each: (each.ts, each.observer, each.seq))
+
+
+def _in_order(directory: Path) -> Iterator[Sample]:
+    for day in sorted(directory.glob("date=*")):
+        files = (read_file(path) for path in sorted(day.iterdir()) if _is_ours(path))
+        yield from heapq.merge(*files, key=lambda each: (each.ts, each.observer, each.seq))
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name.endswith((SUFFIX, SUFFIX + PART))
+
+
+def read_file(path: Path) -> Iterator[Sample]:
+    for line in _text(path.read_bytes()).splitlines():
+        with suppress(msgspec.MsgspecError):
+            yield decode(line)
+
+
+def _text(data: bytes) -> bytes:
+    """What whole frames hold; the last one may be cut off."""
+    try:
+        return bytes(cramjam.zstd.decompress(data)) if data else b""
+    except cramjam.DecompressionError:
+        cut = data.rfind(_MAGIC)
+        return _text(data[:cut]) if cut > 0 else b""

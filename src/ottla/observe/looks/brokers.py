@@ -1,0 +1,191 @@
+"""The nodes, the quorum of controllers, settings and disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ottla.client import ClientError
+from ottla.client.address import Address, Peer
+from ottla.client.cluster import BrokerDescription, ClusterDescription, describe, describe_quorum
+from ottla.client.cluster import Replica as DescribedReplica
+from ottla.client.configs import Entries, Resource, ResourceType, try_describe
+from ottla.client.errors import AuthenticationError, ConnectError, ResponseError, error_name
+from ottla.client.log_dirs import LogDirectory, describe_log_dirs
+from ottla.health.facts import Broker, Cluster, Configs, LogDir, Quorum, Replica
+from ottla.observe.coverage import apis_of_all
+from ottla.observe.looks.parting import by_node, parted
+from ottla.observe.memory import Moment
+from ottla.observe.sighting import Sighting, no_sight, sight
+from ottla.wire import uuid_text
+from ottla.wire.frames import api_names
+from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+__all__ = ["look_at_cluster", "look_at_configs", "look_at_log_dirs", "look_at_quorum"]
+
+NODE_TIMEOUT_MS: Final = 3_000
+"""How long a node may take to say which APIs it has before it counts as one that does not answer."""
+RESOURCES_AT_A_TIME: Final = 200
+
+GROUP_KEYS: Final = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.heartbeat.interval.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+)
+TOPIC_KEYS: Final = ("min.insync.replicas",)
+BROKER_KEYS: Final = (
+    *(f"group.{key}" for key in GROUP_KEYS),
+    *TOPIC_KEYS,
+    "transaction.max.timeout.ms",
+    "group.streams.topology.description.plugin.class",
+)
+
+
+class Greeted(NamedTuple):
+    """What became of a connection to a node."""
+
+    apis: Mapping[str, int]
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int] | None
+    error: str | None = None
+
+
+async def look_at_cluster(at: Moment) -> list[Sighting]:
+    found = await describe(at.client, include_fenced=True)
+    greeted = await at.client.together(_greet(at, each) for each in found.brokers)
+    answering = [each for each in greeted if each.error is None]
+    if answering:
+        at.memory.apis = apis_of_all(each.apis for each in answering)
+    finalized = next((each.finalized for each in answering if each.finalized is not None), None)
+    at.memory.features = finalized or {}
+    return [sight("", _cluster(found, greeted, finalized))]
+
+
+async def _greet(at: Moment, broker: BrokerDescription) -> Greeted:
+    peer = Peer(Address(broker.host, broker.port), broker.node_id)
+    try:
+        answer = await at.client.ask_at(peer, ApiVersionsRequest("ottla", "0"), timeout_ms=NODE_TIMEOUT_MS)
+    except ClientError as error:
+        return Greeted({}, {}, None, _why(error))
+    body = answer.of(ApiVersionsResponse)
+    if body.error_code:
+        return Greeted({}, {}, None, error_name(body.error_code))
+    names = api_names()
+    return Greeted(
+        {names[each.api_key]: each.max_version for each in body.api_keys if each.api_key in names},
+        {each.name: (each.min_version, each.max_version) for each in body.supported_features},
+        {each.name: each.max_version_level for each in body.finalized_features},
+    )
+
+
+def _why(error: ClientError) -> str:
+    return error.reason if isinstance(error, ConnectError | AuthenticationError) else str(error)
+
+
+def _cluster(found: ClusterDescription, greeted: list[Greeted], finalized: Mapping[str, int] | None) -> Cluster:
+    brokers = tuple(
+        Broker(
+            id=each.node_id,
+            host=each.host,
+            port=each.port,
+            rack=each.rack,
+            fenced=each.is_fenced,
+            reachable=said.error is None,
+            error=said.error,
+            supported=dict(said.supported) or None,
+        )
+        for each, said in zip(found.brokers, greeted, strict=True)
+    )
+    return Cluster(
+        controller=found.controller_id, brokers=brokers, finalized=None if finalized is None else dict(finalized)
+    )
+
+
+# --- quorum -----------------------------------------------------------------------------------------------------------
+
+
+async def look_at_quorum(at: Moment) -> list[Sighting]:
+    found = await describe_quorum(at.client)
+    fact = Quorum(
+        leader=found.leader_id,
+        leader_epoch=found.leader_epoch,
+        high_watermark=None if found.high_watermark < 0 else found.high_watermark,
+        replicas=(*_replicas(found.voters, "voter"), *_replicas(found.observers, "observer")),
+    )
+    return [sight("", fact)]
+
+
+def _replicas(replicas: Iterable[DescribedReplica], role: str) -> Iterator[Replica]:
+    for each in replicas:
+        yield Replica(
+            id=each.node_id,
+            role=role,
+            dir=None if each.directory_id is None else uuid_text(each.directory_id),
+            log_end=None if each.log_end_offset < 0 else each.log_end_offset,
+            last_fetch_ts=each.last_fetch_ms,
+            last_caught_up_ts=each.last_caught_up_ms,
+        )
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+async def look_at_configs(at: Moment) -> list[Sighting]:
+    seen = await _configs(at, ResourceType.BROKER, map(str, sorted(at.client.metadata.brokers)), BROKER_KEYS)
+    seen += await _configs(at, ResourceType.TOPIC, at.memory.topics, TOPIC_KEYS)
+    groups = [each.group_id for each in at.memory.groups if each.type != "classic"]
+    return seen + await _configs(at, ResourceType.GROUP, groups, GROUP_KEYS)
+
+
+async def _configs(at: Moment, kind: ResourceType, names: Iterable[str], keys: tuple[str, ...]) -> list[Sighting]:
+    resources = [Resource(kind, name) for name in names]
+    seen = []
+    for begin in range(0, len(resources), RESOURCES_AT_A_TIME):
+        some = resources[begin : begin + RESOURCES_AT_A_TIME]
+        outcomes = await try_describe(at.client, *some, keys=keys)
+        seen += [_settings(at, resource, outcome) for resource, outcome in outcomes.items()]
+    return seen
+
+
+def _settings(at: Moment, resource: Resource, outcome: Entries | ResponseError) -> Sighting:
+    kind = resource.type.name.lower()
+    entity = f"{kind}:{resource.name}"
+    if isinstance(outcome, ResponseError):
+        return no_sight("configs", entity, at.error_of(outcome))
+    values = {name: entry.value for name, entry in sorted(outcome.items())}
+    return sight(entity, Configs(resource=kind, name=resource.name, values=values))
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+async def look_at_log_dirs(at: Moment) -> list[Sighting]:
+    nodes = sorted((await at.client.refresh()).brokers)
+    outcomes = await at.client.together(_log_dirs(at, node_id) for node_id in nodes)
+    told, refused = parted(at, "log_dirs", by_node(dict(zip(nodes, outcomes, strict=True))))
+    return [*refused, *(_disk(node_id, each) for node_id in nodes for each in told.get(f"node:{node_id}", ()))]
+
+
+async def _log_dirs(at: Moment, node_id: int) -> list[LogDirectory] | ClientError:
+    try:
+        return await describe_log_dirs(at.client, node_id)
+    except ClientError as error:
+        return error
+
+
+def _disk(node_id: int, each: LogDirectory) -> Sighting:
+    fact = LogDir(
+        node=node_id,
+        path=each.path,
+        error=None if each.error is None else error_name(each.error.code),
+        total=each.total_bytes,
+        usable=each.usable_bytes,
+        size=each.size_bytes,
+    )
+    return sight(f"{node_id}:{each.path}", fact)

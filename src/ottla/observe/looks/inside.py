@@ -1,0 +1,109 @@
+"""What only ottla brokers tell: the counters of share groups on their metrics pages, and what is in flight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ottla.client.inspecting import inspect_addresses, read_page, share_url, share_windows
+from ottla.health.facts import Coverage, ShareMetrics, ShareWindow
+from ottla.observe.memory import Moment
+from ottla.observe.sighting import Sighting, cannot_see, no_sight, sight
+
+__all__ = ["look_at_share_metrics", "look_at_share_windows", "metrics_facts", "window_facts"]
+
+TIMEOUT_S: Final = 3.0
+PREFIX: Final = "ottla_share_"
+_LINE: Final = re.compile(r"([A-Za-z_:]\w*)(?:\{(.*)\})?\s+(\S+)")
+_LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPES: Final = {"n": "\n"}
+COUNTERS: Final = {
+    "records_delivered_total": "delivered",
+    "records_redelivered_total": "redelivered",
+    "records_acknowledged_total:accept": "accepted",
+    "records_acknowledged_total:release": "released",
+    "records_acknowledged_total:reject": "rejected",
+    "lock_expiries_total": "lock_expiries",
+    "lock_seconds_count": "lock_count",
+}
+
+
+async def look_at_share_metrics(at: Moment) -> list[Sighting]:
+    """Pages are told apart by their place in the list: a page does not say which node it is of."""
+    seen: list[Sighting] = []
+    if not at.metrics:
+        return [cannot_see("share_metrics", "needs the metrics of an ottla broker: --metrics URL")]
+    for number, url in enumerate(at.metrics):
+        try:
+            facts = metrics_facts(await read_page(url, TIMEOUT_S), number)
+        except OSError as error:
+            seen.append(no_sight("share_metrics", url, f"{type(error).__name__}: {error}"))
+            continue
+        seen.append(sight("share_metrics", Coverage(what="share_metrics", visible=True)))
+        seen += [sight(f"{each.group}@{number}", each) for each in facts]
+    return seen
+
+
+def metrics_facts(page: str, number: int) -> list[ShareMetrics]:
+    """The counters of each share group on a page in Prometheus' form."""
+    groups: dict[str, dict[str, int]] = {}
+    for name, labels, value in _lines(page):
+        if not name.startswith(PREFIX) or "group" not in labels:
+            continue
+        counters = groups.setdefault(labels["group"], {})
+        kind = f":{labels['type']}" if "type" in labels else ""
+        field = COUNTERS.get(name.removeprefix(PREFIX) + kind)
+        if field is not None:
+            counters[field] = round(value)
+        elif name == f"{PREFIX}lock_seconds_sum":
+            counters["lock_ms"] = round(value * 1000)
+    return [ShareMetrics(group=group, node=number, **counters) for group, counters in groups.items() if counters]
+
+
+def _lines(page: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    for line in page.splitlines():
+        matched = _LINE.fullmatch(line.strip())
+        if matched is None:
+            continue  # a comment, or nothing that we know
+        labels = {key: _unescaped(value) for key, value in _LABEL.findall(matched[2] or "")}
+        try:
+            yield matched[1], labels, float(matched[3])
+        except ValueError:
+            continue
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text)
+
+
+async def look_at_share_windows(at: Moment) -> list[Sighting]:
+    addresses = await inspect_addresses(at.client)
+    if not addresses:
+        return [cannot_see("share_window", "needs an ottla broker with --inspect-port")]
+    seen = [sight("share_window", Coverage(what="share_window", visible=True))]
+    groups = [each.group_id for each in at.memory.groups if each.type == "share"]
+    for address in addresses:
+        for group in groups:
+            try:
+                answer = await share_windows(share_url(address, group))
+            except OSError as error:
+                seen.append(no_sight("share_window", group, f"{type(error).__name__}: {error}"))
+            else:
+                seen += [sight(f"{each.group}:{each.topic}-{each.partition}", each) for each in window_facts(answer)]
+    return seen
+
+
+def window_facts(answer: Mapping[str, Any]) -> Iterable[ShareWindow]:
+    for each in answer.get("partitions", ()):
+        if each["topic"] is None or each["startOffset"] < 0:
+            continue
+        at_start = [some for some in each["ranges"] if some["firstOffset"] <= each["startOffset"] <= some["lastOffset"]]
+        yield ShareWindow(
+            group=answer["group"],
+            topic=each["topic"],
+            partition=each["partition"],
+            start=each["startOffset"],
+            end=each["endOffset"],
+            first_count=at_start[0]["deliveryCount"] if at_start else None,
+        )

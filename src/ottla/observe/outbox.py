@@ -1,0 +1,72 @@
+"""The samples that are still to be written: numbered, in order, and not more than there is room for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ottla.health.samples import Sample
+from ottla.observe.changes import Worth
+
+__all__ = ["ROOM", "Outbox", "Stamp"]
+
+ROOM: Final = 10_000
+
+
+class Stamp:
+    """Makes samples: who saw it, and which number it has in this run."""
+
+    def __init__(self, observer: str) -> None:
+        self.observer = observer
+        self._next_seq = 0
+
+    def sample(self, worth: Worth, *, at_ms: int, cluster: str, took_ms: float = 0.0) -> Sample:
+        seen = worth.sighting
+        body = None if seen.fact is None else msgspec.to_builtins(seen.fact)
+        made = Sample(
+            kind=seen.kind, ts=at_ms, cluster=cluster, observer=self.observer, seq=self._next_seq, entity=seen.entity,
+            took_ms=round(took_ms, 1), error=seen.error, heartbeat=worth.is_heartbeat, body=body,
+        )  # fmt: skip
+        self._next_seq += 1
+        return made
+
+
+class Outbox:
+    """Where there is no room, the oldest samples go, and the next one that is written tells how many."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self._waiting: deque[Sample] = deque()
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def dropped(self) -> int:
+        """How many were dropped and not told of yet."""
+        return self._dropped
+
+    def put(self, sample: Sample) -> None:
+        self._waiting.append(sample)
+        self._make_room()
+
+    def take(self, count: int) -> list[Sample]:
+        """The oldest samples, to be written now."""
+        taken = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+        if taken and self._dropped:
+            taken[0] = msgspec.structs.replace(taken[0], dropped=taken[0].dropped + self._dropped)
+            self._dropped = 0
+        return taken
+
+    def put_back(self, samples: Sequence[Sample]) -> None:
+        """They could not be written: they come first again."""
+        self._waiting.extendleft(reversed(samples))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._waiting) > self._room:
+            self._dropped += 1 + self._waiting.popleft().dropped

@@ -1,0 +1,50 @@
+"""What is due when. Time goes in, kinds come out; nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["Schedule"]
+
+NEVER_MS: Final = 1 << 62
+
+
+class Schedule:
+    """Looks at one kind follow each other in its interval, never two at a time. A look that takes longer than its
+    interval makes the next ones fall out: they are not made up for."""
+
+    def __init__(
+        self, start_ms: int, intervals_s: Mapping[str, float], after: Mapping[str, frozenset[str]] | None = None
+    ) -> None:
+        self._every_ms = {kind: max(1, round(seconds * 1000)) for kind, seconds in intervals_s.items()}
+        self._due_ms = dict.fromkeys(intervals_s, start_ms)
+        self._running: set[str] = set()
+        self._done: set[str] = set()
+        self._after = after or {}
+
+    def due(self, now_ms: int) -> list[str]:
+        """The kinds to look at now; they count as begun."""
+        kinds = [kind for kind, due_ms in self._due_ms.items() if due_ms <= now_ms and self._may_begin(kind)]
+        for kind in kinds:
+            self._running.add(kind)
+            behind_ms = now_ms - self._due_ms[kind]
+            self._due_ms[kind] += (behind_ms // self._every_ms[kind] + 1) * self._every_ms[kind]
+        return kinds
+
+    def done(self, kind: str) -> None:
+        """A look has ended, well or not."""
+        self._running.discard(kind)
+        self._done.add(kind)
+
+    def next_ms(self) -> int:
+        """When something is due next, as far as it does not wait for a look to end."""
+        return min((due_ms for kind, due_ms in self._due_ms.items() if self._may_begin(kind)), default=NEVER_MS)
+
+    def looked_at_all(self) -> bool:
+        """Whether every kind was looked at once."""
+        return self._done >= self._due_ms.keys()
+
+    def _may_begin(self, kind: str) -> bool:
+        awaited = self._after.get(kind, frozenset()) & self._due_ms.keys()
+        return kind not in self._running and awaited <= self._done
