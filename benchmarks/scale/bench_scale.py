@@ -1,0 +1,132 @@
+"""Many partitions: ottla and Apache Kafka 4.3.1 with 10,000 partitions in 1,000 and in 10,000 topics.
+
+    python -m benchmarks scale [--quick] [--rounds 1] [--only TEXT] [--brokers ottla] [--out FILE]
+
+Topics are made by CreateTopics, a few hundred partitions at a time, while an honest client writes and asks beside it;
+a record goes into every tenth partition. Then the broker is stopped, started again and asked. Linux only.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import rounds, runner
+from benchmarks.broker import raw
+from benchmarks.broker.brokers import Broker, resident_bytes
+from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from tests.hostile.neighbour import neighbour
+from tests.unit.broker.desk import Desk, Topic, batch
+
+PACKAGES = ("msgspec",)
+PARTITIONS_PER_REQUEST = 250
+WRITTEN_EVERY = 10
+ASKED = 50
+ASKED_ONE = 500
+QUIET_S = 5.0
+
+
+class Shape(NamedTuple):
+    topics: int
+    partitions: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topics:,} topics of {self.partitions}"
+
+
+FULL = (Shape(1_000, 10), Shape(10_000, 1))
+QUICK = (Shape(100, 10), Shape(1_000, 1))
+Figures = Iterator[tuple[str, float]]
+
+
+def create(desk: Desk, shape: Shape) -> list[Topic]:
+    made = []
+    step = max(PARTITIONS_PER_REQUEST // shape.partitions, 1)
+    kind = CreateTopicsRequest
+    for start in range(0, shape.topics, step):
+        numbers = range(start, min(start + step, shape.topics))
+        wanted = tuple(kind.CreatableTopic(f"topic-{number:05d}", shape.partitions, 1) for number in numbers)
+        answer = desk.ask(kind(wanted, 60_000), 7)
+        assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
+        made += [Topic(topic.name, topic.topic_id) for topic in answer.topics]
+    return made
+
+
+def write_some(desk: Desk, topics: Sequence[Topic], shape: Shape) -> None:
+    places = [(topic, partition) for topic in topics for partition in range(shape.partitions)]
+    for topic, partition in places[::WRITTEN_EVERY]:
+        assert desk.produce(topic, batch(b"v"), partition=partition).error_code == 0
+
+
+def timed_metadata(desk: Desk, request: MetadataRequest, count: int) -> float:
+    took = []
+    for _ in range(count):
+        began = time.perf_counter()
+        desk.ask(request, 12)
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def measure(broker: Broker, shape: Shape) -> Figures:
+    broker.prepare()
+    broker.exec()
+    raw.first_produce(broker.port, "first")
+    servers = f"127.0.0.1:{broker.port}"
+    desk = Desk.at(servers)
+    empty_bytes = resident_bytes(broker.pid)
+    with neighbour(servers) as beside:
+        began = time.perf_counter()
+        topics = create(desk, shape)
+        yield f"{shape.name}: create", time.perf_counter() - began
+        yield f"{shape.name}: longest wait of others meanwhile", beside.longest_ms / 1000
+        write_some(desk, topics, shape)
+    desk.close_all()
+    broker.stop()
+    began = time.perf_counter()
+    broker.exec()
+    raw.first_produce(broker.port, "first")
+    yield f"{shape.name}: start to first acknowledged produce", time.perf_counter() - began
+    yield f"memory for {shape.name}", resident_bytes(broker.pid) - empty_bytes
+    yield f"files open with {shape.name}", open_files(broker.pid)
+    yield from measure_requests(servers, shape)
+
+
+def measure_requests(servers: str, shape: Shape) -> Figures:
+    desk = Desk.at(servers)
+    one = MetadataRequest((MetadataRequest.MetadataRequestTopic(name="topic-00007"),), False)
+    yield f"{shape.name}: metadata of all", timed_metadata(desk, MetadataRequest(None), ASKED)
+    yield f"{shape.name}: metadata of one topic", timed_metadata(desk, one, ASKED_ONE)
+    desk.close_all()
+    with neighbour(servers) as beside:
+        time.sleep(QUIET_S)
+        yield f"{shape.name}: longest wait when nothing else happens", beside.longest_ms / 1000
+
+
+def shown(case: str, figure: float) -> str:
+    if case.startswith("memory"):
+        return f"{figure / (1 << 20):,.0f} MiB"
+    return f"{figure:,.0f}" if case.startswith("files") else runner.duration(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = rounds.read_options("scale", __doc__, "part of the name of a shape, as 1,000 topics", arguments)
+    found: rounds.Found = {}
+    for shape in QUICK if options.quick else FULL:
+        if options.only in shape.name:
+            found |= rounds.run_rounds(options, lambda broker, _, shape=shape: measure(broker, shape))
+    sys.stdout.write("\n".join(rounds.table(found, shown)) + "\n")
+    rounds.save("scale", found, options, PACKAGES)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
