@@ -3,7 +3,8 @@
 Theory of operation. `readable` takes what the socket has, cuts it into frames and works on them until one must wait for
 its answer (`Later`) or the peer does not take what it asked for. All records staged in a turn are written together, and
 all answers of a turn leave with one send. While a request waits, later frames queue up and, past a bound, the socket is
-no longer read: the peer feels it. The same happens while more than `OUTGOING_MAX_BYTES` of answers are unsent.
+no longer read: the peer feels it. The same happens while more than `OUTGOING_MAX_BYTES` of answers are unsent, and
+while the connection is muted because its client is over a quota (`ottla.broker.quotas`).
 
 The connection owns its socket and talks to the loop only through `watch`, so tests can run it without one.
 """
@@ -94,6 +95,7 @@ class Connection:
         "_is_writing",
         "_limits",
         "_loop",
+        "_muted_until_ms",
         "_outgoing",
         "_owner",
         "_partial",
@@ -101,6 +103,7 @@ class Connection:
         "_queued_bytes",
         "_slots",
         "_sock",
+        "_unmuting",
         "client_software",
         "last_active_ms",
         "offered_apis",
@@ -135,6 +138,9 @@ class Connection:
         self._is_flush_queued = False
         self._is_starved = False
         self._charged_bytes = 0
+        self._unmuting: Any = None
+        """The timer that ends a mute; None while there is none."""
+        self._muted_until_ms = 0
         self.peer = peer
         self.offered_apis = offered_apis
         self.principal = "User:ANONYMOUS"
@@ -155,9 +161,14 @@ class Connection:
         return not self._slots and not self._queue and not self._outgoing
 
     @property
+    def is_muted(self) -> bool:
+        """Whether it pauses because of a quota."""
+        return self._unmuting is not None
+
+    @property
     def is_waiting(self) -> bool:
-        """Whether it is for us to go on: a request is parked, and the peer has taken what was sent."""
-        return bool(self._slots) and not self._outgoing
+        """Whether it is for us to go on: a request is parked and the peer has taken what was sent, or it is muted."""
+        return (bool(self._slots) and not self._outgoing) or self.is_muted
 
     # --- input --------------------------------------------------------------------------------------------------------
 
@@ -265,6 +276,8 @@ class Connection:
             self._queued_bytes -= len(frame)
             if len(frame) == self._charged_bytes:
                 self._discharge()
+            meter = self._dispatch.meter
+            started_ns = 0 if meter is None else meter.now_ns()
             request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
             if unwritten and api is not unwritten[0][0]:
                 self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
@@ -272,6 +285,8 @@ class Connection:
                     self._queue.appendleft(frame)
                     self._queued_bytes += len(frame)
                     break
+            if meter is not None:
+                meter.begin(request, len(frame), started_ns)
             answer = self._dispatch.call(api, request)
             if not unwritten and not isinstance(answer, _NOT_YET):
                 self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
@@ -282,6 +297,8 @@ class Connection:
                 self._settle(api, request, answer)
             if isinstance(answer, Later) and not answer.is_complete:
                 break  # nothing behind it is looked at before it is answered
+            if meter is not None:
+                break  # nor before it is known whether a pause must follow
 
     def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
         """Write what was staged, and settle who waited for it."""
@@ -291,7 +308,9 @@ class Connection:
         unwritten.clear()
 
     def _can_work(self) -> bool:
-        return not self._slots and self._outgoing.size_bytes <= OUTGOING_MAX_BYTES and not self._is_closing
+        if self._slots or self._is_closing or self._unmuting is not None:
+            return False
+        return self._outgoing.size_bytes <= OUTGOING_MAX_BYTES
 
     def _settle(self, api: Api, request: Request, answer: Answer) -> None:
         if isinstance(answer, AfterWrite):
@@ -302,6 +321,8 @@ class Connection:
             self._fill(slot, answer.message)
         elif isinstance(answer, Later):
             slot.later = answer
+            if request.charge is not None:
+                request.charge.park()
             answer.deliver_to(lambda message: self._deliver(slot, message))
         else:
             self._fill(slot, answer)
@@ -357,7 +378,7 @@ class Connection:
                 return
         self._watch_writing(bool(self._outgoing))
         has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
-        self._watch_reading(has_room and not self._is_starved)
+        self._watch_reading(has_room and not self._is_starved and self._unmuting is None)
         if self._is_closing and not self._outgoing and not self._slots:
             self.close("drained")
 
@@ -384,6 +405,29 @@ class Connection:
             else:
                 self._loop.remove_writer(self._sock.fileno())
 
+    # --- quotas -------------------------------------------------------------------------------------------------------
+
+    def mute(self, pause_ms: int) -> None:
+        """Neither read nor work on what was read, for so long; what was asked before is answered all the same."""
+        until_ms = self._owner.monotonic_ms() + pause_ms
+        self._muted_until_ms = max(self._muted_until_ms, until_ms)
+        if self._unmuting is None and not self.is_closed:
+            self._unmuting = self._loop.call_later(pause_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        left_ms = self._muted_until_ms - self._owner.monotonic_ms()
+        if left_ms > 0:  # it was muted again meanwhile
+            self._unmuting = self._loop.call_later(left_ms / 1000, self._unmute)
+            return
+        self._end_mute()
+        self.last_active_ms = self._owner.monotonic_ms()
+        self.work()
+
+    def _end_mute(self) -> None:
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+            self._unmuting = None
+
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
@@ -397,6 +441,7 @@ class Connection:
         if self.is_closed:
             return
         log.debug("%s: %s", self, reason)
+        self._end_mute()
         self._watch_reading(False)
         self._watch_writing(False)
         self._outgoing.clear()

@@ -17,6 +17,7 @@ from ottla import wire
 from ottla.broker import handlers
 from ottla.broker.handlers import SERVED
 from ottla.broker.outgoing import Part
+from ottla.broker.quotas.charging import Meter
 from ottla.broker.request import AfterWrite, Answer, Close, Request
 from ottla.wire import WireError, frames
 from ottla.wire.types.headers import RequestHeader
@@ -106,6 +107,8 @@ class Dispatch:
         self.node = node
         self._is_unstable = is_unstable
         self.observers = list(observers)
+        self.meter: Meter | None = None
+        """Measures requests while any client has a quota."""
         self._load = load
         self._apis: dict[int, Api] = {}
         self._versions: dict[bytes, _Version] = {}
@@ -192,11 +195,17 @@ class Dispatch:
 
     def unanswered(self, api: Api, request: Request) -> None:
         """Nothing is due for a request."""
+        if request.charge is not None:
+            request.charge.count_answer(None)
         for observer in self.observers:
             observer.answered(request, api, None, 0)
 
     def write(self, api: Api, request: Request, message: Any) -> list[Part]:  # noqa: ANN401
         """The frame of an answer, in parts."""
+        charge = request.charge
+        if charge is not None:
+            message = charge.count_answer(message)
+            started_ns = charge.now_ns()
         # An ApiVersions request that is too new is answered in version 0.
         version = request.version if request.body is not None else 0
         key = api.key << 16 | version
@@ -217,6 +226,8 @@ class Dispatch:
         except WireError:
             log.exception("the answer to %s v%s cannot be written", api.name, version)
             raise Close("its answer cannot be written") from None
+        if charge is not None:
+            charge.count_writing(started_ns)
         for observer in self.observers:
             observer.answered(request, api, message, size)
         return parts

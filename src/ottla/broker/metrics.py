@@ -95,6 +95,7 @@ class Metrics:
         yield from self._cluster()
         yield from self._coordinators()
         yield from self._node.share_samples()
+        yield from self._quotas()
         yield from self._descriptions()
         yield from self._connections()
         yield from self._process()
@@ -184,6 +185,11 @@ class Metrics:
                 yield f"{prefix}_{call}_{outcome}_total", {}, descriptions.counts[call, outcome]
         yield f"{prefix}_cleanup_cycle_total", {}, descriptions.check_count()
         yield f"{prefix}_cleanup_eligible_total", {}, descriptions.expired_count
+
+    def _quotas(self) -> Iterator[Sample]:
+        yield from self._node.quotas.samples(self._node.monotonic_ms())
+        muted = sum(each.is_muted for listener in self._node.listeners.values() for each in listener.connections)
+        yield "ottla_throttled_connections", {}, muted
 
     def _connections(self) -> Iterator[Sample]:
         for name, listener in self._node.listeners.items():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.broker.connection import Connection
+    from ottla.broker.quotas.charging import Charge
 
 __all__ = ["AfterWrite", "Answer", "Close", "Later", "Request"]
 
@@ -29,7 +30,7 @@ class Close(Exception):
 class Request:
     """What a handler needs to know about a request."""
 
-    __slots__ = ("api_key", "body", "client_id", "connection", "correlation_id", "received_at_ms", "version")
+    __slots__ = ("api_key", "body", "charge", "client_id", "connection", "correlation_id", "received_at_ms", "version")
 
     def __init__(
         self,
@@ -49,6 +50,8 @@ class Request:
         self.body = body
         self.received_at_ms = received_at_ms
         """On the clock of timers, not of records."""
+        self.charge: Charge | None = None
+        """What it costs, while anybody has a quota."""
 
     @property
     def principal(self) -> str:

@@ -49,6 +49,9 @@ _LEADER_FROM: Final = 16
 _STORAGE_ERROR_FROM: Final = 6
 _READ_COMMITTED: Final = 1
 _NO_EPOCH: Final = -1
+_ANSWER_BYTES: Final = 24
+_PARTITION_BYTES: Final = 48
+"""About as much as an answer has besides records, and each partition in it."""
 
 
 class _Found(NamedTuple):
@@ -84,6 +87,8 @@ class _Fetch:
         self.is_follower = replica_id >= 0
         self.isolation = self._isolation(body)
         self.max_bytes = min(body.max_bytes, node.settings["fetch.max.bytes"])
+        if request.charge is not None and not self.is_follower:
+            self.max_bytes = int(min(self.max_bytes, request.charge.fetch_max_bytes()))
         self.min_bytes = min(body.min_bytes, self.max_bytes)
         self.partitions = self._open()
         self.later: Later | None = None
@@ -224,6 +229,28 @@ class _Fetch:
         return True
 
     def respond(self, found: list[_Found]) -> FetchResponse:
+        """The answer; with nothing in it and nothing remembered, if the client must pause instead."""
+        charge = self.request.charge
+        if charge is not None and self.is_follower:
+            charge.exempt()
+        elif charge is not None:
+            pause_ms, is_sent = charge.count_fetch(self._size_bytes(found))
+            return self._respond(found, pause_ms) if is_sent else self._nothing_yet(pause_ms)
+        return self._respond(found)
+
+    def _size_bytes(self, found: list[_Found]) -> int:
+        """Nearly the size of the answer; what a session leaves out is small."""
+        return _ANSWER_BYTES + sum(_PARTITION_BYTES + one.length for one in found)
+
+    def _nothing_yet(self, pause_ms: int) -> FetchResponse:
+        if self.session is None:
+            return FetchResponse(pause_ms)
+        if self.is_incremental:
+            return FetchResponse(pause_ms, session_id=self.session.session_id)
+        self.node.fetch_sessions.close(self.session.session_id)  # its client would not know what it has been told
+        return FetchResponse(pause_ms)
+
+    def _respond(self, found: list[_Found], pause_ms: int = 0) -> FetchResponse:
         leaders: set[int] = set()
         told: list[tuple[_Found, FetchResponsePartitionData]] = []
         for one in found:
@@ -238,6 +265,7 @@ class _Fetch:
         )
         endpoints = endpoints_of(self.node, self.request, leaders) if leaders else ()
         return FetchResponse(
+            throttle_time_ms=pause_ms,
             session_id=self.session.session_id if self.session is not None and self.session.partitions else 0,
             responses=topics,
             node_endpoints=tuple(FetchResponseNodeEndpoint(*one) for one in endpoints),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.request import Answer, Later, Request
+from ottla.metadata.context import unlimited
 from ottla.metadata.fault import Reject
 from ottla.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
@@ -41,6 +42,8 @@ _Topic = MetadataResponseMetadataResponseTopic
 _CLUSTER_OPERATIONS_IN: Final = range(8, 11)
 _IDS_FROM: Final = 12
 _LISTENER_NOT_FOUND_FROM: Final = 6
+_TRY_AGAIN: Final[dict[int, int]] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+"""Who is over a quota is told that the topic is not there yet, which makes every client ask again."""
 _CREATE_VERSION: Final = 7
 
 
@@ -195,12 +198,13 @@ def _create(node: Node, request: Request, names: list[str], missing: list[str]) 
     def created(reply: CreateTopicsResponse) -> None:
         failures = {topic.name: topic.error_code for topic in reply.topics if topic.error_code}
         exists = ErrorCode.TOPIC_ALREADY_EXISTS
-        failures = {name: code for name, code in failures.items() if code != exists}
+        failures = {name: _TRY_AGAIN.get(code, code) for name, code in failures.items() if code != exists}
         later.complete(_response(node, request, [_by_name(node, request, name, failures) for name in names]))
 
     kind = CreateTopicsRequest
     wanted = tuple(kind.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing)
-    node.metadata.submit(kind(topics=wanted), _CREATE_VERSION, created)
+    charge = unlimited if request.charge is None else request.charge.take_mutations
+    node.metadata.submit(kind(topics=wanted), _CREATE_VERSION, created, charge=charge)
     return later
 
 

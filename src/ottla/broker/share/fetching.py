@@ -150,6 +150,8 @@ class _ShareFetch:
         self.member_id = body.member_id
         self.max_records = body.max_records
         self.max_bytes = min(body.max_bytes, self.edge.setting("fetch.max.bytes"))
+        if request.charge is not None:
+            self.max_bytes = int(min(self.max_bytes, request.charge.fetch_max_bytes()))
         self.min_bytes = min(body.min_bytes, self.max_bytes)
         self.batch_size = body.batch_size
         self.mode = _MODES[body.share_acquire_mode]
