@@ -144,7 +144,7 @@ class Listener:
             self._watch(True)
 
     def _is_too_fast(self, sock: socket.socket, host: str) -> bool:
-        """Whether its address opens connections too fast; then it is held for a while and closed, which slows it down."""
+        """Whether its address opens connections too fast; then it is held for a while and closed."""
         if self.connection_rates is None:
             return False
         pause_ms = self.connection_rates.record(host, self._owner.monotonic_ms())

@@ -284,6 +284,7 @@ class Node:
         self.image = loaded.image
         rules = Rules(self.config.static)
         self.settings = Settings(self.config, rules, self.image)
+        self._follow_quotas()
         self.replicas = Replicas(
             self.node_id,
             self.storage.directories,
