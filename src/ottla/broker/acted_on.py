@@ -127,6 +127,7 @@ ACTED_ON: Final = frozenset(
         "max.connections",
         "max.connections.per.ip",
         "max.incremental.fetch.session.cache.slots",
+        "max.connections.per.ip.overrides",
         "max.request.partition.size.limit",
         "message.max.bytes",
         "metadata.log.dir",

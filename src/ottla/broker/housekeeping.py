@@ -103,6 +103,14 @@ class Housekeeping:
             except Exception:
                 log.exception("%s failed", chore.__name__)
 
+    def follow_settings(self) -> None:
+        """Settings have changed: what is due more often now need not wait for the end of its old period."""
+        now_ms = self._node.clock.monotonic_ms()
+        self._due = [
+            (min(at_ms, now_ms + max(period(), 1)), serial, period, chore) for at_ms, serial, period, chore in self._due
+        ]
+        heapq.heapify(self._due)
+
     def _watch(self) -> None:
         wait_ms = min(max(self._due[0][0] - self._node.clock.monotonic_ms(), 1), _SLEEP_MAX_MS)
         self._timer = self._node.loop.call_later(wait_ms / 1000, self._tick)

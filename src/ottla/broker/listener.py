@@ -10,12 +10,14 @@ import contextlib
 import logging
 import socket
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
 from ottla.broker.dispatch import Dispatch
 from ottla.broker.quotas.quotas import ConnectionRates
+from ottla.metadata.config_values import host_limits
 
 __all__ = ["Crowd", "Listener", "ListenerLimits", "bind"]
 
@@ -46,9 +48,24 @@ HELD_MAX: Final = 1000
 class ListenerLimits(NamedTuple):
     connections_max: int = 2**31 - 1
     connections_per_ip_max: int = 2**31 - 1
+    overrides: Mapping[str, int] = MappingProxyType({})
+    """Addresses with another limit than `connections_per_ip_max`."""
     idle_max_ms: int = 600_000
     backlog: int = 50
     connection: Limits = Limits()
+
+
+def address_limits(text: str) -> dict[str, int]:
+    """Limits of single addresses, from text such as `10.0.0.5:100,localhost:20`; names stand for their addresses."""
+    found: dict[str, int] = {}
+    for host, limit in host_limits(text).items():
+        try:
+            places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError:
+            log.warning("max.connections.per.ip.overrides: the address of %s is not known", host)
+            continue
+        found.update((str(place[4][0]), limit) for place in places)
+    return found
 
 
 def bind(host: str, port: int, backlog: int) -> socket.socket:
@@ -164,7 +181,7 @@ class Listener:
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
         if self._is_too_fast(sock, peer.host):
             return
-        if self._by_host[peer.host] >= self._limits.connections_per_ip_max:
+        if self._by_host[peer.host] >= self._limits.overrides.get(peer.host, self._limits.connections_per_ip_max):
             log.info("listener %s: too many connections from %s", self.name, peer.host)
             sock.close()
             return

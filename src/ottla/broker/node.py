@@ -25,7 +25,7 @@ from ottla.broker.file_limit import current_limit, shares_of
 from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
 from ottla.broker.housekeeping import Housekeeping
-from ottla.broker.listener import Crowd, Listener, ListenerLimits, bind
+from ottla.broker.listener import Crowd, Listener, ListenerLimits, address_limits, bind
 from ottla.broker.loading import Loading, tell
 from ottla.broker.loggers import Loggers
 from ottla.broker.membership import Membership
@@ -255,6 +255,7 @@ class Node:
         return ListenerLimits(
             connections_max=settings["max.connections"],
             connections_per_ip_max=settings["max.connections.per.ip"],
+            overrides=address_limits(settings["max.connections.per.ip.overrides"]),
             idle_max_ms=settings["connections.max.idle.ms"],
             backlog=settings["socket.listen.backlog.size"],
             connection=Limits(settings["socket.request.max.bytes"], self.budget),
@@ -516,6 +517,8 @@ class Node:
             self.replicas.reconfigure_all()
             for listener in self.listeners.values() if self.is_serving else ():
                 listener.change_limits(self._limits(self.settings))
+            if self.is_serving:
+                self.housekeeping.follow_settings()
         if changes.quotas:
             self._follow_quotas()
         self.replicas.apply(self.image, changes)

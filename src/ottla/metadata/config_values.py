@@ -15,6 +15,7 @@ gzip-level             -1 or 1 to 9
 throttled-replicas     entries such as 0:1 (partition:broker), or * alone
 voters                 entries such as 1@host:9093
 addresses              entries such as host:9093
+host-limits            entries such as 10.0.0.5:100 (address:number)
 offset-reset           earliest, latest, or by_duration: with an ISO 8601 duration
 =====================  =====================================================================
 """
@@ -148,6 +149,21 @@ def _check_address(address: str, entry: str) -> None:
         raise ValueError(f"{entry!r} does not end in host:port")
 
 
+def host_limits(text: str) -> dict[str, int]:
+    """Address -> number, from entries such as 10.0.0.5:100; ValueError for anything else."""
+    found = {}
+    for entry in split_list(text):
+        host, colon, number = entry.rpartition(":")
+        if not (colon and host and number.isascii() and number.isdecimal()):
+            raise ValueError(f"{entry!r} is not of the form host:number")
+        found[host.strip("[]")] = int(number)
+    return found
+
+
+def _host_limits(value: str, words: tuple[str, ...]) -> None:
+    host_limits(value)
+
+
 def duration_ms(text: str) -> int:
     """A duration of days to seconds as ISO 8601 has it; ValueError for anything else."""
     match = _DURATION.fullmatch(text)
@@ -182,5 +198,6 @@ _SPECIAL: Final[dict[str, Callable[[Any, tuple[str, ...]], None]]] = {
     "throttled-replicas": _throttled,
     "voters": _voters,
     "addresses": _addresses,
+    "host-limits": _host_limits,
     "offset-reset": _offset_reset,
 }
