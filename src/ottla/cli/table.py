@@ -7,6 +7,7 @@ COMMANDS = {
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Break a small cluster three times, and find out why."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
+    "doctor": Entry("ottla.cli.doctor:doctor", "See whether this machine has what ottla needs."),
     "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
     "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
     "groups": Entry("ottla.cli.groups:groups", "See and change groups of all kinds, on any cluster."),

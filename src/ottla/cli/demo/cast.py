@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from dataclasses import asdict
@@ -66,8 +67,8 @@ class Cast:
         await child.end()
 
     async def exit_all(self) -> None:
-        for name in list(self.playing):
-            await self.exit(name)
+        """All at once, so that none takes over what another gives up."""
+        await asyncio.gather(*(self.exit(name) for name in list(self.playing)))
 
     def check(self) -> None:
         """ChildDied if one of them ended by itself."""

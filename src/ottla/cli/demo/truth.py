@@ -35,7 +35,8 @@ def told(ground: Ground, plan: Plan) -> Truth:
     if "member-killed" in story:
         found["member_killed"] = _member_killed(ground, story)
     if "second-app" in story:
-        found["task_move"] = _task_move(ground, story["second-app"]["at_ms"])
+        settled_ms = story.get("member-killed", story["second-app"])["at_ms"]
+        found["task_move"] = _task_move(ground, story["second-app"]["at_ms"], settled_ms)
     if "node-killed" in story:
         found["node_killed"] = _facts(story["node-killed"]) | {
             "at_ms": story["node-killed"]["at_ms"],
@@ -79,13 +80,13 @@ def _member_killed(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
     }
 
 
-def _task_move(ground: Ground, at_ms: int) -> dict[str, Any]:
+def _task_move(ground: Ground, at_ms: int, settled_ms: int) -> dict[str, Any]:
     """Tasks of each process before the second one came, and once both had theirs."""
     return {
         "group": WORD_TOTALS,
         "at_ms": at_ms,
         "before": {name: _tasks(ground, name, at_ms) for name in _apps(ground)},
-        "after": {name: _tasks(ground, name, None) for name in _apps(ground)},
+        "after": {name: _tasks(ground, name, settled_ms) for name in _apps(ground)},
     }
 
 
@@ -93,17 +94,14 @@ def _apps(ground: Ground) -> list[str]:
     return sorted(path.stem for path in ground.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
 
 
-def _tasks(ground: Ground, name: str, before_ms: int | None) -> list[str]:
+def _tasks(ground: Ground, name: str, before_ms: int) -> list[str]:
     """Of Kafka Streams by its own word; of our member by its partitions, since its tasks are that."""
     tasks: list[str] = []
-    for entry in entries(ground.journal_of(name), "tasks", "owns", "ended", "state"):
-        if before_ms is not None and entry["at_ms"] > before_ms:
+    for entry in entries(ground.journal_of(name), "tasks", "owns"):
+        if entry["at_ms"] > before_ms:
             break
-        if entry["what"] == "tasks" and entry["tasks"]:
-            tasks = sorted(entry["tasks"])
-        elif entry["what"] == "owns" and entry["partitions"]:
-            tasks = sorted(f"0_{partition}" for _, partition in entry["partitions"])
-    return tasks
+        tasks = entry["tasks"] if "tasks" in entry else [f"0_{partition}" for _, partition in entry["partitions"]]
+    return sorted(tasks)
 
 
 def _storm(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:

@@ -1,0 +1,164 @@
+"""What the report has to say of the story, and what it must not: the facts of a report against the truth.
+
+Pure: two dicts in, one line for each expectation out. The demo runs it at its end, and so do the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ottla.cli.demo.plan import AUDIT
+
+__all__ = ["ALLOWED", "Expectation", "expectations"]
+
+Facts = Mapping[str, Any]
+Finding = Mapping[str, Any]
+
+STOOD_STILL_MS: Final = (4_000, 15_000)
+STORM_COVERED: Final = 0.6
+STORM_EXCESS_MS: Final = 30_000
+STORM_PEAK_PERCENT: Final = (45, 75)
+DOWN_SLACK_MS: Final = 10_000
+"""Observers look now and then, and a node needs a moment to come back."""
+MOVE_WINDOW_MS: Final = (5_000, 60_000)
+
+OF_THE_STORY: Final = frozenset(
+    {"member-lost", "node-unreachable", "quorum-leader-changed", "redelivery-storm", "poison-records"}
+)
+ALLOWED: Final = frozenset(
+    {
+        "lag-growing",
+        "member-waiting",
+        "member-stuck-revoking",
+        "share-stalled-by-record",
+        "voter-lagging",
+        "share-window-full",
+        "observer-stale",
+        "single-voter",
+    }
+)
+"""What may be found beside the incidents: consequences of them, and what is so on one node."""
+NEVER: Final = ("broker-fenced", "under-replicated", "no-majority-margin", "offline-partitions", "rejected-records")
+
+
+class Expectation(NamedTuple):
+    what: str
+    holds: bool
+    seen: str
+    """What the report says instead, or that it does."""
+
+
+def expectations(report: Facts, truth: Facts) -> list[Expectation]:
+    """One for each thing that the report has to say, or must not say."""
+    found: list[Finding] = list(report["findings"])
+    checks = [
+        *_member_lost(found, truth["member_killed"]),
+        *_node(found, truth["node_killed"]),
+        *_storm(found, truth["storm"]),
+        *_poison(found, truth["poison"]),
+        *_silence(found),
+    ]
+    if "task_movement" in report.get("tables", {}):
+        checks.append(_task_move(report["tables"]["task_movement"]["rows"], truth["task_move"]))
+    return checks
+
+
+def _of(found: Iterable[Finding], rule: str) -> list[Finding]:
+    return [each for each in found if each["rule"] == rule]
+
+
+def _expect(what: str, holds: bool, seen: object) -> Expectation:
+    return Expectation(what, holds, "" if holds else str(seen))
+
+
+def _resolved(each: Finding) -> bool:
+    return bool(each["state"] == "resolved")
+
+
+def _member_lost(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
+    lost = _of(found, "member-lost")
+    yield _expect("exactly one member was lost", len(lost) == 1, [each["sentence"] for each in lost])
+    for each in lost[:1]:
+        subject, evidence = each["subject"], each["evidence"]
+        who = (subject["name"], evidence["client"], sorted(evidence["partitions"]))
+        wanted = (
+            killed["group"],
+            killed["client"],
+            sorted(f"{topic}-{index}" for topic, index in killed["partitions"]),
+        )
+        yield _expect("it was the one that was killed, with what it owned", who == wanted, who)
+        still_ms = evidence["stood_still_ms"]
+        low, high = STOOD_STILL_MS
+        yield _expect(
+            f"its partitions stood still for {low / 1000:g} to {high / 1000:g} s", low <= still_ms <= high, still_ms
+        )
+        yield _expect("that is over", _resolved(each), each["state"])
+
+
+def _node(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
+    silent = [each for each in _of(found, "node-unreachable") if each["subject"]["name"] == str(killed["node"])]
+    yield _expect(f"node {killed['node']} did not answer", len(silent) == 1, [e["sentence"] for e in silent])
+    for each in silent[:1]:
+        span = (each["since_ms"] - killed["at_ms"], (each["until_ms"] or 0) - killed["restarted_ms"])
+        yield _expect("from when it was killed until it was back", all(abs(ms) <= DOWN_SLACK_MS for ms in span), span)
+        yield _expect("and it answers again", _resolved(each), each["state"])
+    elected = [
+        each["evidence"]
+        for each in _of(found, "quorum-leader-changed")
+        if each["evidence"]["leader"] == killed["leader_after"] and each["evidence"]["epoch"] == killed["epoch_after"]
+    ]
+    yield _expect(
+        f"the same node leads the quorum again, in epoch {killed['epoch_after']}",
+        bool(elected) and killed["epoch_after"] > killed["epoch_before"],
+        [each["evidence"] for each in _of(found, "quorum-leader-changed")],
+    )
+
+
+def _storm(found: list[Finding], storm: Facts) -> Iterator[Expectation]:
+    storms = _of(found, "redelivery-storm")
+    names = [each["subject"]["name"] for each in storms]
+    yield _expect("one storm of redeliveries", names == [storm["group"]], names)
+    for each in storms[:1]:
+        since, until = each["since_ms"], each["until_ms"] or each["since_ms"]
+        covered = min(until, storm["to_ms"]) - max(since, storm["from_ms"])
+        share = covered / (storm["to_ms"] - storm["from_ms"])
+        yield _expect(f"it covers {STORM_COVERED:.0%} of the real one or more", share >= STORM_COVERED, f"{share:.0%}")
+        excess = max(storm["from_ms"] - since, until - storm["to_ms"])
+        yield _expect("and is not much longer", excess <= STORM_EXCESS_MS, f"{excess} ms more")
+        low, high = STORM_PEAK_PERCENT
+        peak = each["evidence"]["peak_percent"]
+        yield _expect(f"at its peak {low} to {high} % were redeliveries", low <= peak <= high, peak)
+
+
+def _poison(found: list[Finding], poison: list[list[Any]]) -> Iterator[Expectation]:
+    given_up = sorted(tuple(record) for each in _of(found, "poison-records") for record in each["evidence"]["records"])
+    wanted = sorted(map(tuple, poison))
+    yield _expect(f"the {len(wanted)} poison records, and no other, were given up", given_up == wanted, given_up)
+
+
+def _silence(found: list[Finding]) -> Iterator[Expectation]:
+    about_audit = [each["sentence"] for each in found if each["subject"]["name"] == AUDIT]
+    yield _expect(f"nothing is said of {AUDIT}", not about_audit, about_audit)
+    is_open = [each["sentence"] for each in found if each["severity"] == "critical" and not _resolved(each)]
+    yield _expect("nothing critical is open at the end", not is_open, is_open)
+    for rule in NEVER:
+        yield _expect(f"no {rule}", not _of(found, rule), [each["sentence"] for each in _of(found, rule)])
+    others = sorted({each["rule"] for each in found} - OF_THE_STORY - ALLOWED - set(NEVER))
+    yield _expect("nothing else that the story does not explain", not others, others)
+
+
+def _task_move(rows: list[Facts], move: Facts) -> Expectation:
+    """The tasks that the first process lost are those that the table has moved, all to the second one."""
+    lost = set().union(*move["before"].values()) - set(move["after"][min(move["after"])])
+    early, late = MOVE_WINDOW_MS
+    moved = [
+        row
+        for row in rows
+        if (row["group"], row["role"], row["kind"]) == (move["group"], "active", "moved")
+        and move["at_ms"] - early <= row["started"] <= move["at_ms"] + late
+    ]
+    tasks, receivers = {row["task"] for row in moved}, {row["to_process"] for row in moved}
+    holds = tasks == lost and len(receivers) == 1 and not receivers & {row["from_process"] for row in moved}
+    what = f"{', '.join(sorted(lost))} moved to the second process of {move['group']}"
+    return _expect(what, holds, sorted((row["task"], row["to_process"]) for row in moved))

@@ -1,0 +1,199 @@
+"""`ottla doctor`: is this machine fit for what ottla does, and if not for something, what would help."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from typing import Final, NamedTuple
+
+import click
+
+from ottla.cli.failure import EXIT_REFUSED
+
+__all__ = ["CHECKS", "Check", "check_all", "doctor"]
+
+PYTHON_MIN: Final = (3, 11)
+JAVA_MIN: Final = 17
+PORTS: Final = (9092, 9093)
+DISK_MIN_BYTES: Final = 2 * 1024**3
+FILES_MIN: Final = 1024
+CLOCK_SKEW_MAX_S: Final = 2.0
+TOOL_S: Final = 20.0
+BROWSERS: Final = ("xdg-open", "open", "firefox", "chromium", "chromium-browser", "google-chrome")
+GIB: Final = 1024**3
+
+
+class Check(NamedTuple):
+    """`state` is ok, missing (something ottla can do without) or bad."""
+
+    name: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+def doctor(as_json: bool) -> int:
+    """Look at this machine: Python, Java, Maven, ports, disk, clock, file limit, browser.
+
+    Ends with exit code 1 if something is there that ottla cannot work with. What is only missing limits what it can do.
+    """
+    found = check_all()
+    if as_json:
+        import json
+
+        click.echo(json.dumps([each._asdict() for each in found]))
+    else:
+        _print(found)
+    return EXIT_REFUSED if any(each.state == "bad" for each in found) else 0
+
+
+def check_all() -> list[Check]:
+    return [look() for look in CHECKS.values()]
+
+
+def _print(found: list[Check]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    plain = console.options.ascii_only
+    marks = {"ok": ("ok" if plain else "✓", "green"), "missing": ("-" if plain else "○", "yellow")}
+    for each in found:
+        mark = marks.get(each.state, ("X" if plain else "✗", "bold red"))
+        console.print(Text.assemble(mark, f" {each.name:<10} {each.found}"), soft_wrap=True)
+        if each.advice:
+            console.print(Text(f"  {'->' if plain else '→'} {each.advice}", style="dim"), soft_wrap=True)
+
+
+def python() -> Check:
+    is_new = sys.version_info >= PYTHON_MIN
+    advice = "" if is_new else f"ottla needs Python {'.'.join(map(str, PYTHON_MIN))} or newer"
+    return Check("Python", "ok" if is_new else "bad", f"{platform.python_version()} in {sys.executable}", advice)
+
+
+def spark() -> Check:
+    try:
+        return Check("Spark", "ok", f"pyspark {installed_version('pyspark')}")
+    except PackageNotFoundError:
+        advice = 'the pipeline needs it: pip install "ottla[spark]"; without it, ottla demo --no-spark'
+        return Check("Spark", "missing", "pyspark is not installed", advice)
+
+
+def java() -> Check:
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    said = _said([program, "-version"]) if program else None
+    if program is None or said is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
+        return Check("Java", "missing", where, f"Spark and Kafka Streams need Java {JAVA_MIN} or newer")
+    version = java_version(said)
+    if version is None or version < JAVA_MIN:
+        advice = f"Spark and Kafka Streams need Java {JAVA_MIN} or newer: set JAVA_HOME"
+        return Check("Java", "missing", f"{said.splitlines()[0]} ({program})", advice)
+    kit = "" if shutil.which("javac") else ", without javac"
+    return Check("Java", "ok", f"{version} in {program}{kit}")
+
+
+def java_version(said: str) -> int | None:
+    """The number that counts in what `java -version` says: 17 of "17.0.15", 8 of "1.8.0_392"."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(match[1]) if match else None
+
+
+def maven() -> Check:
+    program = shutil.which("mvn")
+    said = _said([program, "-v"]) if program else None
+    match = re.search(r"Apache Maven (\d[\w.-]*)", said or "")
+    if match is None:
+        advice = "the demo fetches Kafka Streams with it; without it, a member in Python takes its part"
+        return Check("Maven", "missing", "there is no mvn on the PATH", advice)
+    return Check("Maven", "ok", f"{match[1]} in {program}")
+
+
+def _said(command: list[str]) -> str | None:
+    """What a program says, wherever it says it; None if it cannot be run."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ran.stdout + ran.stderr
+
+
+def ports() -> Check:
+    taken = [port for port in PORTS if not _is_free(port)]
+    if not taken:
+        return Check("ports", "ok", f"{' and '.join(map(str, PORTS))} are free on this machine")
+    found = f"{' and '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken"
+    return Check("ports", "missing", found, "ottla serve --port 0 takes any free one; the demo does so by itself")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def disk() -> Check:
+    free = shutil.disk_usage(".").free
+    found = f"{free / GIB:.1f} GiB free here"
+    if free < DISK_MIN_BYTES:
+        return Check("disk", "bad", found, f"the demo wants {DISK_MIN_BYTES / GIB:.0f} GiB; choose another directory")
+    return Check("disk", "ok", found)
+
+
+def clock() -> Check:
+    """Brokers compare timestamps with the clock, and files with both: does this clock agree with the disk's?"""
+    with tempfile.NamedTemporaryFile() as file:
+        skew_s = os.stat(file.name).st_mtime - time.time()
+    if abs(skew_s) > CLOCK_SKEW_MAX_S:
+        found = f"files are {abs(skew_s):.1f} s {'ahead of' if skew_s > 0 else 'behind'} the clock"
+        return Check("clock", "bad", found, "synchronise the clock of this machine with that of its file server")
+    return Check("clock", "ok", f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')}, the same for files")
+
+
+def file_limit() -> Check:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return Check("files", "ok", "no limit")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FILES_MIN:
+        advice = f"a broker keeps a file open for each segment: ulimit -n {min(hard, 65_536)}"
+        return Check("files", "missing", f"{soft} may be open at once", advice)
+    return Check("files", "ok", f"{soft:,} may be open at once")
+
+
+def browser() -> Check:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        return Check("browser", "missing", "none found", "the report is one file: open it on another machine")
+    return Check("browser", "ok", found)
+
+
+CHECKS: dict[str, Callable[[], Check]] = {
+    "python": python,
+    "spark": spark,
+    "java": java,
+    "maven": maven,
+    "ports": ports,
+    "disk": disk,
+    "clock": clock,
+    "files": file_limit,
+    "browser": browser,
+}
