@@ -288,6 +288,10 @@ _COMMON: Final[dict[str, _Step]] = {
 }
 
 
+def _nothing_more(group: Following, _: str, value: str | None) -> None:
+    """It says that the group is there. What else it says is no matter here."""
+
+
 def _steps(prefix: str, kind: str, **more: _Step) -> dict[str, tuple[str, _Step]]:
     return {prefix + name: (kind, step) for name, step in {**_COMMON, **more}.items()}
 
@@ -295,7 +299,7 @@ def _steps(prefix: str, kind: str, **more: _Step) -> dict[str, tuple[str, _Step]
 GROUP_RECORDS: Final[dict[str, tuple[str, _Step]]] = {
     "GroupMetadata": ("classic", follow_classic),
     **_steps("Consumer", "consumer", GroupRegularExpression=_regex),
-    **_steps("Share", "share"),
+    **_steps("Share", "share", GroupStatePartitionMetadata=_nothing_more),
     **_steps(
         "Streams",
         "streams",

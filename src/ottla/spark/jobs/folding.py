@@ -1,0 +1,242 @@
+"""The folds over groups, run by Spark: all four tables about groups come out of one pass over their history.
+
+`folded` gives one frame with the rows of all of them, told apart by `table`; each job takes its own rows out of it. In
+a batch, the rows of a group stand together and in order, and are read as they come: what is held is one group's state,
+not its history. In a stream, the state is kept between batches.
+
+Where a group has records, its samples are not used: they can miss what happens between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from ottla.spark.jobs.folds.folding import Fold
+from ottla.spark.jobs.folds.records import GROUP_RECORDS
+from ottla.spark.jobs.folds.rows import Out, Row
+from ottla.spark.jobs.folds.samples import SAMPLES
+from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.tables import GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT, Table
+from ottla.spark.notes import warn_seldom
+from ottla.spark.records.types import Column, Scalar, arrow_schema, ddl
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.state import GroupState
+
+    from ottla.spark.jobs.params import Params
+
+__all__ = ["FOLDED", "folded", "table_of"]
+
+ROWS: Final = 20_000
+"""So many rows go out together."""
+RECORDS_FIRST, SAMPLES_AFTER = 0, 1
+_ORDER: Final = ("rank", "partition", "place", "seq")
+_COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
+_MADE: Final = (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)
+
+
+def _united() -> tuple[Column, ...]:
+    """The columns of all tables, each once."""
+    found = {"table": Column("table", Scalar("string"))}
+    for table in _MADE:
+        found |= {each.name: each for each in table.columns if each.name != "run_date"}
+    return tuple(found.values())
+
+
+FOLDED: Final = _united()
+"""The columns of what `folded` gives."""
+
+
+def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The rows of all tables about groups, from the records and the samples that there are."""
+    history = _history(inputs)
+    if history.isStreaming:
+        return history.groupBy("cluster", "group").applyInPandasWithState(
+            partial(_next_rows, params=params), ddl(FOLDED), "kept binary", "update", "ProcessingTimeTimeout"
+        )
+    ordered = history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
+    return ordered.mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
+
+
+def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The rows of one table. A run that makes several of them puts what `folded` gives among the inputs."""
+    rows = inputs["folded"] if "folded" in inputs else folded(inputs, params)
+    return as_table(rows.where(F.col("table") == table.name), table, params)
+
+
+# --- what is folded ---------------------------------------------------------------------------------------------------
+
+
+def _history(inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Records and samples of groups under the same columns."""
+    found = []
+    if "records" in inputs:
+        found.append(_records(inputs["records"]))
+    if "samples" in inputs:
+        found.append(_samples(inputs["samples"]))
+    if not found:
+        raise ValueError("the history of groups needs records or samples")
+    return found[0] if len(found) == 1 else found[0].unionByName(found[1])
+
+
+def _records(records: DataFrame) -> DataFrame:
+    return records.where(F.col("type").isin(*GROUP_RECORDS) & F.col("group").isNotNull()).select(
+        "cluster",
+        F.col("`group`"),
+        F.lit(RECORDS_FIRST).alias("rank"),
+        "partition",
+        F.col("offset").alias("place"),
+        F.lit(0).cast("bigint").alias("seq"),
+        F.col("timestamp").alias("ts"),
+        "type",
+        "key",
+        "value",
+    )
+
+
+def _samples(samples: DataFrame) -> DataFrame:
+    is_group = F.col("kind") == "group"
+    name = F.when(is_group, F.col("entity")).otherwise(F.get_json_object("body", "$.name"))
+    is_wanted = is_group | (F.get_json_object("body", "$.what") == "group")
+    return (
+        samples.where(F.col("kind").isin(*SAMPLES) & F.col("error").isNull() & F.col("body").isNotNull())
+        .where(is_wanted)
+        .select(
+            "cluster",
+            name.alias("group"),
+            F.lit(SAMPLES_AFTER).alias("rank"),
+            F.lit(-1).alias("partition"),
+            F.col("ts").alias("place"),
+            F.col("seq").cast("bigint").alias("seq"),
+            "ts",
+            F.col("kind").alias("type"),
+            F.lit(None).cast("string").alias("key"),
+            F.col("body").alias("value"),
+        )
+    )
+
+
+def _take(fold: Fold, rank: int, partition: int, place: int, ts: int, kind: str, key: str, value: str) -> None:
+    if rank == RECORDS_FIRST:
+        fold.take_record(partition, place, ts, kind, key, value)
+    else:
+        fold.take_sample(ts, kind, value)
+
+
+# --- rows to columns --------------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Rows of many groups, table by table, column by column."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, dict[str, list[Any]]] = {}
+        self.count = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._columns = {table.name: {name: [] for name in table.names if name != "run_date"} for table in _MADE}
+        self.count = 0
+
+    def add(self, cluster: str, group: str, source: str, out: Out) -> None:
+        found: tuple[Sequence[Row], ...] = (out.events, out.rebalances, out.windows, out.movements)
+        for table, rows in zip(_MADE, found, strict=True):
+            columns = self._columns[table.name]
+            for name, values in columns.items():
+                if name not in _COMMON:
+                    values.extend([getattr(row, name) for row in rows])
+            for name, value in (("cluster", cluster), ("group", group), ("source", source)):
+                columns[name].extend([value] * len(rows))
+        self.count += len(out)
+        for fault in out.faults:
+            warn_seldom(f"group {group}: {fault}")
+
+    def take(self) -> Iterator[tuple[str, dict[str, list[Any]], int]]:
+        """Table, its columns, and how many rows they have; then begins anew."""
+        taken = self._columns
+        self._begin()
+        for name, columns in taken.items():
+            if columns["cluster"]:
+                yield name, columns, len(columns["cluster"])
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def _all_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
+    """The rows of whole histories; those of one group come in one piece, and in order."""
+    schema = arrow_schema(FOLDED)
+    rows = _Rows()
+    whose: tuple[str, str] | None = None
+    fold = Fold(params)
+    for batch in batches:
+        for cluster, group, rank, partition, place, _, ts, kind, key, value in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            if (cluster, group) != whose:
+                if whose is not None:
+                    rows.add(*whose, fold.source, fold.end())
+                whose, fold = (cluster, group), Fold(params)
+            _take(fold, rank, partition, place, ts, kind, key, value)
+        if whose is not None:
+            rows.add(*whose, fold.source, fold.rows())
+        if rows.count >= ROWS:
+            yield from _arrow(rows, schema)
+    if whose is not None:
+        rows.add(*whose, fold.source, fold.end())
+    yield from _arrow(rows, schema)
+
+
+def _arrow(rows: _Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for name, columns, count in rows.take():
+        columns["table"] = [name] * count
+        arrays = [
+            pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def _next_rows(
+    key: tuple[str, str], frames: Iterable[pd.DataFrame], state: GroupState, params: Params
+) -> Iterator[pd.DataFrame]:
+    """The rows that come with the next stretch of a group's history."""
+    import pandas as pd
+
+    if state.hasTimedOut:
+        state.remove()
+        return
+    fold = Fold(params, bytes(state.get[0]) if state.exists else None)
+    history = pd.concat(list(frames)).sort_values(list(_ORDER))
+    columns = ("rank", "partition", "place", "ts", "type", "key", "value")
+    for row in zip(*(history[name].tolist() for name in columns), strict=True):
+        _take(fold, *row)
+    source = fold.source
+    kept, out = fold.cut()
+    state.update((kept,))
+    state.setTimeoutDuration(params.state_timeout_ms)
+    rows = _Rows()
+    rows.add(*key, source, out)
+    yield from _pandas(rows)
+
+
+def _pandas(rows: _Rows) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    for name, columns, count in rows.take():
+        columns["table"] = [name] * count
+        nothing = [None] * count
+        # Columns of objects: numbers stay whole beside what is missing.
+        yield pd.DataFrame({each.name: pd.Series(columns.get(each.name, nothing), dtype=object) for each in FOLDED})
