@@ -113,13 +113,16 @@ def help_alone(context: click.Context) -> None:
 # --- talking ----------------------------------------------------------------------------------------------------------
 
 
-def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Connect, do the work, and close; what goes wrong becomes a Failure of one line."""
+def on_cluster(target: Target, work: Callable[[Client], Awaitable[T]], changes: Changes | None = None) -> T:
+    """Connect, do the work, and close; what goes wrong becomes a Failure of one line.
+
+    `changes` are settings of the client that hold unless the command line or its file says otherwise.
+    """
     from ottla.client import Client, ClientError
 
     async def run() -> T:
         timeout_ms = max(1, round(target.timeout_s * 1000))
-        settings = _settings(target)
+        settings: Changes = {**(changes or {}), **_settings(target)}
         settings["default_api_timeout_ms"] = timeout_ms
         settings["request_timeout_ms"] = min(settings.get("request_timeout_ms", timeout_ms), timeout_ms)
         settings["connect_timeout_ms"] = min(settings.get("connect_timeout_ms", timeout_ms), timeout_ms)

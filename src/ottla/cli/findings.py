@@ -1,0 +1,282 @@
+"""Findings for people and programs: one line when something opens or closes, and the whole state of a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import click
+
+from ottla.cli.failure import Failure, nearest
+
+if TYPE_CHECKING:
+    from ottla.health import Change, Engine, Finding
+    from ottla.health.facts import Coverage
+    from ottla.health.samples import Sample
+
+T = TypeVar("T")
+
+SEVERITIES: Final = ("critical", "warning", "notice")
+MARKS: Final = {"critical": "▲", "warning": "△", "notice": "·"}
+COLOURS: Final = {"critical": "red", "warning": "yellow", "notice": "cyan"}
+OVER: Final = "✓"
+HOLDS: Final = frozenset({"hold_s", "internal_hold_s", "hold_h"})
+SECOND_MS: Final = 1000
+
+
+class Rules(NamedTuple):
+    """How the rules are to be applied."""
+
+    thresholds: Mapping[str, float]
+    muted: tuple[str, ...]
+    fail_on: str | None
+
+
+def rule_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The options of every command that applies the rules; the command gets them as one `rules`."""
+
+    @wraps(command)
+    def gathered(
+        *, rule_thresholds: tuple[str, ...], muted: tuple[str, ...], fail_on: str | None, **others: object
+    ) -> T:
+        return command(rules=_rules(rule_thresholds, muted, fail_on), **others)
+
+    for option in reversed(_RULE_OPTIONS):
+        gathered = option(gathered)
+    return gathered
+
+
+_RULE_OPTIONS = (
+    click.option(
+        "--rule",
+        "rule_thresholds",
+        multiple=True,
+        metavar="NAME.KEY=VALUE",
+        help="Another threshold for a rule, such as lag-growing.lag=5000; may be repeated.",
+    ),
+    click.option("--mute", "muted", multiple=True, metavar="RULE", help="Leave a rule out; may be repeated."),
+    click.option(
+        "--fail-on",
+        type=click.Choice(SEVERITIES),
+        help="Exit with code 1 if there is a finding of this severity, or a worse one.",
+    ),
+)
+
+
+def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) -> Rules:
+    from ottla.health import RULES, ThresholdError, parse_thresholds
+
+    for name in muted:
+        if name not in RULES:
+            raise Failure(f'there is no rule "{name}"', nearest(name, RULES) or f"there are {', '.join(RULES)}")
+    try:
+        return Rules(parse_thresholds(texts), muted, fail_on)
+    except ThresholdError as error:
+        raise Failure(f"--rule: {error}") from None
+
+
+class Judge:
+    """The rules over the samples of one cluster, and what cannot be seen there."""
+
+    def __init__(self, rules: Rules, *, longest_hold_s: float | None = None) -> None:
+        from ottla.health import Engine
+
+        self.engine: Engine = Engine({**_shortened(longest_hold_s), **rules.thresholds}, rules.muted)
+        self.opened: list[Finding] = []
+        self.cluster = ""
+        self.first_ms = 0
+        self.last_ms = 0
+        self._hidden: dict[str, Coverage] = {}
+
+    def take(self, sample: Sample) -> list[Change]:
+        from ottla.health.facts import Coverage
+        from ottla.health.samples import fact_in
+
+        self.cluster = sample.cluster or self.cluster
+        self.first_ms = self.first_ms or sample.ts
+        self.last_ms = max(self.last_ms, sample.ts)
+        fact = fact_in(sample)
+        if fact is None:
+            return []
+        if isinstance(fact, Coverage):
+            self._hidden.pop(fact.what, None)
+            self._hidden |= {} if fact.visible else {fact.what: fact}
+        return self._noted(self.engine.take(sample.ts, fact))
+
+    def advance(self, now_ms: int) -> list[Change]:
+        return self._noted(self.engine.advance(now_ms))
+
+    def _noted(self, changes: list[Change]) -> list[Change]:
+        self.opened += [each.finding for each in changes if each.what.value in {"opened", "reopened"}]
+        return changes
+
+    @property
+    def hidden(self) -> list[Coverage]:
+        """What cannot be seen here, besides whole rules."""
+        return [each for _, each in sorted(self._hidden.items())]
+
+    def has_failed(self, fail_on: str | None, *, ever: bool) -> bool:
+        """Whether something as bad as that, or worse, is open, or was at any time."""
+        if fail_on is None:
+            return False
+        bad = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+        current = [each for each in self.engine.findings() if each.is_open]
+        return any(each.severity.value in bad for each in [*current, *(self.opened if ever else ())])
+
+
+def _shortened(longest_hold_s: float | None) -> dict[str, float]:
+    """Who looks for a moment only cannot wait until something has lasted: it is told as it is now."""
+    from ottla.health import RULES
+
+    if longest_hold_s is None:
+        return {}
+    return {
+        f"{one.name}.{key}": min(value, longest_hold_s / (3600 if key.endswith("_h") else 1))
+        for one in RULES.values()
+        if one.tier.value == "A"
+        for key, value in one.limits.items()
+        if key in HOLDS and key != "hold_h"
+    }
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def print_change(change: Change) -> None:
+    """`02:58:10 ▲ redelivery-storm risk-checks: ...`; what only changed is not worth a line."""
+    kind = change.what.value
+    if kind == "changed":
+        return
+    finding = change.finding
+    if kind == "resolved":
+        text = f"{_clock(change.at_ms)} {OVER} {finding.rule} {_subject(finding)} is over{_lasted(finding)}"
+        _say(text, "green")
+    else:
+        mark = MARKS[finding.severity]
+        text = f"{_clock(change.at_ms)} {mark} {finding.rule} {_subject(finding)}: {finding.sentence}"
+        _say(text, COLOURS[finding.severity])
+
+
+def _say(text: str, colour: str) -> None:
+    """In colour on a terminal that has some, unless it is not wanted."""
+    is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    click.echo(text if is_plain else click.style(text, fg=colour))
+
+
+def change_json(change: Change) -> str:
+    import msgspec
+
+    return msgspec.json.encode({"at_ms": change.at_ms, "what": change.what, "finding": change.finding}).decode()
+
+
+def _lasted(finding: Finding) -> str:
+    from ottla.health.wording import duration
+
+    until = finding.until_ms
+    return f" after {duration(until - finding.since_ms)}" if isinstance(until, int) else ""
+
+
+def _subject(finding: Finding) -> str:
+    partition = finding.subject.partition
+    return f"{finding.subject.name}-{partition}" if isinstance(partition, int) else finding.subject.name
+
+
+def _clock(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, UTC):%H:%M:%S}"
+
+
+# --- the whole state --------------------------------------------------------------------------------------------------
+
+
+def healthy(engine: Engine, muted: Iterable[str] = ()) -> list[str]:
+    """The rules that could be checked and found nothing."""
+    from ottla.health import RULES
+
+    unseen = {each.rule for each in engine.unseen()}
+    found = {each.rule for each in engine.findings() if each.is_open}
+    return [name for name in RULES if name not in unseen | found | set(muted)]
+
+
+def state_json(judge: Judge, rules: Rules) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "cluster": judge.cluster,
+        "from_ms": judge.first_ms,
+        "to_ms": judge.last_ms,
+        "findings": msgspec.to_builtins(judge.engine.findings()),
+        "healthy": healthy(judge.engine, rules.muted),
+        "muted": sorted(rules.muted),
+        "unseen": msgspec.to_builtins(judge.engine.unseen()),
+        "hidden": [{"what": each.what, "why": each.why} for each in judge.hidden],
+    }
+
+
+def print_state_json(judge: Judge, rules: Rules, *, in_a_line: bool = False) -> None:
+    click.echo(json.dumps(state_json(judge, rules), indent=None if in_a_line else 2, ensure_ascii=False))
+
+
+def print_state(judge: Judge, rules: Rules, note: str = "") -> None:
+    """Findings, the worst first; what is healthy; what cannot be seen here."""
+    findings = judge.engine.findings()
+    click.echo(_headline(judge, findings))
+    for each in findings:
+        _print_finding(each)
+    names = healthy(judge.engine, rules.muted)
+    if names:
+        click.echo()
+        _print_wrapped(f"{OVER} healthy ({len(names)} rules): ", ", ".join(names))
+    if note:
+        click.echo(f"  {note}")
+    _print_unseen(judge)
+
+
+def _headline(judge: Judge, findings: list[Finding]) -> str:
+    counts = [
+        f"{sum(each.is_open and each.severity.value == severity for each in findings)} {severity}"
+        for severity in SEVERITIES
+    ]
+    over = sum(not each.is_open for each in findings)
+    span = f"{_clock(judge.first_ms)}–{_clock(judge.last_ms)} UTC" if judge.last_ms else "nothing was seen"
+    return f"cluster {judge.cluster or 'without id'}: {', '.join(counts)}, {over} over  ({span})"
+
+
+def _print_finding(finding: Finding) -> None:
+    mark = MARKS[finding.severity] if finding.is_open else OVER
+    colour = COLOURS[finding.severity] if finding.is_open else "green"
+    times = f", {finding.times} times" if finding.times > 1 else ""
+    state = f"since {_clock(finding.since_ms)}{times}" if finding.is_open else f"over{_lasted(finding)}{times}"
+    click.echo()
+    _say(f"{mark} {finding.severity.value} {finding.rule}: {finding.sentence} ({state})", colour)
+    for step in finding.next:
+        command = f": {step.command}" if isinstance(step.command, str) else ""
+        click.echo(f"  → {step.text}{command}")
+
+
+def _print_unseen(judge: Judge) -> None:
+    unseen = judge.engine.unseen()
+    told = {each.why for each in unseen}
+    others = [(each.what, each.why or "") for each in judge.hidden if each.why not in told]
+    if not unseen and not others:
+        return
+    click.echo()
+    click.echo("cannot be seen here:")
+    reasons: dict[str, list[str]] = {}
+    for each in unseen:
+        reasons.setdefault(each.why, []).append(each.rule)
+    for why, names in reasons.items():
+        click.echo(f"  {', '.join(names)}: {why}")
+    for what, why in others:
+        click.echo(f"  {what}: {why}")
+
+
+def _print_wrapped(first: str, text: str) -> None:
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = max(40, get_terminal_size((100, 24)).columns)
+    click.echo(fill(first + text, width=width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))

@@ -1,0 +1,164 @@
+"""`ottla health`: what is wrong with a cluster, what is well, and what cannot be seen."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Seconds, Target, json_option, on_cluster, target_options
+from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.cli.findings import Judge, Rules, print_change, print_state, print_state_json, rule_options
+from ottla.cli.observing import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.health.samples import Sample
+    from ottla.observe import Options
+
+REDRAWN_MS = 2_000
+SECOND_MS = 1000
+
+
+@click.command()
+@click.option("--from-topic", metavar="TOPIC", help="Judge the samples in this topic, which an observer has written.")
+@click.option(
+    "--from",
+    "directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Judge the samples in files below this directory.",
+)
+@click.option(
+    "--since", type=Seconds(), metavar="TIME", help="With --from-topic: only the samples of the last 1h, 30m..."
+)
+@click.option(
+    "--for", "for_s", type=Seconds(), default="10s", show_default=True, metavar="TIME", help="How long to look."
+)
+@click.option("--watch", is_flag=True, help="Look on until interrupted.")
+@json_option
+@observer_options
+@rule_options
+@target_options
+def health(
+    target: Target,
+    rules: Rules,
+    from_topic: str | None,
+    directory: Path | None,
+    since: float | None,
+    for_s: float,
+    watch: bool,
+    as_json: bool,
+    every: float | None,
+    own_intervals: tuple[tuple[str, float], ...],
+    metrics: tuple[str, ...],
+) -> int:
+    """Show what is wrong with a cluster, the worst first, what is healthy, and what cannot be seen.
+
+    Looks at the cluster for ten seconds. What shows only over a longer time needs --watch, or the samples that
+    'ottla observe' has written: --from-topic, --from.
+    """
+    if from_topic is not None and directory is not None:
+        raise Failure("--from-topic and --from cannot both be given")
+    if watch and (from_topic is not None or directory is not None):
+        raise Failure("--watch looks at a cluster, not at samples", "leave out --from-topic or --from")
+    if directory is not None:
+        return _recorded(_files(directory), rules, as_json=as_json)
+    if from_topic is not None:
+        samples = on_cluster(target, _reader(from_topic, since))
+        return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
+    options = options_of(every, own_intervals, metrics)
+    judge = Judge(rules, longest_hold_s=None if watch else for_s / 2)
+    code: int = on_quiet_cluster(target, _Live(judge, rules, options, None if watch else for_s, as_json).run)
+    if not watch:
+        _print(judge, rules, as_json=as_json)
+    return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=False) else 0)
+
+
+def _print(judge: Judge, rules: Rules, *, as_json: bool) -> None:
+    if as_json:
+        print_state_json(judge, rules)
+    else:
+        print_state(judge, rules)
+
+
+# --- recorded ---------------------------------------------------------------------------------------------------------
+
+
+def _files(directory: Path) -> Iterable[Sample]:
+    from ottla.observe import read_files
+
+    return read_files(directory)
+
+
+def _reader(topic: str, since_s: float | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def read(client: Client) -> list[Sample]:
+        from ottla.observe import read_topic
+
+        since_ms = None if since_s is None else time.time_ns() // 1_000_000 - round(since_s * SECOND_MS)
+        return await read_topic(client, topic, since_ms)
+
+    return read
+
+
+def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms: int | None = None) -> int:
+    """One state for each cluster whose samples there are."""
+    judges: dict[str, Judge] = {}
+    for sample in samples:
+        judges.setdefault(sample.cluster, Judge(rules)).take(sample)
+    if not judges:
+        raise Failure("there are no samples", "write some: ottla observe --to DIR, or --to-topic", code=EXIT_REFUSED)
+    for number, judge in enumerate(judges.values()):
+        if now_ms is not None:
+            judge.advance(now_ms)
+        if number and not as_json:
+            click.echo()
+        _print(judge, rules, as_json=as_json)
+    return EXIT_REFUSED if any(each.has_failed(rules.fail_on, ever=False) for each in judges.values()) else 0
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+class _Live:
+    """Looks at a cluster. While watching, a terminal shows the newest state; elsewhere each change is a line."""
+
+    def __init__(self, judge: Judge, rules: Rules, options: Options, for_s: float | None, as_json: bool) -> None:
+        self._judge = judge
+        self._rules = rules
+        self._options = options
+        self._for_s = for_s
+        self._as_json = as_json
+        self._drawn_ms = 0
+
+    async def run(self, client: Client) -> int:
+        from ottla.observe import Observer
+
+        if self._for_s is not None and sys.stderr.isatty():
+            click.echo(f"looking for {self._for_s:g} s ...", err=True)
+        observer = Observer(client, new_observer_id(), self._options, told=self._take)
+        return await run_until_told(observer, self._for_s, lambda: False)
+
+    def _take(self, sample: Sample) -> None:
+        changes = self._judge.take(sample)
+        if self._for_s is not None:
+            return
+        if self._as_json or sys.stdout.isatty():
+            self._redraw(sample.ts)
+        else:
+            for change in changes:
+                print_change(change)
+
+    def _redraw(self, now_ms: int) -> None:
+        if now_ms - self._drawn_ms < REDRAWN_MS:
+            return
+        self._drawn_ms = now_ms
+        if self._as_json:
+            print_state_json(self._judge, self._rules, in_a_line=True)
+            return
+        click.clear()
+        print_state(self._judge, self._rules)

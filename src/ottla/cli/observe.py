@@ -1,0 +1,131 @@
+"""`ottla observe`: watch a cluster, and write down what is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Seconds, Target, target_options
+from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.cli.findings import Judge, Rules, change_json, print_change, rule_options
+from ottla.cli.observing import (
+    Progress,
+    new_observer_id,
+    observer_options,
+    on_quiet_cluster,
+    options_of,
+    run_until_told,
+)
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.health.samples import Sample
+    from ottla.observe import Observer, Options, Sink
+
+MINUTE_S = 60.0
+
+
+@click.command()
+@click.option("--to-topic", metavar="TOPIC", help="Write samples into this topic; it is created if need be.")
+@click.option(
+    "--to",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write samples into files below this directory.",
+)
+@click.option("--rules", "apply_rules", is_flag=True, help="Print findings as they open and close.")
+@click.option("--once", is_flag=True, help="Look at everything once, and stop.")
+@click.option("--for", "for_s", type=Seconds(), metavar="TIME", help="Stop after this time.")
+@click.option(
+    "--backoff-max",
+    type=Seconds(),
+    default="60s",
+    show_default=True,
+    metavar="TIME",
+    help="The longest pause before a broker that does not answer is tried again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one to a line.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error while it goes well.")
+@observer_options
+@rule_options
+@target_options
+def observe(
+    target: Target,
+    rules: Rules,
+    to_topic: str | None,
+    directory: Path | None,
+    apply_rules: bool,
+    once: bool,
+    for_s: float | None,
+    backoff_max: float,
+    as_json: bool,
+    quiet: bool,
+    every: float | None,
+    own_intervals: tuple[tuple[str, float], ...],
+    metrics: tuple[str, ...],
+) -> int:
+    """Watch any cluster: groups, lags, nodes, the quorum. Samples go into the topic ottla.observations, or where told.
+
+    With --once or --rules alone nothing is written.
+    """
+    options = options_of(every, own_intervals, metrics)
+    if to_topic is not None and directory is not None:
+        raise Failure("--to-topic and --to cannot both be given")
+    judge = Judge(rules, longest_hold_s=0.0 if once else None)
+    watch = _Watch(judge, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
+
+    async def work(client: Client) -> int:
+        sink = await _sink(client, to_topic, directory, is_needed=not (once or apply_rules))
+        return await watch.run(client, options, sink, for_s=for_s, once=once)
+
+    code: int = on_quiet_cluster(target, work, backoff_max)
+    return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=True) else 0)
+
+
+async def _sink(client: Client, topic: str | None, directory: Path | None, *, is_needed: bool) -> Sink | None:
+    from ottla.health.samples import OBSERVATIONS
+    from ottla.observe import FileSink, TopicSink, prepare_topic
+
+    if directory is not None:
+        return FileSink(directory)
+    if topic is None and not is_needed:
+        return None
+    name = topic or OBSERVATIONS
+    await prepare_topic(client, name)
+    return TopicSink(client, name)
+
+
+class _Watch:
+    """An observer together with the rules, and what is printed of them."""
+
+    def __init__(self, judge: Judge, *, shows: bool, as_json: bool, is_quiet: bool) -> None:
+        self._judge = judge
+        self._shows = shows
+        self._as_json = as_json
+        self._progress = Progress(is_quiet=is_quiet)
+        self._is_quiet = is_quiet
+        self._observer: Observer | None = None
+
+    async def run(self, client: Client, options: Options, sink: Sink | None, *, for_s: float | None, once: bool) -> int:
+        from ottla.observe import Observer
+
+        observer = Observer(client, new_observer_id(), options, sink=sink, told=self._take)
+        self._observer = observer
+        code = await run_until_told(observer, for_s, lambda: once and observer.looked_at_all)
+        if not self._is_quiet:
+            left = f"; {observer.waiting:,} could not be written: {observer.problem}" if observer.waiting else ""
+            click.echo(f"ottla observe: {self._progress.samples:,} samples{left}", err=True)
+        return code or (EXIT_REFUSED if observer.waiting else 0)
+
+    def _take(self, sample: Sample) -> None:
+        self._progress.take(sample, self._observer.problem if self._observer is not None else None)
+        for change in self._judge.take(sample):
+            if not self._shows:
+                continue
+            if self._as_json:
+                click.echo(change_json(change))
+            else:
+                print_change(change)

@@ -1,0 +1,146 @@
+"""What `ottla observe` and `ottla health` share: an observer that ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import click
+
+from ottla.cli.cluster import Seconds, Target, on_cluster
+from ottla.cli.failure import EXIT_INTERRUPTED, Failure, nearest
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.health.samples import Sample
+    from ottla.observe import Observer, Options
+
+TERMINATED: Final = 143  # 128 + SIGTERM
+SECOND_MS: Final = 1000
+CODES: Final = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+
+class Interval(click.ParamType[tuple[str, float]]):
+    """A kind of sample and how often it is taken: `group=1s`."""
+
+    name = "interval"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        kind, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} is not KIND=TIME, such as group=1s", param, ctx)
+        return kind, Seconds().convert(text, param, ctx)
+
+
+def observer_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How often to look, and where ottla brokers tell more."""
+    for option in reversed(_OBSERVER_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OBSERVER_OPTIONS = (
+    click.option("--every", type=Seconds(), metavar="TIME", help="Take samples of every kind this often."),
+    click.option(
+        "--interval",
+        "own_intervals",
+        type=Interval(),
+        multiple=True,
+        metavar="KIND=TIME",
+        help="Take samples of one kind this often, such as group=500ms; may be repeated.",
+    ),
+    click.option(
+        "--metrics",
+        multiple=True,
+        metavar="URL",
+        help="The metrics page of an ottla broker (--metrics-port), which tells more of share groups; may be repeated.",
+    ),
+)
+
+
+def options_of(every: float | None, own: tuple[tuple[str, float], ...], metrics: tuple[str, ...]) -> Options:
+    from ottla.observe import Options
+    from ottla.observe.kinds import INTERVALS_S, KindError, intervals
+
+    for url in metrics:
+        if not url.startswith(("http://", "https://")):
+            raise Failure(f"--metrics {url!r} is no address of a page", "for instance http://127.0.0.1:9404/metrics")
+    try:
+        return Options(intervals(every, dict(own)), metrics=tuple(metrics))
+    except KindError as error:
+        advice = nearest(error.kind, INTERVALS_S) or f"there are {', '.join(INTERVALS_S)}"
+        raise Failure(f"--interval: {error}", advice) from None
+
+
+def new_observer_id() -> str:
+    return str(uuid4())
+
+
+def on_quiet_cluster(target: Target, work: Callable[[Client], Any], longest_pause_s: float | None = None) -> Any:  # noqa: ANN401
+    """Like `on_cluster`, with a client that leaves brokers alone which do not answer."""
+    from ottla.observe import QUIET
+
+    changes = QUIET.copy()
+    if longest_pause_s is not None:
+        changes["reconnect_backoff_max_ms"] = max(1, round(longest_pause_s * SECOND_MS))
+        changes["reconnect_backoff_ms"] = min(changes["reconnect_backoff_ms"], changes["reconnect_backoff_max_ms"])
+    return on_cluster(target, work, changes)
+
+
+async def run_until_told(observer: Observer, for_s: float | None, is_enough: Callable[[], bool]) -> int:
+    """Observe until the time is over, it is enough, or a signal comes. Gives 0, or the exit code for the signal."""
+    loop = asyncio.get_running_loop()
+    code = 0
+
+    def told(number: signal.Signals) -> None:
+        nonlocal code
+        code = CODES[number]
+        observer.stop()
+
+    for number in CODES:
+        loop.add_signal_handler(number, told, number)
+    try:
+        await observer.run(None if for_s is None else round(for_s * SECOND_MS), is_enough=is_enough)
+    finally:
+        for number in CODES:
+            loop.remove_signal_handler(number)
+    return code
+
+
+class Progress:
+    """Says on standard error how it goes, now and then and when something changes."""
+
+    EVERY_MS: Final = 60_000
+
+    def __init__(self, *, is_quiet: bool) -> None:
+        self._is_quiet = is_quiet
+        self._said_ms: int | None = None
+        self._problem: str | None = None
+        self._is_down = False
+        self.samples = 0
+
+    def take(self, sample: Sample, problem: str | None) -> None:
+        from ottla.health.samples import UNREACHABLE
+
+        self.samples += 1
+        if sample.kind == "cluster":
+            self._reachable(sample.error != UNREACHABLE)
+        if problem != self._problem and not self._is_down:
+            self._say(f"samples wait: {problem}" if problem else "samples are written again")
+            self._problem = problem
+        self._said_ms = sample.ts if self._said_ms is None else self._said_ms
+        if sample.ts - self._said_ms >= self.EVERY_MS:
+            self._said_ms = sample.ts
+            self._say(f"{self.samples:,} samples so far")
+
+    def _reachable(self, is_up: bool) -> None:
+        if self._is_down == is_up:
+            self._is_down = not is_up
+            self._say("the cluster answers again" if is_up else "no node of the cluster answers; trying on")
+
+    def _say(self, text: str) -> None:
+        if not self._is_quiet:
+            click.echo(f"ottla observe: {text}", err=True)
