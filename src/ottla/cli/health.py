@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 REDRAWN_MS = 2_000
 SECOND_MS = 1000
+BRIEF = "a short look: what shows only over minutes needs --watch, or samples of 'ottla observe'"
 
 
 @click.command()
@@ -33,9 +34,7 @@ SECOND_MS = 1000
     metavar="DIR",
     help="Judge the samples in files below this directory.",
 )
-@click.option(
-    "--since", type=Seconds(), metavar="TIME", help="With --from-topic: only the samples of the last 1h, 30m..."
-)
+@click.option("--since", type=Seconds(), metavar="TIME", help="With --from-topic: samples of the last 1h, say.")
 @click.option(
     "--for", "for_s", type=Seconds(), default="10s", show_default=True, metavar="TIME", help="How long to look."
 )
@@ -75,15 +74,15 @@ def health(
     judge = Judge(rules, longest_hold_s=None if watch else for_s / 2)
     code: int = on_quiet_cluster(target, _Live(judge, rules, options, None if watch else for_s, as_json).run)
     if not watch:
-        _print(judge, rules, as_json=as_json)
+        _print(judge, rules, as_json=as_json, note=BRIEF)
     return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=False) else 0)
 
 
-def _print(judge: Judge, rules: Rules, *, as_json: bool) -> None:
+def _print(judge: Judge, rules: Rules, *, as_json: bool, note: str = "") -> None:
     if as_json:
         print_state_json(judge, rules)
     else:
-        print_state(judge, rules)
+        print_state(judge, rules, note)
 
 
 # --- recorded ---------------------------------------------------------------------------------------------------------
@@ -95,7 +94,7 @@ def _files(directory: Path) -> Iterable[Sample]:
     return read_files(directory)
 
 
-def _reader(topic: str, since_s: float | None):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _reader(topic: str, since_s: float | None) -> Callable[[Client], Awaitable[list[Sample]]]:
     async def read(client: Client) -> list[Sample]:
         from ottla.observe import read_topic
 
