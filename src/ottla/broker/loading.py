@@ -19,6 +19,7 @@ from ottla.broker.storage import StorageProblem
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.errors import StorageError
 from ottla.log.names import TopicPartition
+from ottla.log.partition import Partition
 from ottla.log.recovery import RecoveryReport, load_steps
 from ottla.metadata.image import Changes, MetadataImage
 
@@ -56,9 +57,14 @@ class Loading:
         self._settings = settings
         self._clock = clock
         self._new_uuid = new_uuid
+        self._copies: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
 
-    async def run(self) -> None:
-        """Load everything, and make the replicas that have nothing on the disk yet."""
+    async def run(self) -> dict[TopicPartition, tuple[LogDirectory, Partition]]:
+        """Load everything, and make the replicas that have nothing on the disk yet.
+
+        Gives the copies of partitions that were on their way to another directory when the node ended.
+        """
+        self._promote_arrived()
         found = [
             (directory, key)
             for directory in self._directories
@@ -71,6 +77,30 @@ class Loading:
         self._replicas.apply(
             self._image, Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in topics})
         )
+        moving = [(directory, key) for directory in self._directories for key in list(directory.futures)]
+        await self._load_all([each for each in moving if self._is_moving(*each)])
+        return self._copies
+
+    def _promote_arrived(self) -> None:
+        """A crash may have come when the copy of a moving partition was all there is of it."""
+        found = {key for directory in self._directories for key in directory.found}
+        for directory in self._directories:
+            for key in [each for each in directory.futures if each not in found]:
+                log.warning("%s was moved to %s when the node ended; it goes on there", key, directory.path)
+                directory.promote(key)
+                found.add(key)
+
+    def _is_moving(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether a copy is to be completed; if not, it is set aside or thrown away."""
+        if not self._belongs(directory, key):
+            return False
+        replica = self._replicas.by_key[key]
+        if replica.is_offline:
+            return False  # what is missing cannot be read now
+        if replica.directory is directory or key in self._copies:
+            directory.drop_future(key, self._new_uuid().hex())
+            return False
+        return True
 
     async def _load_all(self, found: list[_Found]) -> None:
         began = paused = told = time.monotonic()
@@ -102,7 +132,10 @@ class Loading:
                 return
             yield
         tell(report)
-        self._replicas.adopt(directory, partition)
+        if key not in directory.found:
+            self._copies[key] = (directory, partition)
+        else:
+            self._replicas.adopt(directory, partition)
         yield
 
     def _belongs(self, directory: LogDirectory, key: TopicPartition) -> bool:

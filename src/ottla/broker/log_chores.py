@@ -53,7 +53,7 @@ class LogChores:
         for directory in self._online():
             points: dict[TopicPartition, int] = {}
             starts: dict[TopicPartition, int] = {}
-            for partition in _paused(self._node.replicas.logs(directory)):
+            for partition in _paused(self._logs(directory)):
                 if partition is None:
                     yield
                     continue
@@ -66,7 +66,7 @@ class LogChores:
     def _high_watermarks(self) -> Generator[None, None, None]:
         for directory in self._online():
             offsets: dict[TopicPartition, int] = {}
-            for partition in _paused(self._node.replicas.logs(directory)):
+            for partition in _paused(self._logs(directory)):
                 if partition is None:
                     yield
                 else:
@@ -97,6 +97,10 @@ class LogChores:
                 self._node.replicas.directory_failed(directory, directory.storage.fail(error, what))
 
         self._node.offload(guarded, then)
+
+    def _logs(self, directory: LogDirectory) -> list[Partition]:
+        """With those that are on their way to here."""
+        return self._node.replicas.logs(directory) + self._node.moves.logs(directory)
 
     def _online(self) -> list[LogDirectory]:
         return [directory for directory in self._node.storage.directories if not directory.is_offline]
@@ -151,7 +155,11 @@ class LogChores:
 
         for directory in self._online():
             now_ms = self._node.clock.wall_ms()
-            compacted = [each for each in self._node.replicas.logs(directory) if each.config.is_compacted]
+            compacted = [
+                each
+                for each in self._node.replicas.logs(directory)
+                if each.config.is_compacted and each.topic_partition not in self._node.moves.by_key
+            ]
             found = choose(compacted, directory.cleaner_offsets(), now_ms)
             if found is None:
                 continue

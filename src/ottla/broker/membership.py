@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ottla.broker.config import ListenerConfig, NodeConfig
+from ottla.broker.config import ListenerConfig
 from ottla.broker.metadata_log import MetadataLog, MetadataLogError
 from ottla.broker.replicas import Replica
-from ottla.broker.storage import NodeStorage
+from ottla.broker.settings import Settings
+from ottla.broker.storage import NodeStorage, cordoned
+from ottla.log.directory import LogDirectory
 from ottla.metadata.features import supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -30,8 +32,14 @@ class Membership:
     """What the node says of itself to the controller."""
 
     def __init__(
-        self, config: NodeConfig, storage: NodeStorage, metadata: MetadataLog, new_uuid: Callable[[], bytes]
+        self,
+        settings: Settings,
+        storage: NodeStorage,
+        metadata: MetadataLog,
+        new_uuid: Callable[[], bytes],
     ) -> None:
+        config = settings.config
+        self._settings = settings
         self._config = config
         self._storage = storage
         self._metadata = metadata
@@ -74,25 +82,25 @@ class Membership:
 
     def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         """Show that the broker lives, and what has become of its directories."""
-        offline = [directory.properties.directory_id for directory in self._storage.directories if directory.is_offline]
+        offline = [directory for directory in self._storage.directories if directory.is_offline]
         request = BrokerHeartbeatRequest(
             broker_id=self._config.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata.image.last_offset,
             want_fence=want_fence,
             want_shut_down=want_shut_down,
-            offline_log_dirs=tuple(each for each in offline if each is not None),
-            cordoned_log_dirs=(),
+            offline_log_dirs=_ids(offline),
+            cordoned_log_dirs=_ids(cordoned(self._settings, self._storage.directories)),
         )
         reply: BrokerHeartbeatResponse = self._metadata.handle_now(request, _HEARTBEAT_VERSION)
         return reply
 
-    def assign(self, replicas: Iterable[Replica]) -> None:
+    def assign(self, placed: Iterable[tuple[Replica, LogDirectory]]) -> None:
         """Tell the controller which directories hold replicas."""
         kind = AssignReplicasToDirsRequest
         by_directory: dict[bytes, dict[bytes, list[int]]] = {}
-        for replica in replicas:
-            directory_id = replica.directory.properties.directory_id
+        for replica, directory in placed:
+            directory_id = directory.properties.directory_id
             if directory_id is not None:
                 topics = by_directory.setdefault(directory_id, {})
                 topics.setdefault(replica.topic_id, []).append(replica.topic_partition.partition)
@@ -113,3 +121,8 @@ class Membership:
             reply = self.heartbeat(want_shut_down=True)
             if reply.should_shut_down or reply.error_code:
                 return
+
+
+def _ids(directories: Iterable[LogDirectory]) -> tuple[bytes, ...]:
+    ids = (directory.properties.directory_id for directory in directories)
+    return tuple(each for each in ids if each is not None)

@@ -19,6 +19,7 @@ from typing import Final
 from ottla.broker.clock import Clock
 from ottla.broker.offload import Job, Offload
 from ottla.broker.settings import Settings
+from ottla.broker.storage import cordoned
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.checkpoint import format_partition_metadata
 from ottla.log.directory import LogDirectory
@@ -272,7 +273,9 @@ class Replicas:
         for directory in self.directories:
             if directory_id != UNASSIGNED and directory.properties.directory_id == directory_id:
                 return directory
-        online = [directory for directory in self.directories if not directory.is_offline]
+        closed = cordoned(self.settings, self.directories)
+        online = [each for each in self.directories if not each.is_offline]
+        online = [each for each in online if each not in closed] or online
         counts = {id(directory): 0 for directory in self.directories}
         for replica in self.by_key.values():
             counts[id(replica.directory)] += 1
@@ -302,7 +305,7 @@ class Replicas:
         directory, key = replica.directory, replica.topic_partition
         directory.storage.check()
         path = f"{directory.path}/{key}"
-        self._make_directory(directory, path, replica.topic_id)
+        self.make_directory(directory, path, replica.topic_id)
         directory.found[key] = str(key)
         request = LoadRequest(path, key, self.settings.log_config(key.topic), is_clean=True)
         partition, _ = load(directory.storage, request, self.clock.wall_ms())
@@ -310,7 +313,7 @@ class Replicas:
             partition.become_leader(replica.leader_epoch)
         return partition
 
-    def _make_directory(self, directory: LogDirectory, path: str, topic_id: bytes) -> None:
+    def make_directory(self, directory: LogDirectory, path: str, topic_id: bytes) -> None:
         """Make a partition's directory. Its name is synced at once only where data are, too."""
         disk = directory.disk
         try:
@@ -342,6 +345,31 @@ class Replicas:
                 self.directory_failed(directory, directory.storage.fail(error, f"syncing {path}"))
 
         self._offload(work, then)
+
+    def replace_log(self, replica: Replica, directory: LogDirectory, partition: Partition) -> None:
+        """Let a replica go on with a copy of its log in another directory; the old one leaves."""
+        old, source = replica.log, replica.directory
+        self._settle(old)
+        self.misplaced.pop(replica, None)
+        replica.directory = directory
+        replica.adopt(partition)
+        # In this order: at no moment do two directories have the partition under its own name.
+        self._guarded(source, lambda: source.remove_partition(old, self._new_uuid().hex()))
+        self._guarded(directory, lambda: directory.admit(partition))
+        if not directory.is_offline:
+            self._advance(replica, partition)
+            self.begin_round()
+        self._wake(replica.topic_partition)
+
+    def _guarded(self, directory: LogDirectory, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except StorageError as error:
+            self.directory_failed(directory, error)
+
+    def is_syncing(self, partition: Partition) -> bool:
+        """Whether a sync of a log is under way, during which its files must keep their names."""
+        return self._round is not None and partition in self._flushing
 
     def _remove(self, topic: str, partition: int) -> None:
         replica = self.by_key.pop((topic, partition), None)

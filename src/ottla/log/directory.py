@@ -70,6 +70,8 @@ class LogDirectory:
         """The broker's epoch when it last stopped cleanly, for its next registration."""
         self.found: dict[TopicPartition, str] = {}
         """Partition -> the name of its directory."""
+        self.futures: dict[TopicPartition, str] = {}
+        """Partition -> the name of the directory in which it is on its way to here from another log directory."""
         self.notes: list[str] = []
         """What was odd, for the log."""
         self._leaving: list[str] = []
@@ -133,9 +135,7 @@ class LogDirectory:
             elif parsed[1] == "":
                 self.found[parsed[0]] = entry.name
             elif parsed[1] == FUTURE_SUFFIX:
-                self.notes.append(
-                    f"{self.path}/{entry.name} is on its way to here from another directory; it is left alone"
-                )
+                self.futures[parsed[0]] = entry.name
 
     def offset(self, checkpoint: str, partition: TopicPartition) -> int | None:
         return self._checkpoints.get(checkpoint, {}).get(partition)
@@ -145,9 +145,10 @@ class LogDirectory:
         return self._checkpoints.setdefault(CLEANER_CHECKPOINT, {})
 
     def request_for(self, partition: TopicPartition, config: LogConfig) -> LoadRequest:
-        """How to load a partition that was found here."""
+        """How to load a partition that was found here, or one that is on its way to here."""
+        name = self.found.get(partition) or self.futures[partition]
         return LoadRequest(
-            path=f"{self.path}/{self.found[partition]}",
+            path=f"{self.path}/{name}",
             topic_partition=partition,
             config=config,
             # The metadata log is read through at every start: a voter must not forget or invent anything.
@@ -209,6 +210,35 @@ class LogDirectory:
         except OSError as error:
             raise self.storage.fail(error, f"writing {path}") from error
 
+    # --- coming from another directory --------------------------------------------------------------------------------
+
+    def admit(self, partition: Partition) -> None:
+        """Give a partition that has come from another directory its name for good."""
+        self.promote(partition.topic_partition, partition)
+
+    def promote(self, key: TopicPartition, partition: Partition | None = None) -> None:
+        """Give a partition its name for good; what is loaded of it must be told."""
+        target = f"{self.path}/{key}"
+        if partition is not None:
+            partition.rename_directory(target)
+        else:
+            self._rename(f"{self.path}/{self.futures[key]}", target)
+        self.futures.pop(key, None)
+        self.found[key] = str(key)
+
+    def drop_future(self, key: TopicPartition, unique: str) -> None:
+        """Let what was copied of a partition leave; it was never loaded."""
+        name = marked_directory_name(key, unique, DELETE_SUFFIX)
+        self._rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{name}")
+        self._leaving.append(name)
+
+    def _rename(self, source: str, target: str) -> None:
+        try:
+            self.disk.rename(source, target)
+            self.disk.sync_directory(self.path)
+        except OSError as error:
+            raise self.storage.fail(error, f"renaming {source}") from error
+
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def remove_partition(self, partition: Partition, unique: str) -> None:
@@ -216,27 +246,24 @@ class LogDirectory:
         name = marked_directory_name(partition.topic_partition, unique, DELETE_SUFFIX)
         partition.rename_directory(f"{self.path}/{name}")
         self.found.pop(partition.topic_partition, None)
+        self.futures.pop(partition.topic_partition, None)
         for offsets in self._checkpoints.values():
             offsets.pop(partition.topic_partition, None)
         self._leaving.append(name)
 
     def topic_id(self, partition: TopicPartition) -> bytes | None:
         """The id of the topic whose partition was found here; None if its directory does not say or cannot be read."""
+        name = self.found.get(partition) or self.futures[partition]
         try:
-            return parse_partition_metadata(
-                read_all(self.disk, f"{self.path}/{self.found[partition]}/{PARTITION_METADATA_FILE}")
-            )
+            return parse_partition_metadata(read_all(self.disk, f"{self.path}/{name}/{PARTITION_METADATA_FILE}"))
         except (FileNotFoundError, CheckpointError):
             return None
 
     def set_aside(self, partition: TopicPartition, unique: str) -> str:
         """Mark a directory that the cluster does not know as stray; nothing in it is touched. Gives its new name."""
         name = marked_directory_name(partition, unique, STRAY_SUFFIX)
-        try:
-            self.disk.rename(f"{self.path}/{self.found.pop(partition)}", f"{self.path}/{name}")
-            self.disk.sync_directory(self.path)
-        except OSError as error:
-            raise self.storage.fail(error, f"setting {partition} aside") from error
+        known = self.found if partition in self.found else self.futures
+        self._rename(f"{self.path}/{known.pop(partition)}", f"{self.path}/{name}")
         return name
 
     def take_leaving(self) -> list[str]:

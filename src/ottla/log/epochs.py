@@ -103,6 +103,12 @@ class LeaderEpochs:
     def earliest(self) -> tuple[int, int] | None:
         return self._entries[0] if self._entries else None
 
+    def take_over(self, other: LeaderEpochs) -> None:
+        """Know what another knows, of the same records; an epoch in which nothing was written is in no batch."""
+        if self._entries != other._entries:
+            self._entries = list(other._entries)
+            self.is_dirty = True
+
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop the epochs that begin at or past an offset; whether there were any."""
         before = len(self._entries)

@@ -17,6 +17,7 @@ __all__ = [
     "INDEX_SUFFIX",
     "LEADER_EPOCH_FILE",
     "LOG_SUFFIX",
+    "NAME_LENGTH_MAX",
     "PARTITION_METADATA_FILE",
     "SNAPSHOT_SUFFIX",
     "STRAY_SUFFIX",
@@ -50,7 +51,7 @@ FUTURE_SUFFIX: Final = "-future"
 
 _KINDS: Final = frozenset((LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX))
 _MARKS: Final = (DELETE_SUFFIX, STRAY_SUFFIX, FUTURE_SUFFIX)
-_NAME_LENGTH_MAX: Final = 255
+NAME_LENGTH_MAX: Final = 255
 
 
 class FileName(NamedTuple):
@@ -105,5 +106,5 @@ def marked_directory_name(partition: TopicPartition, unique: str, mark: str) -> 
     Where the name would be too long for a file system, the topic is cut. Not for `-future`: that one comes back.
     """
     rest = f"-{partition.partition}.{unique}{mark}"
-    length = len(partition.topic) if mark == FUTURE_SUFFIX else _NAME_LENGTH_MAX - len(rest)
+    length = len(partition.topic) if mark == FUTURE_SUFFIX else NAME_LENGTH_MAX - len(rest)
     return partition.topic[:length] + rest

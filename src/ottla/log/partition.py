@@ -434,6 +434,14 @@ class Partition:
             raise self.storage.fail(error, f"renaming {self.directory.path}") from error
         self.directory.path = path
 
+    def stand_in_for(self, original: Partition) -> None:
+        """Take the place of a log whose records were copied here to the last one."""
+        self.increment_log_start_offset(original.log_start_offset)
+        self.epochs.take_over(original.epochs)
+        self.producers.take_over(original.producers)
+        self.update_high_watermark(original.high_watermark)
+        self.update_config(original.config)
+
     # --- truncating and removing --------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:

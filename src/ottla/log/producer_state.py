@@ -212,6 +212,11 @@ class ProducerState:
         self._unreplicated.clear()
         self.map_end_offset = map_end_offset
 
+    def take_over(self, other: ProducerState) -> None:
+        """Know what another knows, of the same records; that includes what no record tells."""
+        self._entries, self._ongoing, self._unreplicated = other._entries, other._ongoing, other._unreplicated
+        self.map_end_offset = other.map_end_offset
+
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def _snapshot_path(self, offset: int) -> str:

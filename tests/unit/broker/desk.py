@@ -247,12 +247,15 @@ class RunningNode:
         directory: Path,
         clock: Clock | None = None,
         authorizer: Authorizer | None = None,
+        disk: OsDisk | None = None,
         **settings: object,
     ) -> None:
         named = {key.replace("_", "."): str(value) for key, value in settings.items()}
         local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": str(directory)}
         self.clock = clock
-        self.node = Node(NodeConfig(local, named), clock=clock, disk=OsDisk(durable=False), authorizer=authorizer)
+        self.node = Node(
+            NodeConfig(local, named), clock=clock, disk=disk or OsDisk(durable=False), authorizer=authorizer
+        )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="node")
         self._desk: Desk | None = None
@@ -312,9 +315,13 @@ class RunningNode:
 
 @contextmanager
 def running_node(
-    directory: Path, clock: Clock | None = None, authorizer: Authorizer | None = None, **settings: object
+    directory: Path,
+    clock: Clock | None = None,
+    authorizer: Authorizer | None = None,
+    disk: OsDisk | None = None,
+    **settings: object,
 ) -> Iterator[RunningNode]:
-    running = RunningNode(directory, clock, authorizer, **settings)
+    running = RunningNode(directory, clock, authorizer, disk, **settings)
     running.start()
     try:
         yield running

@@ -64,6 +64,8 @@ SERVED: Final[dict[int, Served]] = {
     31: Served("delete_acls", 1, 3),
     32: Served("describe_configs", 1, 4),
     33: Served("alter_configs", 0, 2),
+    34: Served("alter_replica_log_dirs", 1, 2),
+    35: Served("describe_log_dirs", 1, 5),
     36: Served("sasl_authenticate", 0, 2),
     37: Served("create_partitions", 0, 3),
     38: Served("create_delegation_token", 1, 3),

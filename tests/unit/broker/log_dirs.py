@@ -1,0 +1,91 @@
+"""Questions about log directories, for tests of a node that has two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
+
+ATTEMPTS_MAX = 100_000
+BROKER = 4
+RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+class Held(NamedTuple):
+    """A partition in a directory."""
+
+    size_bytes: int
+    lag: int
+    is_future: bool
+
+
+@contextmanager
+def two_dirs(directory: Path, **settings: object) -> Iterator[RunningNode]:
+    """A node with the directories `a` and `b`; `a` has the metadata."""
+    settings.setdefault("log_dirs", f"{directory}/a,{directory}/b")
+    with running_node(directory / "a", **settings) as running:  # type: ignore[arg-type]
+        yield running
+
+
+def describe(desk: Desk, *topics: str, version: int = 5, numbers: tuple[int, ...] = (0,)) -> dict[str, dict[Any, Held]]:
+    """Name of a directory -> topic and partition -> what is held of it."""
+    kind = DescribeLogDirsRequest
+    asked = tuple(kind.DescribableLogDirTopic(topic, numbers) for topic in topics) or None
+    answer = desk.ask(kind(asked), version)
+    assert answer.error_code == 0
+    return {
+        Path(result.log_dir).name: {
+            (topic.name, each.partition_index): Held(each.partition_size, each.offset_lag, each.is_future_key)
+            for topic in result.topics
+            for each in topic.partitions
+        }
+        for result in answer.results
+    }
+
+
+def move(desk: Desk, path: Path | str, topic: str, *numbers: int, version: int = 2) -> list[int]:
+    """The codes of the partitions."""
+    kind = AlterReplicaLogDirsRequest
+    asked = kind.AlterReplicaLogDir(str(path), (kind.AlterReplicaLogDirTopic(topic, numbers or (0,)),))
+    answer = desk.ask(kind((asked,)), version)
+    return [each.error_code for result in answer.results for each in result.partitions]
+
+
+def place_of(desk: Desk, topic: str, number: int = 0) -> str:
+    """The directory that holds a partition for good."""
+    found = describe(desk, topic, numbers=(number,))
+    (place,) = [name for name, held in found.items() for each in held.values() if not each.is_future]
+    return place
+
+
+def arrival(desk: Desk, topic: str, place: str, number: int = 0) -> None:
+    """Wait until a partition is in a directory and nowhere else."""
+    for _ in range(ATTEMPTS_MAX):
+        found = describe(desk, topic, numbers=(number,))
+        if [name for name, held in found.items() if held] == [place]:
+            return
+    raise AssertionError(f"{topic} does not arrive in {place}: {found}")
+
+
+def other(place: str) -> str:
+    return "b" if place == "a" else "a"
+
+
+def limit_rate(desk: Desk, bytes_per_second: int | None) -> None:
+    """How fast partitions may be moved; None for as fast as can be."""
+    kind = IncrementalAlterConfigsRequest
+    change = kind.AlterableConfig(RATE, 1 if bytes_per_second is None else 0, str(bytes_per_second or ""))
+    answer = desk.ask(kind((kind.AlterConfigsResource(BROKER, "1", (change,)),)), 1)
+    assert [each.error_code for each in answer.responses] == [0], answer
+
+
+def folders(directory: Path, topic: Topic) -> list[str]:
+    """The directories of a topic's partitions, with what follows the name of one that is marked."""
+    found = [path for each in ("a", "b") for path in (directory / each).glob(f"{topic.name}-*")]
+    return sorted(f"{path.parent.name}/{path.name.partition('.')[0]}{path.name.rpartition('-')[2]}" for path in found)

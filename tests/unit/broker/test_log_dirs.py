@@ -1,0 +1,383 @@
+"""DescribeLogDirs and AlterReplicaLogDirs on a node with two directories."""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ottla.log.disk import Buffer, OsDisk, OsFile
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from ottla.wire.types.delete_topics import DeleteTopicsRequest
+from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tests.unit.broker.desk import RunningNode, batch, running_node, values
+from tests.unit.broker.log_dirs import (
+    BROKER,
+    Held,
+    arrival,
+    describe,
+    limit_rate,
+    move,
+    other,
+    place_of,
+    two_dirs,
+)
+from tests.unit.broker.txn_desk import Producer
+
+MANY = [b"%05d" % number + bytes(2_000) for number in range(300)]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[RunningNode]:
+    with two_dirs(tmp_path) as node:
+        yield node
+
+
+# --- what is there
+
+
+def test_new_partitions_go_where_the_fewest_are(running: RunningNode):
+    topic = running.desk.topic(partitions=6)
+    found = describe(running.desk, topic.name, numbers=tuple(range(6)))
+    assert [len(found["a"]), len(found["b"])] == [3, 3]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_sizes_are_shown_in_every_version(running: RunningNode, version: int):
+    topic = running.desk.topic()
+    assert running.desk.produce(topic, batch(b"a", b"b")).error_code == 0
+    found = describe(running.desk, topic.name, version=version)
+    (held,) = [held for each in found.values() for held in each.values()]
+    assert held == Held(len(batch(b"a", b"b")), 0, is_future=False)
+
+
+def test_no_list_is_all_and_an_empty_one_nothing(running: RunningNode):
+    topic = running.desk.topic(partitions=2)
+    everything = describe(running.desk)
+    assert {(topic.name, 0), (topic.name, 1)} <= everything["a"].keys() | everything["b"].keys()
+    nothing = running.desk.ask(DescribeLogDirsRequest(()), 5)
+    assert [result.topics for result in nothing.results] == [(), ()]
+    assert describe(running.desk, "missing") == {"a": {}, "b": {}}
+
+
+def test_the_size_of_the_volume_is_that_of_the_system(running: RunningNode, tmp_path: Path):
+    first, second = running.desk.ask(DescribeLogDirsRequest(()), 5).results
+    assert [first.log_dir, second.log_dir] == [f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert first.total_bytes == shutil.disk_usage(tmp_path).total
+    assert 0 < first.usable_bytes <= first.total_bytes
+
+
+def test_a_cordoned_directory_takes_no_new_replicas(running: RunningNode, tmp_path: Path):
+    kind = IncrementalAlterConfigsRequest
+    change = kind.AlterableConfig("cordoned.log.dirs", 0, f"{tmp_path}/a")
+    answer = running.desk.ask(kind((kind.AlterConfigsResource(BROKER, "1", (change,)),)), 1)
+    assert answer.responses[0].error_code == 0, answer
+    assert [each.is_cordoned for each in running.desk.ask(DescribeLogDirsRequest(()), 5).results] == [True, False]
+    topic = running.desk.topic(partitions=4)
+    assert len(describe(running.desk, topic.name, numbers=(0, 1, 2, 3))["b"]) == 4
+
+
+def test_who_may_not_describe_or_alter_the_cluster_learns_nothing(tmp_path: Path):
+    with running_node(tmp_path / "a", authorizer=lambda *asked: False) as node:
+        described = node.desk.ask(DescribeLogDirsRequest(None), 5)
+        assert (described.error_code, described.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ())
+        assert move(node.desk, tmp_path / "a", "t", 0, 1) == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2
+
+
+# --- asking for a move
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_cannot_be_moved_is_refused(running: RunningNode, tmp_path: Path, version: int):
+    topic, desk = running.desk.topic(), running.desk
+    assert move(desk, "/nowhere", topic.name, 0, 9, version=version) == [ErrorCode.LOG_DIR_NOT_FOUND] * 2
+    assert move(desk, "a", topic.name, version=version) == [ErrorCode.LOG_DIR_NOT_FOUND]
+    assert move(desk, f"{tmp_path}/a/", topic.name, version=version) == [ErrorCode.LOG_DIR_NOT_FOUND]
+    assert move(desk, tmp_path / "a", topic.name, 9, version=version) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert move(desk, tmp_path / "a", "missing", version=version) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert move(desk, tmp_path / "a", "x" * 240, version=version) == [ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+def test_of_two_wishes_the_later_one_counts(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    desk.produce(topic, batch(b"a"))
+    kind = AlterReplicaLogDirsRequest
+    place = place_of(desk, topic.name)
+    asked = (kind.AlterReplicaLogDirTopic(topic.name, (0,)),)
+    dirs = tuple(kind.AlterReplicaLogDir(f"{tmp_path}/{each}", asked) for each in (other(place), place))
+    (answer,) = desk.ask(kind(dirs), 2).results
+    assert [each.error_code for each in answer.partitions] == [0]
+    assert describe(desk, topic.name)[other(place)] == {}
+
+
+def test_a_partition_that_is_there_already_stays(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    desk.produce(topic, batch(b"a"))
+    place = place_of(desk, topic.name)
+    assert move(desk, tmp_path / place, topic.name) == [0]
+    assert describe(desk, topic.name)[other(place)] == {}
+
+
+def test_a_partition_without_records_is_there_at_once(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    place = place_of(desk, topic.name)
+    assert move(desk, tmp_path / other(place), topic.name) == [0]
+    assert place_of(desk, topic.name) == other(place)
+    desk.produce(topic, batch(b"a"))
+    assert (tmp_path / other(place) / f"{topic.name}-0").is_dir()
+
+
+# --- moving
+
+
+def test_a_partition_arrives_with_all_its_records(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    for value in MANY:
+        assert desk.produce(topic, batch(value)).error_code == 0
+    place = place_of(desk, topic.name)
+    before = desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+    assert move(desk, tmp_path / other(place), topic.name) == [0]
+    arrival(desk, topic.name, other(place))
+    after = desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+    assert (bytes(after.records), after.high_watermark) == (bytes(before.records), len(MANY))
+    assert (tmp_path / other(place) / f"{topic.name}-0").is_dir()
+    assert not (tmp_path / place / f"{topic.name}-0").exists()
+    assert len(list((tmp_path / place).glob(f"{topic.name}-0.*-delete"))) == 1
+    image = running.node.image.partition(topic.name, 0)
+    assert image is not None
+    directory = next(each for each in running.node.storage.directories if each.path.endswith(other(place)))
+    assert image.directory_of(1) == directory.properties.directory_id
+    assert desk.produce(topic, batch(b"more")).base_offset == len(MANY)
+
+
+def test_what_is_written_meanwhile_arrives_too(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    for value in MANY:
+        desk.produce(topic, batch(value))
+    place = place_of(desk, topic.name)
+    limit_rate(desk, 100_000)
+    move(desk, tmp_path / other(place), topic.name)
+    (future,) = describe(desk, topic.name)[other(place)].values()
+    assert future.is_future
+    written = list(MANY)
+    for number in range(200):
+        if number == 100:
+            limit_rate(desk, None)
+        value = b"meanwhile %d" % number
+        answer = desk.produce(topic, batch(value, producer_id=7, producer_epoch=0, base_sequence=number))
+        assert (answer.error_code, answer.base_offset) == (0, len(written))
+        written.append(value)
+    arrival(desk, topic.name, other(place))
+    # What the producer had sent is known in the new place, too.
+    again = desk.produce(topic, batch(written[-1], producer_id=7, producer_epoch=0, base_sequence=199))
+    assert (again.error_code, again.base_offset) == (0, len(written) - 1)
+    assert values(desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)) == written
+
+
+def test_the_way_can_be_watched_and_called_back(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    for value in MANY:
+        desk.produce(topic, batch(value))
+    place = place_of(desk, topic.name)
+    limit_rate(desk, 1)
+    move(desk, tmp_path / other(place), topic.name)
+    (future,) = describe(desk, topic.name)[other(place)].values()
+    assert future.is_future
+    assert 0 < future.lag <= len(MANY)
+    assert list((tmp_path / other(place)).glob(f"{topic.name}-0.*-future"))
+    assert move(desk, tmp_path / place, topic.name) == [0]
+    assert describe(desk, topic.name)[other(place)] == {}
+    assert not list((tmp_path / other(place)).glob(f"{topic.name}-0.*-future"))
+    assert len(values(desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24))) == len(MANY)
+
+
+def test_records_that_were_deleted_are_not_copied(running: RunningNode, tmp_path: Path):
+    from ottla.wire.types.delete_records import DeleteRecordsRequest
+
+    topic, desk = running.desk.topic(), running.desk
+    for value in MANY[:20]:
+        desk.produce(topic, batch(value, value, value))
+    kind = DeleteRecordsRequest
+    deleted = kind.DeleteRecordsTopic(topic.name, (kind.DeleteRecordsPartition(0, 31),))
+    assert desk.ask(kind((deleted,), 5_000), 2).topics[0].partitions[0].low_watermark == 31
+    place = place_of(desk, topic.name)
+    move(desk, tmp_path / other(place), topic.name)
+    arrival(desk, topic.name, other(place))
+    assert desk.fetch(topic, 30).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    found = desk.fetch(topic, 31)
+    assert (found.log_start_offset, found.high_watermark) == (31, 60)
+    (held,) = describe(desk, topic.name)[other(place)].values()
+    assert held.size_bytes == 10 * len(batch(*[MANY[0]] * 3))
+
+
+def test_a_topic_can_be_deleted_on_its_way(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    for value in MANY:
+        desk.produce(topic, batch(value))
+    place = place_of(desk, topic.name)
+    limit_rate(desk, 1)
+    move(desk, tmp_path / other(place), topic.name)
+    kind = DeleteTopicsRequest
+    assert desk.ask(kind((kind.DeleteTopicState(topic.name),), (), 5_000), 6).responses[0].error_code == 0
+    assert describe(desk, topic.name) == {"a": {}, "b": {}}
+    left = [path.name for each in ("a", "b") for path in (tmp_path / each).glob(f"{topic.name}-0*")]
+    assert all(name.endswith("-delete") for name in left), left
+    assert len(left) == 2
+
+
+def test_a_move_goes_on_after_a_clean_stop(tmp_path: Path):
+    with two_dirs(tmp_path) as node:
+        topic, desk = node.desk.topic(), node.desk
+        for value in MANY:
+            desk.produce(topic, batch(value))
+        place = place_of(desk, topic.name)
+        limit_rate(desk, 1)
+        move(desk, tmp_path / other(place), topic.name)
+    with two_dirs(tmp_path) as node:
+        limit_rate(node.desk, None)
+        arrival(node.desk, topic.name, other(place))
+        found = node.desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+        assert values(found) == MANY
+        assert node.desk.produce(topic, batch(b"more")).base_offset == len(MANY)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_aborted_transactions_stay_hidden_after_a_move(running: RunningNode, tmp_path: Path, when: str):
+    topic, desk = running.desk.topic(), running.desk
+    place = place_of(desk, topic.name)
+    producer = Producer(desk)
+    producer.init()
+    now_ms = time.time_ns() // 1_000_000  # as the markers, in one segment with them
+    desk.produce(topic, batch(b"first", timestamp=now_ms))
+    producer.produce(topic, b"aborted")
+    if when == "before":
+        producer.end(committed=False)
+    move(desk, tmp_path / other(place), topic.name)
+    arrival(desk, topic.name, other(place))
+    if when == "meanwhile":
+        assert desk.fetch(topic, isolation_level=1).last_stable_offset == 1
+        producer.end(committed=False)
+    desk.produce(topic, batch(b"last", timestamp=now_ms))
+    found = desk.fetch(topic, isolation_level=1)
+    assert [(each.producer_id, each.first_offset) for each in found.aborted_transactions] == [(producer.producer_id, 1)]
+    assert found.last_stable_offset == found.high_watermark == 4
+    producer.produce(topic, b"kept")
+    producer.end(committed=True)
+    assert desk.fetch(topic, isolation_level=1).last_stable_offset == 6
+
+
+# --- crashes
+
+
+class CopyingDisk(OsDisk):
+    """Keeps what a process that is killed leaves behind: all directories as they are after each thing that is done."""
+
+    def __init__(self, root: Path, kept: Path) -> None:
+        super().__init__(durable=False)
+        self._root, self._kept = root, kept
+        self.is_watching = False
+        self.images: list[Path] = []
+
+    def keep(self) -> None:
+        if self.is_watching:
+            image = self._kept / str(len(self.images))
+            shutil.copytree(self._root, image)
+            self.images.append(image)
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        file = super().open(path, create=create)
+        if not self.is_watching or not any(each in path for each in ("__cluster_metadata", "-future")):
+            return file
+        watched = CopyingFile(os.dup(file.fileno()))
+        watched.owner = self
+        file.close()
+        return watched
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.keep()
+
+    def make_directory(self, path: str) -> None:
+        super().make_directory(path)
+        self.keep()
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self.keep()
+
+
+class CopyingFile(OsFile):
+    owner: CopyingDisk
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> None:
+        super().write(buffers, position)
+        self.owner.keep()
+
+
+def test_a_crash_at_any_step_of_a_move_loses_nothing(tmp_path: Path):
+    disk = CopyingDisk(tmp_path / "data", tmp_path / "images")
+    with two_dirs(tmp_path / "data", disk=disk) as node:
+        topic, desk = node.desk.topic(), node.desk
+        for value in MANY[:60]:
+            desk.produce(topic, batch(value))
+        place = place_of(desk, topic.name)
+        node.change(lambda: setattr(disk, "is_watching", True))
+        move(desk, tmp_path / "data" / other(place), topic.name)
+        arrival(desk, topic.name, other(place))
+        node.change(lambda: setattr(disk, "is_watching", False))
+    assert len(disk.images) > 10
+    for image in disk.images:
+        with two_dirs(image) as node:
+            found = node.desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+            assert values(found) == MANY[:60], image
+            assert node.desk.produce(topic, batch(b"more")).base_offset == 60
+            if list(image.glob(f"?/{topic.name}-0.*-future")):
+                arrival(node.desk, topic.name, other(place))
+            assert len(list(image.glob(f"?/{topic.name}-0"))) == 1, image
+            assert values(node.desk.fetch(topic, 60)) == [b"more"]
+
+
+def test_a_directory_that_fails_stops_the_moves_to_it_alone(tmp_path: Path):
+    with two_dirs(tmp_path) as node:
+        topic, desk = node.desk.topic(), node.desk
+        for value in MANY:
+            desk.produce(topic, batch(value))
+        if place_of(desk, topic.name) == "b":
+            move(desk, tmp_path / "a", topic.name)
+            arrival(desk, topic.name, "a")
+        limit_rate(desk, 1)
+        move(desk, tmp_path / "b", topic.name)
+        target = node.node.storage.directories[1]
+        failure = OSError(errno.EIO, "the disk has failed")
+        node.change(lambda: node.node.replicas.directory_failed(target, target.storage.fail(failure, "a test")))
+        limit_rate(desk, None)
+        answer = desk.ask(DescribeLogDirsRequest(None), 5)
+        assert [each.error_code for each in answer.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+        assert desk.produce(topic, batch(b"more")).base_offset == len(MANY)
+        assert move(desk, tmp_path / "b", topic.name) == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+def test_a_second_copy_is_thrown_away_at_the_start(tmp_path: Path):
+    with two_dirs(tmp_path) as node:
+        topic, desk = node.desk.topic(), node.desk
+        desk.produce(topic, batch(b"a"))
+        place = place_of(desk, topic.name)
+    shutil.copytree(tmp_path / place / f"{topic.name}-0", tmp_path / place / f"{topic.name}-0.{'7' * 32}-future")
+    with two_dirs(tmp_path) as node:
+        assert place_of(node.desk, topic.name) == place
+        assert not list(tmp_path.glob("*/*-future"))
+
+
+def test_the_copy_of_a_topic_that_nobody_knows_is_set_aside(tmp_path: Path):
+    with two_dirs(tmp_path) as node:
+        node.desk.produce(node.desk.topic(), batch(b"a"))
+    (found,) = tmp_path.glob("?/t*-0")
+    shutil.copytree(found, found.parent / f"gone-0.{'7' * 32}-future")
+    with two_dirs(tmp_path):
+        assert not list(tmp_path.glob("*/*-future"))
+        assert len(list(tmp_path.glob("*/gone-0.*-stray"))) == 1
