@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
-from typing import NamedTuple
+from time import monotonic
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 
-from ottla.cli.demo import truth
+from ottla.cli.demo import judging, truth
 from ottla.cli.demo.cast import Cast
-from ottla.cli.demo.children import Children
+from ottla.cli.demo.children import ChildDied, Children
+from ottla.cli.demo.expected import expectations
 from ottla.cli.demo.ground import Ground
 from ottla.cli.demo.ledger import accounts
+from ottla.cli.demo.look import TookTooLong
 from ottla.cli.demo.narrator import Narrator
-from ottla.cli.demo.node import OttlaNode
+from ottla.cli.demo.node import Node, OttlaNode
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.story import Story
+from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
 from ottla.cli.demo.watcher import Watcher
 from ottla.cli.demo.word_totals import Application, Missing, kafka_streams
+from ottla.cli.doctor import check_all
+from ottla.cli.failure import EXIT_REFUSED, Failure
+from ottla.client import ClientError
 
 __all__ = ["Wishes", "run"]
+
+EXIT_TERMINATED: Final = 143
 
 
 class Wishes(NamedTuple):
@@ -34,32 +44,113 @@ class Wishes(NamedTuple):
     speed: float = 1.0
 
 
-def run(wishes: Wishes) -> int:
+def run(wishes: Wishes, console: Console | None = None) -> int:
+    """Tell the story and give the exit code; Failure says what got in the way."""
     ground = Ground(wishes.out)
     ground.prepare()
-    return asyncio.run(_run(wishes, ground, Narrator(Console(highlight=False))))
-
-
-async def _run(wishes: Wishes, ground: Ground, narrator: Narrator) -> int:
-    plan = Plan(wishes.seed, wishes.speed)
-    application = await _application(wishes, narrator)
-    async with Children(ground.said) as children:
-        node = OttlaNode(children, ground.data, plan)
-        cast = Cast(children, ground, plan, node, application)
-        await Story(plan, ground, node, cast, Watcher(children, ground), narrator).tell()
-        told = truth.told(ground, plan)
-        told["ledger"] = [account.facts() for account in accounts(ground)]
-        truth.write(told, ground.truth)
-    for account in told["ledger"]:
-        narrator.say(str(account))
-    return 0
-
-
-async def _application(wishes: Wishes, narrator: Narrator) -> Application | None:
-    if not wishes.java:
-        return None
+    narrator = Narrator(console or Console(highlight=False))
     try:
-        return await kafka_streams(narrator)
-    except Missing as missing:
-        narrator.warn(f"{missing}: the streams group is played by a member in Python")
-        return None
+        return asyncio.run(_terminable(_Demo(wishes, ground, narrator).run()))
+    except (ChildDied, TookTooLong, judging.NotJudged, ClientError) as error:
+        advice = f"what all processes said is in {ground.said}"
+        raise Failure(f"the demo could not go on: {error}", advice, code=EXIT_REFUSED) from error
+
+
+async def _terminable(work: Any) -> int:  # noqa: ANN401  (a coroutine, whose other types nobody needs)
+    """SIGTERM ends the story like Ctrl-C: everything that was started is ended first."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel, "SIGTERM")
+    try:
+        return int(await task)
+    except asyncio.CancelledError as cancelled:
+        if cancelled.args == ("SIGTERM",):
+            return EXIT_TERMINATED
+        raise
+
+
+class _Demo:
+    def __init__(self, wishes: Wishes, ground: Ground, narrator: Narrator) -> None:
+        self._wishes = wishes
+        self._ground = ground
+        self._narrator = narrator
+        self._plan = Plan(wishes.seed, wishes.speed)
+
+    async def run(self) -> int:
+        await self._doctor()
+        application = await self._application()
+        async with Children(self._ground.said) as children:
+            node = OttlaNode(children, self._ground.data, self._plan)
+            cast = Cast(children, self._ground, self._plan, node, application)
+            watcher = Watcher(children, self._plan)
+            await Story(self._plan, self._ground, node, cast, watcher, self._narrator).tell()
+            is_well = self._settle_accounts()
+            facts = await self._judge(children, node)
+            is_well = self._sum_up(facts) and is_well
+            if self._wishes.stay:
+                await self._stay(node)
+        return 0 if is_well else EXIT_REFUSED
+
+    async def _doctor(self) -> None:
+        async with self._narrator.doing("looking at this machine"):
+            found = await asyncio.to_thread(check_all)
+        well = [f"{each.name} {each.found.split(' in ')[0]}" for each in found if each.state == "ok"]
+        self._narrator.say(f"doctor: {' · '.join(well[:6])}")
+        for each in found:
+            if each.state == "bad":
+                raise Failure(f"{each.name}: {each.found}", each.advice, code=EXIT_REFUSED)
+
+    async def _application(self) -> Application | None:
+        if not self._wishes.java:
+            self._narrator.say("--no-java: a member in Python plays the streams group")
+            return None
+        try:
+            return await kafka_streams(self._narrator)
+        except Missing as missing:
+            self._narrator.warn(f"{missing}: a member in Python plays the streams group")
+            return None
+
+    def _settle_accounts(self) -> bool:
+        """Write the truth down, and see whether every record is accounted for."""
+        settled = accounts(self._ground)
+        told = truth.told(self._ground, self._plan)
+        told["ledger"] = [each.facts() for each in settled]
+        truth.write(told, self._ground.truth)
+        self._truth = told
+        return show_accounts(self._narrator.console, settled)
+
+    async def _judge(self, children: Children, node: Node) -> dict[str, Any]:
+        began = monotonic()
+        reason = judging.why_no_spark() if self._wishes.spark else "not wanted"
+        if reason is None:
+            facts = await judging.with_spark(children, self._ground, self._narrator)
+            how = f"{len(facts['run'].get('tables') or facts['tables'])} tables"
+        else:
+            self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
+            facts = await judging.without_spark(node, self._ground)
+            how = "no tables"
+        found = len(facts["findings"])
+        self._narrator.step(6, "pipeline", f"{found} findings, {how}, in {monotonic() - began:.1f} s")
+        return facts
+
+    def _sum_up(self, facts: dict[str, Any]) -> bool:
+        console = self._narrator.console
+        console.print()
+        show_findings(console, facts["findings"])
+        console.print()
+        is_well = True
+        if self._wishes.speed == 1:
+            is_well = show_expectations(console, expectations(facts, self._truth))
+        else:
+            console.print("told too fast for the rules to be judged by it: their times are those of real clusters")
+        report = self._ground.report_html if self._ground.report_html.exists() else self._ground.report_json
+        console.print(f"report {report}", soft_wrap=True)
+        return is_well
+
+    async def _stay(self, node: Node) -> None:
+        self._narrator.console.print(
+            f"\nThe broker stays until Ctrl-C. Look around: ottla groups list --bootstrap {node.bootstrap}",
+            soft_wrap=True,
+        )
+        while True:
+            node.check()
+            await asyncio.sleep(1)

@@ -92,6 +92,11 @@ class Plan:
         return _ms(max(_HEARTBEAT_MIN_S, self.s(_HEARTBEAT_S)))
 
     @property
+    def intervals_s(self) -> dict[str, float]:
+        """How often the observer looks at what the story is about; at the rest as often as it always does."""
+        return {"group": self.s(1), "lag": self.s(1), "cluster": self.s(1), "share_offsets": self.s(2)}
+
+    @property
     def broker_settings(self) -> dict[str, str]:
         """What the broker is told by --set, beyond its defaults."""
         told = {"group.min.session.timeout.ms": self.session_ms, "group.initial.rebalance.delay.ms": 0}

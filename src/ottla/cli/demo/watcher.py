@@ -5,23 +5,24 @@ from __future__ import annotations
 import sys
 
 from ottla.cli.demo.children import Child, Children
-from ottla.cli.demo.ground import Ground
 from ottla.cli.demo.node import Node
-from ottla.cli.table import COMMANDS
+from ottla.cli.demo.plan import Plan
 
 __all__ = ["Watcher"]
 
 
 class Watcher:
-    def __init__(self, children: Children, ground: Ground) -> None:
+    def __init__(self, children: Children, plan: Plan) -> None:
         self._children = children
-        self._ground = ground
+        self._plan = plan
         self._child: Child | None = None
 
     async def start(self, node: Node) -> None:
-        if "observe" not in COMMANDS:
-            return
-        command = [sys.executable, "-m", "ottla", "observe", "--bootstrap", node.bootstrap]
+        command = [sys.executable, "-m", "ottla", "observe", "--bootstrap", node.bootstrap, "--backoff-max", "2s"]
+        for kind, seconds in self._plan.intervals_s.items():
+            command += ["--interval", f"{kind}={seconds:g}"]
+        if node.metrics_url is not None:
+            command += ["--metrics", node.metrics_url]
         self._child = await self._children.start("observer", command)
 
     def check(self) -> None:
