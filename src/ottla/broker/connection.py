@@ -412,12 +412,16 @@ class Connection:
         until_ms = self._owner.monotonic_ms() + pause_ms
         self._muted_until_ms = max(self._muted_until_ms, until_ms)
         if self._unmuting is None and not self.is_closed:
-            self._unmuting = self._loop.call_later(pause_ms / 1000, self._unmute)
+            self._unmuting = self._loop.call_later(pause_ms / 1000, self.unmute)
 
-    def _unmute(self) -> None:
+    def unmute(self) -> None:
+        """Listen again, if it is time."""
+        if self._unmuting is None:
+            return
         left_ms = self._muted_until_ms - self._owner.monotonic_ms()
         if left_ms > 0:  # it was muted again meanwhile
-            self._unmuting = self._loop.call_later(left_ms / 1000, self._unmute)
+            self._unmuting.cancel()
+            self._unmuting = self._loop.call_later(left_ms / 1000, self.unmute)
             return
         self._end_mute()
         self.last_active_ms = self._owner.monotonic_ms()

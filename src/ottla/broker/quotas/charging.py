@@ -88,13 +88,13 @@ class Charge:
     def count_fetch(self, size_bytes: int) -> tuple[int, bool]:
         """Count an answer to Fetch. Says how long the pause after it is, and whether it may be sent.
 
-        If it may not it was not counted, and nothing is sent but the pause. A batch that is more than could ever be
-        sent without a pause goes to somebody who has been quiet, and his pause comes after it: else he never got it.
+        If it may not it was not counted, and nothing is sent but the pause. A batch that is too large for all windows
+        together goes to somebody who has been quiet, and his pause comes after it: else he would never get it.
         """
         fetch, who, now_ms = self._meter.quotas.fetch, (self._user, self._request.client_id), self._meter.now_ms()
         self._is_counted = True
         time_ms = self._count_time(now_ms)
-        is_sent = size_bytes > fetch.most_without_pause(*who) and fetch.is_quiet(*who, now_ms)
+        is_sent = fetch.is_overdue(*who, size_bytes, now_ms)
         bytes_ms = fetch.record(*who, size_bytes, now_ms)
         pause_ms = max(time_ms, bytes_ms)
         if not pause_ms:

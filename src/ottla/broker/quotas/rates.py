@@ -27,6 +27,10 @@ class Windows(NamedTuple):
         """All windows but the running one."""
         return (self.num - 1) * self.size_ms / _SECOND_MS
 
+    @property
+    def all_seconds(self) -> float:
+        return self.num * self.size_ms / _SECOND_MS
+
 
 class _Sample:
     """What was recorded in one window."""
@@ -97,7 +101,7 @@ class TokenBucket:
     __slots__ = ("_seconds", "_tokens", "_updated_ms")
 
     def __init__(self, windows: Windows, bound: float, now_ms: int) -> None:
-        self._seconds = windows.num * windows.size_ms / _SECOND_MS
+        self._seconds = windows.all_seconds
         self._tokens = self._seconds * bound
         self._updated_ms = now_ms
 

@@ -112,10 +112,12 @@ class RateQuotas:
         if limit is not None:
             self.sensors.get(limit, now_ms).paused(pause_ms, now_ms)
 
-    def is_quiet(self, user: str, client_id: str, now_ms: int) -> bool:
-        """Whether nothing was counted lately."""
+    def is_overdue(self, user: str, client_id: str, value: float, now_ms: int) -> bool:
+        """Whether something is too much for all windows together, and nothing else was counted lately."""
         limit = self.limits.of(user, client_id)
-        return limit is None or self.sensors.get(limit, now_ms).meter.per_second(now_ms) <= 0
+        if limit is None or value <= limit.bound * self._windows.all_seconds:
+            return False
+        return self.sensors.get(limit, now_ms).meter.per_second(now_ms) <= 0
 
     def most_without_pause(self, user: str, client_id: str) -> float:
         """What can be counted at once, by somebody who has been quiet, before a pause follows."""
