@@ -9,7 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ottla import wire
+from ottla.groups.consumer import members
+from ottla.groups.consumer import records as consumer
 from ottla.spark.jobs.folds.folding import RecordRow
 from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.scenario import Scenario, parse_blocks
@@ -76,3 +80,71 @@ def scenario_texts(families: Iterable[str] = FAMILIES) -> dict[str, str]:
 
 def plain(row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+class Script:
+    """A consumer group's history, written down step by step with the records that our coordinator writes."""
+
+    START_MS = 1_790_000_000_000 - 1_790_000_000_000 % 3_600_000
+    TOPIC_ID = bytes(range(16))
+
+    def __init__(self, group: str = "g", *, topic_hash: int = 77) -> None:
+        self.group = group
+        self.rows: list[RecordRow] = []
+        self.now_ms = self.START_MS
+        self.hash = topic_hash
+        self._known: dict[str, members.Member] = {}
+
+    def at(self, second: float) -> Script:
+        self.now_ms = self.START_MS + round(second * 1000)
+        return self
+
+    def write(self, *records: KeyedRecord) -> Script:
+        for each in records:
+            group, row = as_row(each, len(self.rows), self.now_ms)
+            assert group == self.group
+            self.rows.append(row)
+        return self
+
+    def member(self, name: str, instance: str | None = None, topics: Iterable[str] = ("t",), **more: Any) -> Script:
+        known = self._known.get(name, members.Member(member_id=name, client_id=f"client of {name}"))
+        subscription = members.Subscription(frozenset(topics), "")
+        changed = {"rebalance_timeout_ms": 300_000, **more}
+        new = msgspec.structs.replace(known, instance_id=instance, subscription=subscription, **changed)
+        self._known[name] = new
+        return self.write(consumer.member_record(self.group, new))
+
+    def epoch(self, epoch: int, topic_hash: int | None = None) -> Script:
+        self.hash = self.hash if topic_hash is None else topic_hash
+        return self.write(consumer.epoch_record(self.group, epoch, self.hash))
+
+    def target(self, epoch: int) -> Script:
+        return self.write(consumer.target_epoch_record(self.group, epoch, self.now_ms))
+
+    def current(self, name: str, epoch: int, *held: int, gives_up: Iterable[int] = (), state: int = 0) -> Script:
+        new = msgspec.structs.replace(
+            self._known[name],
+            member_epoch=epoch,
+            state=members.MemberState(1 if gives_up else state),
+            assigned=self._partitions(held, epoch),
+            pending_revocation=self._partitions(gives_up, epoch),
+        )
+        return self.write(consumer.current_record(self.group, new))
+
+    def _partitions(self, numbers: Iterable[int], epoch: int) -> members.Partitions:
+        found = dict.fromkeys(numbers, epoch)
+        return {self.TOPIC_ID: found} if found else {}
+
+    def leave(self, name: str) -> Script:
+        del self._known[name]
+        return self.write(*consumer.member_tombstones(self.group, name))
+
+    def delete(self) -> Script:
+        return self.write(*consumer.group_tombstones(self.group, sorted(self._known), []))
+
+    def settled(self, epoch: int, **held: Iterable[int]) -> Script:
+        """A target for this epoch, and everybody is there at once."""
+        self.epoch(epoch).target(epoch)
+        for name, partitions in held.items():
+            self.current(name, epoch, *partitions)
+        return self

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ottla.spark.jobs.folds.following import Following
-from ottla.spark.jobs.folds.state import NOTHING, Member
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
 from ottla.wire import WireError
 from ottla.wire.keyed import decode_versioned
 
@@ -48,7 +48,9 @@ def follow_classic(group: Following, _: str, value: str | None) -> None:
     if found.protocol and state.protocol and found.protocol != state.protocol:
         group.cause("assignor_changed")
     state.protocol = found.protocol or state.protocol
-    if found.generation != state.epoch:
+    if state.epoch == NOBODY and not found.members:
+        group.adopt(found.generation, found.generation)  # it was made, or is empty since before the history began
+    elif found.generation != state.epoch:
         since_ms = found.current_state_timestamp
         group.rise(found.generation, since_ms if 0 < since_ms <= state.ts else state.ts)
         group.target(found.generation)

@@ -88,9 +88,8 @@ class Fold:
         if partition == state.partition and offset <= state.offset:
             return
         if state.source != "records":
-            self._begin_anew()
-            state = group.state
-        state.partition = partition
+            group = self._begin_anew()
+        group.state.partition = partition
         group.at(timestamp, offset)
         follow_record(group, record_type, key, value)
 
@@ -103,11 +102,12 @@ class Fold:
         self._group.at(ts)
         follow_sample(self._group, kind, body)
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self) -> Following:
         """Records have come of a group that only samples told of: they know better."""
-        fresh = State()
-        for name in State.__struct_fields__:
-            setattr(self._group.state, name, getattr(fresh, name))
+        before = self._group
+        self._group = Following(State(), before.limits, before.name_of)
+        self._group.out = before.out
+        return self._group
 
     def rows(self) -> Out:
         """The rows so far, for a history that is read in one go; the open ones come with `end`."""

@@ -29,9 +29,10 @@ LEFT: Final = "left_or_expired"
 FENCED: Final = "member_fenced"
 _PRIORITY: Final = (
     JOINED, FENCED, LEFT, "subscription_changed", "topology_changed", "assignor_changed", "config_changed",
-    "metadata_changed", "regex_changed",
+    "metadata_changed", "regex_changed", "partitions_initialized",
 )  # fmt: skip
 _MEMBERSHIP: Final = frozenset((JOINED, FENCED, LEFT))
+UNKNOWN: Final = "unknown"
 CAUSES: Final = 1_000
 TRIGGER_MEMBERS: Final = 100
 RECENT_HASHES: Final = 32
@@ -43,22 +44,25 @@ _to_json: Final = msgspec.json.Encoder().encode
 
 def listed(things: Iterable[str]) -> str:
     """Names as a JSON list, tasks and partitions in the order of their numbers."""
+    if isinstance(things, frozenset) and len(things) == 1:
+        return _to_json([*things]).decode()
     return _to_json(sorted(things, key=lambda each: (len(each), each))).decode()
 
 
 class Following:
     """One group, as far as its history was told."""
 
-    __slots__ = ("_in_record", "counted", "limits", "name_of", "out", "state")
+    __slots__ = ("_in_record", "_window_end_ms", "counted", "limits", "name_of", "out", "state")
 
     def __init__(
         self, state: State, limits: windows.Limits, name_of: Callable[[frozenset[str]], Iterable[str]] | None = None
     ) -> None:
         self.state = state
         self.limits = limits
-        self.name_of = name_of or (lambda things: things)
+        self.name_of = name_of
         self.out = Out()
         self.counted: Counted = state.counted or Counted(0)
+        self._window_end_ms = self.counted.start_ms + limits.window_ms if state.counted else NOBODY
         self._in_record = 0
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -69,7 +73,9 @@ class Following:
         if ts != state.ts:
             if state.ts != NOBODY:
                 self.settle()
-            self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
+            if ts >= self._window_end_ms:
+                self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
+                self._window_end_ms = self.counted.start_ms + self.limits.window_ms
             state.ts = ts
             state.order = 0
         state.offset = offset if offset != NOBODY else state.offset
@@ -154,8 +160,7 @@ class Following:
             windows.spend(state, state.ts)
         fresh = State(source=state.source, partition=state.partition, offset=state.offset, ts=state.ts)
         fresh.order, fresh.counted, fresh.state_since_ms = state.order, state.counted, state.state_since_ms
-        for name in State.__struct_fields__:
-            setattr(state, name, getattr(fresh, name))
+        self.state = fresh
 
     def set_topology(self, epoch: int) -> None:
         state = self.state
@@ -281,7 +286,7 @@ class Following:
         causes = state.causes or state.older_causes
         changes = sum((kind == JOINED) - (kind in (LEFT, FENCED)) for kind, _ in state.causes)
         kinds = {kind for kind, _ in causes}
-        trigger = next((kind for kind in _PRIORITY if kind in kinds), "unknown")
+        trigger = next((kind for kind in _PRIORITY if kind in kinds), UNKNOWN)
         who = dict.fromkeys(member for kind, member in causes if kind == trigger and member is not None)
         state.older_causes = [*state.older_causes, *state.causes][-CAUSES:]
         state.causes = []
@@ -330,6 +335,8 @@ class Following:
         changed, warming = state.target_tasks_changed, state.target_tasks_warming
         if state.rises and changed and changed <= warming:
             state.rises[-1].is_warmup_step = True
+            if state.rebalance is not None and state.rebalance.trigger == UNKNOWN:
+                state.rebalance.trigger = "warmup_step"
         state.target_tasks_changed, state.target_tasks_warming = set(), set()
         if state.rises:
             windows.judge(state, self.counted, self.limits)
@@ -363,19 +370,22 @@ class Following:
         state = self.state
         detail = self._role(member, "active")
         if revoking := pending - member.pending:
-            self.event("partition_revoking", member.id, listed(self.name_of(revoking)), None, detail)
+            self.event("partition_revoking", member.id, self._listed(revoking), None, detail)
             if not member.pending:
                 member.pending_since_ms = state.ts
         if revoked := (member.active | member.pending) - active - pending:
-            self.event("partition_revoked", member.id, listed(self.name_of(revoked)), None, detail)
+            self.event("partition_revoked", member.id, self._listed(revoked), None, detail)
             if state.rebalance is not None and state.rebalance.target_at is not None:
                 state.rebalance.revoking_ms = state.ts - state.rebalance.target_at
         if gained := active - member.active:
-            self.event("partition_gained", member.id, None, listed(self.name_of(gained)), detail)
+            self.event("partition_gained", member.id, None, self._listed(gained), detail)
         if state.type == "streams":
             self.out.movements += tasks.note_current(state, member, active, pending, warmup)
             member.warmup = self._tell_role(member, "warmup", member.warmup, warmup)
         member.active, member.pending = active, pending
+
+    def _listed(self, things: frozenset[str]) -> str:
+        return listed(things if self.name_of is None else self.name_of(things))
 
     def _prepare(self, member: Member, standby: frozenset[str], warmup: frozenset[str]) -> None:
         self.out.movements += tasks.note_current(self.state, member, member.active, member.pending, warmup)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -92,6 +93,10 @@ class _Topology(_Record):
     epoch: int
 
 
+class _Initialized(_Record):
+    initialized_topics: msgspec.Raw = msgspec.Raw(b"[]")
+
+
 _read_key: Final = msgspec.json.Decoder(_Key).decode
 _read_epoch: Final = msgspec.json.Decoder(_Epoch).decode
 _read_target_epoch: Final = msgspec.json.Decoder(_TargetEpoch).decode
@@ -100,6 +105,7 @@ _read_current: Final = msgspec.json.Decoder(_Current).decode
 _read_current_tasks: Final = msgspec.json.Decoder(_CurrentTasks).decode
 _read_target_tasks: Final = msgspec.json.Decoder(_TargetTasks).decode
 _read_topology: Final = msgspec.json.Decoder(_Topology).decode
+_read_initialized: Final = msgspec.json.Decoder(_Initialized).decode
 
 
 def follow_record(group: Following, record_type: str, key: str | None, value: str | None) -> None:
@@ -165,6 +171,16 @@ def _regex(group: Following, key: str, value: str | None) -> None:
     if regexes.get(regex) != text:
         regexes[regex] = text
         group.cause("regex_changed")
+
+
+def _initialized(group: Following, _: str, value: str | None) -> None:
+    """Which partitions of a share group may be given to members."""
+    if value is None:
+        return
+    old, state = group.state.initialized, group.state
+    state.initialized = crc32(_read_initialized(value).initialized_topics)
+    if old is not None and old != state.initialized:
+        group.cause("partitions_initialized")
 
 
 # --- its members ------------------------------------------------------------------------------------------------------
@@ -288,10 +304,6 @@ _COMMON: Final[dict[str, _Step]] = {
 }
 
 
-def _nothing_more(group: Following, _: str, value: str | None) -> None:
-    """It says that the group is there. What else it says is no matter here."""
-
-
 def _steps(prefix: str, kind: str, **more: _Step) -> dict[str, tuple[str, _Step]]:
     return {prefix + name: (kind, step) for name, step in {**_COMMON, **more}.items()}
 
@@ -299,7 +311,7 @@ def _steps(prefix: str, kind: str, **more: _Step) -> dict[str, tuple[str, _Step]
 GROUP_RECORDS: Final[dict[str, tuple[str, _Step]]] = {
     "GroupMetadata": ("classic", follow_classic),
     **_steps("Consumer", "consumer", GroupRegularExpression=_regex),
-    **_steps("Share", "share", GroupStatePartitionMetadata=_nothing_more),
+    **_steps("Share", "share", GroupStatePartitionMetadata=_initialized),
     **_steps(
         "Streams",
         "streams",

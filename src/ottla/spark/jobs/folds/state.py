@@ -131,6 +131,8 @@ class State(msgspec.Struct, array_like=True):
     failed_topology_epoch: int | None = None
     topology: str = ""
     protocol: str | None = None
+    initialized: int | None = None
+    """A digest of the partitions that a share group may use."""
     regexes: dict[str, str] = msgspec.field(default_factory=dict)
     members: dict[str, Member] = msgspec.field(default_factory=dict)
     unsettled: int = 0

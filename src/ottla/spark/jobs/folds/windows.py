@@ -24,6 +24,7 @@ _CAUSES: Final = {
     "config_changed": "settings of the assignment change",
     "assignor_changed": "members ask for another assignor",
     "regex_changed": "the pattern is resolved to other topics",
+    "partitions_initialized": "the states of its share partitions are made",
     "unknown": "the records do not say why",
 }
 
