@@ -480,6 +480,9 @@ class Node:
     def run_timers(self) -> None:
         """Do what is due by the node's clock. The loop's timers do it; a clock that was moved by hand needs a push."""
         self._expire()
+        for listener in self.listeners.values():
+            for connection in list(listener.connections):
+                connection.unmute()
         if self._share is not None:
             self._share.expire()
         self.coordinators.turns.expire()
