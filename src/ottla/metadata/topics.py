@@ -38,6 +38,7 @@ _DISABLED_FROM_VERSION = 3
 _Wanted = CreateTopicsRequestCreatableTopic
 _Created = CreateTopicsResponseCreatableTopicResult
 _Deleted = DeleteTopicsResponseDeletableTopicResult
+_Shown = CreateTopicsResponseCreatableTopicConfigs
 
 
 # --- creation
@@ -49,7 +50,8 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, context:
     counts = Counter(topic.name for topic in request.topics)
     records: list[Versioned] = []
     by_name = {topic.name: topic for topic in request.topics}
-    results = tuple(_create(state, topic, counts[name], context, records) for name, topic in by_name.items())
+    shown = _ShownConfigs(state)
+    results = tuple(_create(state, topic, counts[name], context, records, shown) for name, topic in by_name.items())
     reply = CreateTopicsResponse(topics=results)
     return Result(() if request.validate_only else tuple(records), reply)
 
@@ -67,7 +69,14 @@ def _partition_count(state: ControllerState, topic: _Wanted) -> int:
     return state.settings.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
 
 
-def _create(state: ControllerState, topic: _Wanted, count: int, context: Context, records: list[Versioned]) -> _Created:
+def _create(
+    state: ControllerState,
+    topic: _Wanted,
+    count: int,
+    context: Context,
+    records: list[Versioned],
+    shown: _ShownConfigs,
+) -> _Created:
     try:
         check_single(count)
         _check_creatable(state, topic, context)
@@ -84,7 +93,7 @@ def _create(state: ControllerState, topic: _Wanted, count: int, context: Context
     except Reject as reject:
         return _Created(topic.name, error_code=reject.code, error_message=reject.message)
     records += new
-    return _created(state, topic, topic_id, replicas, context)
+    return _created(topic, topic_id, replicas, context, shown)
 
 
 def _check_creatable(state: ControllerState, topic: _Wanted, context: Context) -> None:
@@ -141,31 +150,46 @@ def _assigned(state: ControllerState, topic: _Wanted) -> list[list[int]]:
     return [by_number[number] for number in range(len(by_number))]
 
 
+class _ShownConfigs:
+    """The settings that a new topic has, as the answer tells them. Topics of one request mostly have the same."""
+
+    def __init__(self, state: ControllerState) -> None:
+        self._state = state
+        self._known: dict[frozenset[tuple[str, str]], tuple[_Shown, ...]] = {}
+
+    def of(self, topic: _Wanted) -> tuple[_Shown, ...]:
+        own = {config.name: config.value or "" for config in topic.configs}
+        key = frozenset(own.items())
+        if key not in self._known:
+            self._known[key] = self._look_up(own)
+        return self._known[key]
+
+    def _look_up(self, own: dict[str, str]) -> tuple[_Shown, ...]:
+        state, image = self._state, self._state.image
+        effective = state.rules.topic_configs(
+            own, image.configs(BROKER, str(state.settings.node_id)), image.configs(BROKER, CLUSTER_DEFAULT)
+        )
+        return tuple(
+            _Shown(
+                each.name, None if each.is_sensitive else each.value, each.is_read_only, each.source, each.is_sensitive
+            )
+            for each in sorted(effective, key=lambda each: each.name)
+        )
+
+
 def _created(
-    state: ControllerState, topic: _Wanted, topic_id: bytes, replicas: list[list[int]], context: Context
+    topic: _Wanted, topic_id: bytes, replicas: list[list[int]], context: Context, shown: _ShownConfigs
 ) -> _Created:
     if not context.authorize(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         hidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return _Created(topic.name, topic_id, error_message=None, topic_config_error_code=hidden)
-    image = state.image
-    effective = state.rules.topic_configs(
-        {config.name: config.value or "" for config in topic.configs},
-        image.configs(BROKER, str(state.settings.node_id)),
-        image.configs(BROKER, CLUSTER_DEFAULT),
-    )
-    kind = CreateTopicsResponseCreatableTopicConfigs
     return _Created(
         name=topic.name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=len(replicas),
         replication_factor=len(replicas[0]),
-        configs=tuple(
-            kind(
-                each.name, None if each.is_sensitive else each.value, each.is_read_only, each.source, each.is_sensitive
-            )
-            for each in sorted(effective, key=lambda each: each.name)
-        ),
+        configs=shown.of(topic),
     )
 
 
