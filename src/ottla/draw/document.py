@@ -6,7 +6,7 @@ import pkgutil
 from functools import cache
 
 from ottla import __version__
-from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.draw.markup import NOTHING, Attribute, Markup, element, joined
 
 FOOTER = (
     f"Made by ottla {__version__}. Apache Kafka is a trademark of the Apache Software Foundation; "
@@ -40,8 +40,8 @@ def top_bar(about: str, home: str | None = None, tools: Markup = NOTHING) -> Mar
     return element("header", brand, tools, switch, class_="top")
 
 
-def main(*content: str) -> Markup:
-    return element("main", *content, id="main", tabindex="-1")
+def main(*content: str, **more: Attribute) -> Markup:
+    return element("main", *content, id="main", tabindex="-1", **more)
 
 
 def footer() -> Markup:

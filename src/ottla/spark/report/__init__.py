@@ -1,0 +1,9 @@
+"""The report of a run: facts from its tables (`facts_of`), and one HTML file made of them (`page`).
+
+Both are pure: no Spark, no clock, no files. The facts are what goes into `report.json`; the page shows the same.
+"""
+
+from ottla.spark.report.facts import facts_of
+from ottla.spark.report.page import page
+
+__all__ = ["facts_of", "page"]

@@ -1,0 +1,84 @@
+"""The areas of a cluster that the report judges, each with a light of its own, and which rules belong to which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+__all__ = ["AREAS", "Area", "area_of", "light"]
+
+
+class Area(NamedTuple):
+    id: str
+    title: str
+    about: str
+    """For readers who never saw Kafka."""
+    rules: frozenset[str]
+
+
+def _area(name: str, title: str, about: str, rules: str) -> Area:
+    return Area(name, title, about, frozenset(rules.split()))
+
+
+AREAS: Final = (
+    _area(
+        "cluster", "Nodes and partitions",
+        "Nodes are the servers of the cluster. Topics are split into partitions, and each partition lies on one or "
+        "more nodes.",
+        "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
+        "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures",
+    ),
+    _area(
+        "quorum", "Quorum",
+        "The quorum is the few nodes that agree on every change to the cluster. One of them leads, the others copy its "
+        "log; without a leader nothing can be changed.",
+        "no-controller quorum-lost no-majority-margin voter-lagging high-watermark-stuck quorum-leader-changed "
+        "election-storm even-voters single-voter",
+    ),
+    _area(
+        "groups", "Groups",
+        "A group is a set of programs, its members, that share the work of reading topics. When members come or go, "
+        "the work is dealt out anew: a rebalance.",
+        "epochs-climb member-churn member-lost member-stuck-revoking member-waiting static-member-duplicate",
+    ),
+    _area(
+        "streams", "Streams groups",
+        "The instances of a Kafka Streams application. Their work comes in tasks, which move from one process to "
+        "another together with their state.",
+        "streams-not-ready topology-mismatch topology-description-missing topology-description-failed warmup-stalled",
+    ),
+    _area(
+        "share", "Share groups",
+        "Groups that use a topic as a queue: each record is handed to one worker, and handed out again if that worker "
+        "does not finish it.",
+        "share-stalled-by-record share-start-not-moving share-window-full redelivery-storm poison-records "
+        "rejected-records lock-expiries",
+    ),
+    _area(
+        "lag", "Lag",
+        "Lag is what a group has not read yet: in records, and in the time that it is behind.",
+        "lag-growing lag-stuck lag-near-retention offset-lost lag-no-members",
+    ),
+    _area(
+        "data", "The observation itself",
+        "Whether what this report is made of has holes.",
+        "observer-stale",
+    ),
+)  # fmt: skip
+_BY_RULE: Final = {rule: area.id for area in AREAS for rule in area.rules}
+
+
+def area_of(rule: str) -> str:
+    return _BY_RULE.get(rule, "cluster")
+
+
+def light(findings: Sequence[Mapping[str, Any]], *, is_seen: bool) -> str:
+    """The worst that is open, else `recovered` if something was, else `ok`; `unseen` where nobody looked."""
+    for severity in ("critical", "warning"):
+        if any(each["severity"] == severity and each["state"] == "open" for each in findings):
+            return severity
+    if any(each["severity"] != "notice" for each in findings):
+        return "recovered"
+    if any(each["state"] == "open" for each in findings):
+        return "notice"
+    return "ok" if is_seen or findings else "unseen"

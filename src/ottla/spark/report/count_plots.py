@@ -1,0 +1,160 @@
+"""Plots without an axis of time: how long rebalances took, how often records were delivered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.draw.markup import Markup, element, joined
+from ottla.health.wording import duration
+from ottla.spark.report.axes import Scale, ticks_of_durations
+from ottla.spark.report.forms import number, short_number
+from ottla.spark.report.listing import fields
+from ottla.spark.report.plot import Frame, Key, bands, figure, legend, level_axis, place, twin
+
+ROW: Final = 26
+ENDS: Final = {
+    "converged": (
+        "M-4.5,0A4.5,4.5 0 1 1 4.5,0A4.5,4.5 0 1 1 -4.5,0z",
+        "converged: every member got what it was to get",
+    ),
+    "superseded": ("M-4,-4L4,4M-4,4L4,-4", "superseded: the next one began before"),
+    "emptied": ("M-4,0A4,4 0 1 1 4,0A4,4 0 1 1 -4,0z", "emptied: the last member left"),
+    "open": ("M0,-5L5,0L0,5L-5,0z", "open: still running at the end"),
+}
+"""How a rebalance ended -> the form of its dot, and what that means."""
+
+
+def strip_plot(facts: Mapping[str, Any], read: str) -> Markup:
+    """A row for each group, a dot for each rebalance, from short to long."""
+    dots = [dot for row in facts["rows"] for dot in row["dots"]]
+    taken = [max(dot["duration_ms"], 1) for dot in dots] or [1]
+    scale, ticks = ticks_of_durations(min(taken), max(taken))
+    upright, below = level_axis(scale, ticks)
+    shapes = [_dot(dot, at, scale) for at, row in enumerate(facts["rows"]) for dot in row["dots"]]
+    lanes = [
+        element("line", x1="0", x2="100%", y1=at * ROW + ROW / 2, y2=at * ROW + ROW / 2, class_="lane")
+        for at in range(len(facts["rows"]))
+    ]
+    used = [name for name in ENDS if any(dot["ended_by"] == name for dot in dots)]
+    defs = element("defs", *(element("path", d=ENDS[name][0], id=f"dot-{name}") for name in used))
+    frame = Frame(
+        ROW * len(facts["rows"]),
+        joined([defs, upright, *lanes, *shapes]),
+        bands([row["name"] for row in facts["rows"]], ROW),
+        below,
+        wide=True,
+    )
+    unknown = f" Of {facts['unknown']:,} it is not known how long they took." if facts["unknown"] else ""
+    return figure(
+        facts,
+        frame,
+        read=read + unknown,
+        desc=_told(facts),
+        keys=[_key(name) for name in used],
+        twin=_strip_twin(facts),
+    )
+
+
+def _dot(dot: Mapping[str, Any], row: int, scale: Scale) -> Markup:
+    at = place(scale.percent(math.log10(max(dot["duration_ms"], 1))))
+    many = f", {dot['count']} times about that" if dot["count"] > 1 else ""
+    title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}")
+    return element(
+        "use",
+        title,
+        href=f"#dot-{dot['ended_by']}",
+        x=at,
+        y=f"{row * ROW + ROW / 2:g}",
+        class_=f"dot {dot['ended_by']}",
+    )
+
+
+def _key(name: str) -> Key:
+    form = element("path", d=ENDS[name][0], class_=f"dot {name}", transform="translate(7 7)")
+    return Key(element("svg", form, class_="swatch", width=14, height=14, aria_hidden="true"), ENDS[name][1])
+
+
+def _told(facts: Mapping[str, Any]) -> str:
+    longest = [
+        f"{row['name']} at most {duration(max(dot['duration_ms'] for dot in row['dots']))}"
+        for row in facts["rows"]
+        if row["dots"]
+    ]
+    return "; ".join(longest)
+
+
+def _strip_twin(facts: Mapping[str, Any]) -> Markup:
+    rows = [{"group": row["name"], **dot} for row in facts["rows"] for dot in row["dots"]]
+    columns = fields("group:text", "duration_ms:ms:took", "ended_by:text:ended by", "count:number:how many")
+    return twin(facts["id"], facts["title"], rows, len(rows), columns)
+
+
+# --- histograms ---------------------------------------------------------------------------------------------------------
+
+
+def bar_plot(facts: Mapping[str, Any], read: str) -> Markup:
+    """For each group a bar for records delivered once, one for those delivered twice, and so on; with their numbers."""
+    blocks = [_block(facts["id"], at, row) for at, row in enumerate(facts["rows"])]
+    rows = [{"group": row["name"], **bar} for row in facts["rows"] for bar in row["bars"]]
+    columns = fields("group:text", "name:text:delivered", "value:number:records")
+    more = f" {facts['left_out']:,} more groups are in the table below." if facts["left_out"] else ""
+    return element(
+        "figure",
+        element("figcaption", element("h3", facts["title"]), element("p", read + more, class_="read")),
+        legend([]),
+        *blocks,
+        element(
+            "details",
+            element("summary", "The same as a table"),
+            twin(facts["id"], facts["title"], rows, len(rows), columns),
+            class_="twin",
+        ),
+        class_="plot bars",
+        id=facts["id"],
+    )
+
+
+def _block(name: str, at: int, row: Mapping[str, Any]) -> Markup:
+    total = sum(bar["value"] for bar in row["bars"])
+    most = max((bar["value"] for bar in row["bars"]), default=0) or 1
+    height = ROW * len(row["bars"])
+    title = element("title", f"{row['name']}: how often records were delivered", id=f"{name}-{at}-title")
+    told = ", ".join(f"{bar['name']}: {short_number(bar['value'])}" for bar in row["bars"])
+    desc = element("desc", told, id=f"{name}-{at}-desc")
+    shapes = [_bar(bar, number_, most, total) for number_, bar in enumerate(row["bars"])]
+    svg = element(
+        "svg",
+        title,
+        desc,
+        *shapes,
+        role="img",
+        aria_labelledby=f"{name}-{at}-title {name}-{at}-desc",
+        width="100%",
+        height=height,
+    )
+    left = element("div", bands([bar["name"] for bar in row["bars"]], ROW), class_="left", aria_hidden="true")
+    values = element(
+        "div", bands([_value(bar["value"], total) for bar in row["bars"]], ROW), class_="values", aria_hidden="true"
+    )
+    return joined(
+        [
+            element("p", row["name"], class_="of"),
+            element("div", left, element("div", svg, class_="area"), values, class_="frame wide barred"),
+        ]
+    )
+
+
+def _value(value: int, total: int) -> Markup:
+    share = 100 * value / total if total else 0
+    told = "0 %" if not value else "under 0.1 %" if share < 0.1 else f"{share:.1f} %"
+    return joined([number(value), " ", element("small", told)])
+
+
+def _bar(bar: Mapping[str, Any], at: int, most: int, total: int) -> Markup:
+    width = max(100 * bar["value"] / most, 0.4 if bar["value"] else 0)
+    title = element("title", f"{bar['name']}: {bar['value']:,} of {total:,}")
+    return element(
+        "rect", title, class_=f"bar step{min(at, 4)}", x="0", y=at * ROW + 4, width=place(width), height=ROW - 8, rx=2
+    )

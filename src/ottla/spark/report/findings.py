@@ -1,0 +1,112 @@
+"""Findings as the report tells them: with the area they belong to, why they matter, and where to look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ottla.health.rules  # noqa: F401  enters the rules
+from ottla.health import RULES, Severity
+from ottla.spark.report.areas import area_of
+from ottla.spark.report.rows import Row, Rows
+
+__all__ = ["findings_of", "headline", "linked"]
+
+_COLUMNS = (
+    "cluster", "id", "rule", "severity", "state", "sentence", "subject_kind", "subject_name", "subject_topic",
+    "subject_partition", "subject_member", "since_ms", "until_ms", "times", "tier", "evidence", "next",
+)  # fmt: skip
+_SUBJECT = ("topic", "partition", "member")
+_ORDER = list(Severity)
+
+
+def findings_of(source: Any) -> list[Row]:
+    """Worst first: what is open, then by severity, then by age."""
+    return sorted((_finding(row) for row in Rows(source).each(_COLUMNS)), key=_urgency)
+
+
+def _finding(row: Row) -> Row:
+    rule = RULES.get(row["rule"])
+    parts = {name: row[f"subject_{name}"] for name in _SUBJECT if row[f"subject_{name}"] is not None}
+    return {
+        "id": row["id"],
+        "rule": row["rule"],
+        "area": area_of(row["rule"]),
+        "severity": row["severity"],
+        "state": row["state"],
+        "cluster": row["cluster"],
+        "subject": {"kind": row["subject_kind"], "name": row["subject_name"], **parts},
+        "since_ms": row["since_ms"],
+        "until_ms": row["until_ms"],
+        "times": row["times"] or 1,
+        "tier": row["tier"],
+        "sentence": row["sentence"],
+        "why": rule.why if rule else "",
+        "condition": rule.condition if rule else "",
+        "evidence": json.loads(row["evidence"] or "{}"),
+        "next": json.loads(row["next"] or "[]"),
+    }
+
+
+def _urgency(finding: Row) -> tuple[Any, ...]:
+    severity = _ORDER.index(finding["severity"])
+    return finding["state"] != "open", severity, finding["since_ms"], finding["rule"], finding["id"]
+
+
+def headline(findings: Sequence[Row]) -> dict[str, Any]:
+    """How many are open and how many are over, by severity; and one sentence."""
+    counts = {state: _counts(findings, state) for state in ("open", "resolved")}
+    is_open, is_over = (counts[state]["critical"] + counts[state]["warning"] for state in ("open", "resolved"))
+    return {"sentence": _headline(is_open, is_over, len(findings)), **counts}
+
+
+def _counts(findings: Sequence[Row], state: str) -> dict[str, int]:
+    mine = [each["severity"] for each in findings if each["state"] == state]
+    return {severity.value: mine.count(severity.value) for severity in Severity}
+
+
+def _headline(is_open: int, is_over: int, found: int) -> str:
+    over = f"{is_over} more {_was(is_over)} found and {_is(is_over)} over" if is_over else ""
+    if is_open:
+        return f"{is_open} {_problem(is_open)} {_is(is_open)} open" + (f"; {over}." if over else ".")
+    if is_over:
+        return (
+            f"Nothing is wrong at the end; {is_over} {_problem(is_over)} {_was(is_over)} found and {_is(is_over)} over."
+        )
+    notices = " There is something to know, though." if found else ""
+    return "Nothing is wrong that ottla can see." + notices
+
+
+def _problem(count: int) -> str:
+    return "problem" if count == 1 else "problems"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def linked(finding: Row, figures: Sequence[Mapping[str, Any]], tables: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Where the page shows what a finding speaks of: plots and tables of its area, those of its group first."""
+    group = finding["subject"]["name"] if finding["subject"]["kind"] == "group" else None
+    mine = [each for each in figures if each["area"] == finding["area"]]
+    of_group = [each for each in mine if group is not None and group in each["groups"]]
+    wanted = of_group or [each for each in mine if not each["groups"]] or mine
+    links = [{"text": each["title"], "href": f"#{each['id']}"} for each in wanted[:2]]
+    names = [name for name in _TABLES_OF[finding["area"]] if tables.get(name, {}).get("total")]
+    return links + [{"text": f"table {name.replace('_', ' ')}", "href": f"#table-{name}"} for name in names[:2]]
+
+
+_TABLES_OF = {
+    "cluster": ("nodes", "elections"),
+    "quorum": ("replicas", "elections"),
+    "groups": ("groups", "rebalances"),
+    "streams": ("task_movement", "groups"),
+    "share": ("share_groups", "poison"),
+    "lag": ("lag",),
+    "data": ("inputs",),
+}

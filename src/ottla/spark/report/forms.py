@@ -1,0 +1,85 @@
+"""Numbers, durations and times as they stand on the page. Unknown is a dash, never 0."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ottla.draw.markup import Markup, element, escaped
+from ottla.health.wording import duration
+
+__all__ = ["UNKNOWN", "ago", "identity", "iso", "moment", "number", "percent", "ratio", "short_number", "span"]
+
+EXACT_DIGITS: Final = 7
+UNKNOWN: Final = element("span", "–", title="not known", class_="unknown")
+_SHORT: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
+ID_LENGTH: Final = 8
+
+
+def number(value: float | None) -> Markup:
+    """`1,234,567`; with more digits `12.3 M`, and all of them as a hint."""
+    if value is None:
+        return UNKNOWN
+    exact = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    if abs(value) < 10**EXACT_DIGITS:
+        return escaped(exact)
+    return element("span", short_number(value), title=exact)
+
+
+def short_number(value: float) -> str:
+    """For axes: `1,200`, `12.3 M`, `0.5`."""
+    for unit, letter in _SHORT:
+        if abs(value) >= max(unit, 10**EXACT_DIGITS):
+            return f"{value / unit:.1f} {letter}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.3g}"
+
+
+def ratio(value: float | None) -> Markup:
+    """A part of one as a percentage."""
+    return UNKNOWN if value is None else percent(100 * value)
+
+
+def percent(value: float | None) -> Markup:
+    return UNKNOWN if value is None else escaped(f"{value:.1f} %".replace(".0 %", " %"))
+
+
+def ago(ms: float | None) -> Markup:
+    """A duration."""
+    return UNKNOWN if ms is None else escaped(duration(ms))
+
+
+def iso(ms: int) -> str:
+    at = datetime.fromtimestamp(ms / 1000, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
+
+
+def moment(ms: int | None) -> Markup:
+    """A time, in UTC; the script can turn all of them into the reader's own."""
+    if ms is None:
+        return UNKNOWN
+    exact = iso(ms)
+    return element("time", f"{exact[:10]} {exact[11:19]}", datetime=exact, title=exact)
+
+
+def span(from_ms: int, to_ms: int | None, open_words: str) -> Markup:
+    """From when to when, and how long that is."""
+    parts = [escaped("from "), moment(from_ms)]
+    if to_ms is None:
+        return Markup("".join([*parts, escaped(f" {open_words}")]))
+    took = escaped(f" ({duration(to_ms - from_ms)})")
+    return Markup("".join([*parts, escaped(" to "), moment(to_ms), took]))
+
+
+def identity(value: Any) -> Markup:
+    """An id: its first letters; the script offers all of them for copying."""
+    if value is None:
+        return UNKNOWN
+    text = str(value)
+    if len(text) <= ID_LENGTH + 4 or not _is_random(text):
+        return element("code", text)
+    return element("code", f"{text[:ID_LENGTH]}…", title=text, data_copy=text, class_="id")
+
+
+def _is_random(text: str) -> bool:
+    """A uuid in either of its forms, not a name that somebody chose."""
+    return len(text) in (22, 36) and " " not in text and any(letter.isdigit() for letter in text)

@@ -1,0 +1,148 @@
+"""Tables on the page: real ones, the first rows of them, and all the others behind a link."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
+from ottla.health.wording import plural
+from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, ratio
+
+__all__ = ["CSV_BYTES", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
+
+SHOWN_ROWS: Final = 200
+CSV_BYTES: Final = 120_000
+"""Of one table, written as an address."""
+
+Form = Callable[[Any], Markup]
+Row = Mapping[str, Any]
+
+
+def text(value: Any) -> Markup:
+    return UNKNOWN if value is None or value == "" else escaped(str(value))
+
+
+def words(value: Any) -> Markup:
+    """A name with underscores, as words."""
+    return text(None if value is None else str(value).replace("_", " "))
+
+
+def names(value: Any) -> Markup:
+    return joined([identity(each) for each in value], ", ") if value else UNKNOWN
+
+
+def plain(value: Any) -> Markup:
+    """Offsets, epochs, ports: all digits."""
+    return text(value)
+
+
+def seconds(value: float | None) -> Markup:
+    return ago(None if value is None else 1000 * value)
+
+
+def yes(value: Any) -> Markup:
+    return UNKNOWN if value is None else escaped("yes" if value else "no")
+
+
+FORMS: Final[dict[str, Form]] = {
+    "text": text, "words": words, "id": identity, "ids": names, "plain": plain, "number": number, "ratio": ratio,
+    "ms": ago, "s": seconds, "time": moment, "yes": yes,
+}  # fmt: skip
+_NUMERIC: Final = frozenset({"plain", "number", "ratio", "ms", "s"})
+
+
+class Field(NamedTuple):
+    name: str
+    title: str
+    form: str
+
+
+def field(text: str) -> Field:
+    """`name:form` or `name:form:title`; without a title the name is it."""
+    name, form, *title = text.split(":", 2)
+    return Field(name, title[0] if title else name.replace("_", " "), form)
+
+
+def fields(*texts: str) -> tuple[Field, ...]:
+    return tuple(map(field, texts))
+
+
+def listing(name: str, title: str, table: Mapping[str, Any], columns: Sequence[Field], nothing: str) -> Markup:
+    """A table of the facts. What there is of it beyond the rows shown is said, with a link to a file of them."""
+    rows = table["rows"]
+    if not rows:
+        return element("p", nothing, class_="nothing", id=f"table-{name}")
+    shown = rows[:SHOWN_ROWS]
+    head = element("thead", element("tr", *(_heading(each) for each in columns)))
+    body = element("tbody", *(_row(row, columns) for row in shown))
+    caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
+    inner = element("table", caption, head, body, class_="cards")
+    region = element("div", inner, class_="scroll", role="region", aria_label=title, tabindex="0")
+    return element("div", region, _link(name, table, columns), class_="listing", id=f"table-{name}")
+
+
+def _counted(table: Mapping[str, Any], shown: int) -> str:
+    if table["total"] <= shown:
+        return f"{plural(shown, 'row')}, {table['order']}"
+    return f"{shown:,} of {table['total']:,} rows, {table['order']}"
+
+
+def _heading(column: Field) -> Markup:
+    return element("th", column.title, scope="col", class_="num" if column.form in _NUMERIC else None)
+
+
+def _row(row: Row, columns: Sequence[Field]) -> Markup:
+    first, *others = columns
+    return element("tr", element("th", cell(row, first), scope="row"), *(_cell(row, each) for each in others))
+
+
+def _cell(row: Row, column: Field) -> Markup:
+    kind = "num" if column.form in _NUMERIC else None
+    return element("td", cell(row, column), data_label=column.title, class_=kind)
+
+
+def cell(row: Row, column: Field) -> Markup:
+    return FORMS[column.form](row.get(column.name))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _link(name: str, table: Mapping[str, Any], columns: Sequence[Field]) -> Markup:
+    address, count = _address(table["rows"], _csv_names(table["rows"], columns))
+    which = f"all {count:,} rows" if count == table["total"] else f"the first {count:,} of {table['total']:,} rows"
+    link = element("a", f"CSV: {which}", href=address, download=f"{name}.csv", class_="csv")
+    return element("p", link, class_="files") if count else NOTHING
+
+
+def _csv_names(rows: Sequence[Row], columns: Sequence[Field]) -> list[str]:
+    return list(dict.fromkeys([*(each.name for each in columns), *(rows[0] if rows else ())]))
+
+
+def _address(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, int]:
+    """An address that holds the rows themselves, as many as fit."""
+    count = len(rows)
+    while True:
+        address = "data:text/csv;charset=utf-8," + quote(csv_text(rows[:count], names), safe=" ,;:/'()*!~-_.{}[]\"|")
+        if len(address) <= CSV_BYTES or not count:
+            return address, count
+        count = min(count - 1, count * CSV_BYTES // len(address))
+
+
+def csv_text(rows: Iterable[Row], names: Sequence[str]) -> str:
+    """Raw values, as the JSON twin has them. A cell that a spreadsheet would take for a formula gets an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_raw(row.get(name)) for name in names] for row in rows)
+    return out.getvalue()
+
+
+def _raw(value: Any) -> Any:
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,0 +1,79 @@
+"""What the facts are made of: the tables, the time they span, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ottla.spark.jobs.tables import TABLES
+from ottla.spark.report.rows import Row, Rows
+
+__all__ = ["KEPT_ROWS", "Key", "Material", "Part", "material_of", "table"]
+
+Key = tuple[str, str]
+"""A cluster and a group of it."""
+
+KEPT_ROWS: Final = 2_000
+"""Rows of a table that go into the facts, and into the file behind its link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    tables: Mapping[str, Rows]
+    from_ms: int
+    to_ms: int
+    findings: Sequence[Row]
+    clusters: tuple[str, ...]
+
+    def rows(self, name: str) -> Rows:
+        return self.tables.get(name) or Rows(None)
+
+    def label(self, key: Key) -> str:
+        """The group's name; where there are several clusters, with the begin of its cluster's id."""
+        return key[1] if len(self.clusters) < 2 else f"{key[1]} ({key[0][:8]})"
+
+    def findings_of(self, group: str) -> list[Row]:
+        return [
+            each for each in self.findings if each["subject"] == {**each["subject"], "kind": "group", "name": group}
+        ]
+
+
+@dataclass(slots=True)
+class Part:
+    """What one area adds to the facts. `numbers` stand behind its light, `sentence` says them."""
+
+    sentence: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, Any] = field(default_factory=dict)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    is_seen: bool = False
+
+
+def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Sequence[Row]) -> Material:
+    rows = {name: Rows(source) for name, source in tables.items() if source is not None}
+    from_ms, to_ms = _span(rows, run)
+    found = {each["cluster"] for one in rows.values() for each in one.grouped(["cluster"], {}) if each["cluster"]}
+    return Material(rows, from_ms, to_ms, findings, tuple(sorted(found | set(run.get("clusters") or ()))))
+
+
+def _span(rows: Mapping[str, Rows], run: Mapping[str, Any]) -> tuple[int, int]:
+    """The range that was asked for, where it was, else from the first to the last event."""
+    asked = run.get("range") or {}
+    ends = [end for name, one in rows.items() for end in _ends(name, one)]
+    from_ms = asked.get("from_ms") if asked.get("from_ms") is not None else min(ends, default=0)
+    to_ms = asked.get("to_ms") if asked.get("to_ms") is not None else max(ends, default=from_ms)
+    return int(from_ms), max(int(to_ms), int(from_ms))
+
+
+def _ends(name: str, rows: Rows) -> list[int]:
+    if name not in TABLES or not rows.count:
+        return []
+    column = TABLES[name].event_time
+    found = rows.grouped([], {"first": (column, "min"), "last": (column, "max")})
+    return [end for each in found for end in (each["first"], each["last"]) if end is not None]
+
+
+def table(rows: list[Row], total: int, order: str) -> dict[str, Any]:
+    """A table of the facts: its first rows, how many there are, and what comes first."""
+    return {"total": total, "order": order, "rows": rows[:KEPT_ROWS]}

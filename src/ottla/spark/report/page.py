@@ -1,0 +1,56 @@
+"""The report as one HTML file: opens offline, needs no script to be read, and loads nothing from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ottla.draw.document import asset, document, footer, main, shared, top_bar
+from ottla.draw.markup import Markup, element, joined
+from ottla.spark.report.sections import SECTIONS, headline, summary, time_of
+
+__all__ = ["POLICY", "page"]
+
+POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What the browser may do for this page: show it. The file says so itself."""
+
+
+def page(facts: Mapping[str, Any]) -> str:
+    """The page of these facts. The same facts give the same page."""
+    time = time_of(facts)
+    sections = [_section(name, title, make(facts)) for name, title, make in SECTIONS]
+    body = joined([top_bar("what happened in a Kafka cluster", tools=_clock()), main(headline(facts), _jump(), *sections, data_from=round(time.low), data_to=round(time.high)), footer(),
+                   element("script", shared("switch.js"), Markup("\n"), _own("report.js"))])  # fmt: skip
+    head = joined(
+        [
+            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+            element("style", shared("ground.css"), Markup("\n"), _own("report.css")),
+            element("script", shared("theme.js")),
+        ],
+        "\n",
+    )
+    title = " · ".join(["Report", *(each for each in facts["clusters"][:3])])
+    return document(title, summary(facts), head, body)
+
+
+def _own(name: str) -> Markup:
+    return asset("ottla.spark.report", name)
+
+
+def _clock() -> Markup:
+    """The switch between UTC and the reader's own time; it waits for the script."""
+    return element("button", "UTC", type="button", class_="theme clock", aria_label="Times: UTC", hidden=True)
+
+
+def _jump() -> Markup:
+    links = [element("li", element("a", title, href=f"#{name}")) for name, title, _ in SECTIONS]
+    return element("nav", element("ul", *links), class_="jump", aria_label="Sections")
+
+
+def _section(name: str, title: str, content: Markup) -> Markup:
+    return element(
+        "section", element("h2", title, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title"
+    )

@@ -1,0 +1,124 @@
+"""What all plots share: the frame with its axes, the legend, and the table that says the same.
+
+A plot is an SVG that is as wide as there is room. What lies on its axis of time is placed in percent, so that letters,
+dots and hatching keep their form; only the paths of lines are stretched, without their strokes. The numbers of a path
+are the data themselves: seconds since the begin of the plot, and values, of which the script reads what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ottla.draw.markup import NOTHING, Markup, element, joined
+from ottla.spark.report.axes import Scale, Tick, ticks_of_time
+from ottla.spark.report.forms import iso
+from ottla.spark.report.listing import Field, listing
+
+__all__ = ["Frame", "Key", "bands", "figure", "grid", "legend", "place", "time_axis"]
+
+
+class Frame(NamedTuple):
+    """A plot before its words are put around it."""
+
+    height: int
+    marks: Markup
+    left: Markup
+    """What stands left of it: the ticks of values, or names of rows."""
+    below: Markup
+    wide: bool = False
+    """Names of rows need more room than ticks."""
+
+
+class Key(NamedTuple):
+    """An entry of a legend: how it looks, and what it is."""
+
+    swatch: Markup
+    name: str
+
+
+def figure(
+    facts: Mapping[str, Any], frame: Frame, *, read: str, desc: str, keys: Sequence[Key], twin: Markup
+) -> Markup:
+    name = facts["id"]
+    labels = element("title", facts["title"], id=f"{name}-title") + element("desc", desc, id=f"{name}-desc")
+    svg = element("svg", Markup(labels), frame.marks, role="img", aria_labelledby=f"{name}-title {name}-desc",
+                  height=frame.height, width="100%")  # fmt: skip
+    area = element("div", svg, class_="area", style=f"height:{frame.height}px")
+    parts = [
+        element("div", frame.left, class_="left", aria_hidden="true", style=f"height:{frame.height}px"),
+        area,
+        element("div", frame.below, class_="below", aria_hidden="true"),
+    ]
+    return element(
+        "figure",
+        element("figcaption", element("h3", facts["title"]), element("p", read, class_="read")),
+        legend(keys),
+        element("div", *parts, class_="frame wide" if frame.wide else "frame"),
+        element("details", element("summary", "The same as a table"), twin, class_="twin"),
+        class_=f"plot {facts['kind']}",
+        id=name,
+    )
+
+
+def legend(keys: Sequence[Key]) -> Markup:
+    return element("ul", *(element("li", key.swatch, key.name) for key in keys), class_="legend") if keys else NOTHING
+
+
+def twin(name: str, title: str, rows: list[dict[str, Any]], total: int, columns: Sequence[Field]) -> Markup:
+    table = {"rows": rows, "total": total, "order": "in the order of the plot"}
+    return listing(f"{name}-twin", title, table, columns, "There is nothing to list.")
+
+
+def place(value: float) -> str:
+    """A place in percent."""
+    return f"{value:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def grid(places: Sequence[float], *, upright: bool) -> Markup:
+    """Thin lines at places in percent."""
+    if upright:
+        lines = [element("line", x1=place(at), x2=place(at), y1="0", y2="100%") for at in places]
+    else:
+        lines = [element("line", x1="0", x2="100%", y1=place(at), y2=place(at)) for at in places]
+    return element("g", *lines, class_="grid")
+
+
+def time_axis(scale: Scale) -> tuple[Markup, Markup]:
+    """Lines in the plot, and what stands below it. The date is said once, at the end."""
+    ticks = ticks_of_time(scale)
+    lines = element("g", *(_upright(scale, tick) for tick in ticks), class_="grid time")
+    texts = [_tick(scale.percent(tick.value), tick, data_ms=round(tick.value)) for tick in ticks]
+    first, last = iso(round(scale.low))[:10], iso(round(scale.high))[:10]
+    days = element("span", f"{first if first == last else f'{first} to {last}'}, UTC", class_="days")
+    return lines, joined([*texts, days])
+
+
+def _upright(scale: Scale, tick: Tick) -> Markup:
+    at = place(scale.percent(tick.value))
+    return element("line", x1=at, x2=at, y1="0", y2="100%")
+
+
+def _tick(percent: float, tick: Tick, **more: str | int) -> Markup:
+    return element("span", tick.text, class_="tick", style=f"left:{place(percent)}", **more)
+
+
+def value_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:
+    """The same for values, from below to above."""
+    places = [100 - scale.percent(tick.value) for tick in ticks]
+    texts = [
+        element("span", tick.text, class_="tick", style=f"top:{place(at)}")
+        for at, tick in zip(places, ticks, strict=True)
+    ]
+    return grid(places, upright=False), joined(texts)
+
+
+def level_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:
+    """The same for values from left to right."""
+    places = [scale.percent(tick.value) for tick in ticks]
+    return grid(places, upright=True), joined(_tick(at, tick) for at, tick in zip(places, ticks, strict=True))
+
+
+def bands(names: Sequence[Markup | str], row_height: int) -> Markup:
+    """Names of rows, each as high as its row."""
+    return joined(element("span", name, class_="row", style=f"height:{row_height}px") for name in names)

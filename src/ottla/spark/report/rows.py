@@ -1,0 +1,115 @@
+"""Tables as the report reads them: in pieces, never whole, so that a month of a large cluster needs no more memory.
+
+A table may be missing, and may lack columns that a newer run would have: then there are no rows, and no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset
+
+Row: TypeAlias = dict[str, Any]
+Source: TypeAlias = Any
+"""A pyarrow Table or Dataset; pyarrow has no types of its own."""
+
+PIECE_ROWS: Final = 1 << 17
+MERGE_ROWS: Final = 1 << 21
+_MERGED_BY: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+"""How results of pieces are put together."""
+
+
+class Rows:
+    """Rows of one table, maybe filtered."""
+
+    def __init__(self, source: Source | None) -> None:
+        self._data = dataset.dataset(source) if isinstance(source, pa.Table) else source
+        self.columns: frozenset[str] = frozenset(self._data.schema.names if self._data is not None else ())
+
+    @property
+    def count(self) -> int:
+        return self._data.count_rows() if self._data is not None else 0
+
+    def where(self, keep: Any) -> Rows:
+        """Rows for which an expression of pyarrow is true."""
+        return Rows(self._data.filter(keep)) if self._data is not None else self
+
+    def among(self, keys: Sequence[tuple[Any, ...]], names: Sequence[str] = ("cluster", "group")) -> Rows:
+        """Rows that may belong to the keys: one column at a time, so a few too many when keys share a part."""
+        rows = self
+        for at, name in enumerate(names):
+            if name in self.columns:
+                rows = rows.where(pc.field(name).isin(sorted({key[at] for key in keys})))
+        return rows
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The named columns as tables of a bounded number of rows; a column that is not there is null."""
+        if self._data is None:
+            return
+        there = [name for name in columns if name in self.columns]
+        for batch in self._data.to_batches(columns=there, batch_size=PIECE_ROWS):
+            if batch.num_rows:
+                yield _with_all(pa.Table.from_batches([batch]), columns)
+
+    def each(self, columns: Sequence[str]) -> Iterator[Row]:
+        for piece in self.pieces(columns):
+            yield from piece.to_pylist()
+
+    def grouped(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> list[Row]:
+        """Rows of keys and results, sorted by the keys; `wanted` says by name which column is counted, summed, ...."""
+        columns = list(dict.fromkeys([*keys, *(column for column, _ in wanted.values())]))
+        found: list[Any] = []
+        for piece in self.pieces(columns):
+            found.append(_aggregated(piece, keys, wanted))
+            if sum(part.num_rows for part in found) > MERGE_ROWS:
+                found = [_merged(found, keys, wanted)]
+        return _by_key(_merged(found, keys, wanted).to_pylist(), keys) if found else []
+
+    def newest(self, keys: Sequence[str], order: str, columns: Sequence[str]) -> list[Row]:
+        """For each key the row with the greatest `order`."""
+        best: dict[tuple[Any, ...], Row] = {}
+        for piece in self.pieces([*keys, order, *columns]):
+            for row in _last_of_each(piece.sort_by([(order, "ascending")]), keys).to_pylist():
+                key = tuple(row[name] for name in keys)
+                if key not in best or row[order] >= best[key][order]:
+                    best[key] = row
+        return _by_key(list(best.values()), keys)
+
+    def top(self, columns: Sequence[str], count: int, by: Sequence[tuple[str, str]]) -> list[Row]:
+        """The first rows in an order, each side of which is `ascending` or `descending`."""
+        best = None
+        for piece in self.pieces(columns):
+            both = piece if best is None else pa.concat_tables([best, piece], promote_options="permissive")
+            best = both.take(pc.sort_indices(both, sort_keys=list(by))[:count])
+        return [] if best is None else best.to_pylist()
+
+
+def _with_all(piece: Any, columns: Sequence[str]) -> Any:
+    for name in columns:
+        if name not in piece.column_names:
+            piece = piece.append_column(name, pa.nulls(piece.num_rows))
+    return piece.select(list(columns))
+
+
+def _aggregated(piece: Any, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:
+    there = {name: pair for name, pair in wanted.items() if not pa.types.is_null(piece.schema.field(pair[0]).type)}
+    found = piece.group_by(list(keys)).aggregate(list(there.values()))
+    found = found.select([*keys, *(f"{column}_{how}" for column, how in there.values())])
+    return _with_all(found.rename_columns([*keys, *there]), [*keys, *wanted])
+
+
+def _last_of_each(ordered: Any, keys: Sequence[str]) -> Any:
+    numbered = ordered.select(list(keys)).append_column("at", pa.array(range(ordered.num_rows)))
+    return ordered.take(numbered.group_by(list(keys)).aggregate([("at", "max")])["at_max"])
+
+
+def _merged(parts: list[Any], keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any:
+    merging = {name: (name, _MERGED_BY[how]) for name, (_, how) in wanted.items()}
+    return _aggregated(pa.concat_tables(parts, promote_options="permissive"), keys, merging)
+
+
+def _by_key(rows: list[Row], keys: Sequence[str]) -> list[Row]:
+    return sorted(rows, key=lambda row: tuple((row[name] is None, str(type(row[name])), row[name]) for name in keys))

@@ -1,0 +1,154 @@
+"""Share groups: how often records are delivered, what stalls, and what was given up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from ottla.health.wording import number, plural
+from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
+from ottla.spark.report.rows import Row, Rows
+from ottla.spark.report.thin import thinned
+
+LINES: Final = 8
+BARS: Final = 12
+KEYS: Final = ("cluster", "group")
+COUNTS: Final = ("count_1", "count_2", "count_3", "count_4", "count_5plus")
+SUMMED: Final = (
+    "delivered", "redelivered", "accepted", "released", "rejected_or_archived", "rejected", "lock_expiries",
+    "lock_expiries_est", *COUNTS,
+)  # fmt: skip
+_STALLED: Final = (
+    "cluster",
+    "group",
+    "topic",
+    "topic_id",
+    "partition",
+    "window_start",
+    "stalled_s",
+    "lag",
+    "start_offset",
+)
+
+
+def share_part(material: Material) -> Part:
+    delivery = material.rows("share_delivery")
+    groups = _groups(delivery)
+    poison = _poison(delivery)
+    stalled = _stalled(delivery)
+    part = Part(is_seen="share_delivery" in material.tables)
+    part.tables["share_groups"] = table(groups, len(groups), "those with most redeliveries first")
+    part.tables["stalled"] = table(stalled, len(stalled), "longest first")
+    part.tables["poison"] = table(poison, len(poison), "by group, topic and offset")
+    part.figures = _figures(material, groups) if groups else []
+    part.numbers = _numbers(groups) | {"poison": len(poison), "stalled": len(stalled)}
+    part.sentence = _sentence(part.numbers)
+    return part
+
+
+def _numbers(groups: list[Row]) -> dict[str, Any]:
+    totals = Counter[str]()
+    for row in groups:
+        totals.update({name: row[name] or 0 for name in ("delivered", "redelivered")})
+    return {"groups": len(groups), "delivered": totals["delivered"], "redelivered": totals["redelivered"]}
+
+
+def _sentence(numbers: dict[str, Any]) -> str:
+    if not numbers["groups"]:
+        return "No share groups"
+    share = 100 * numbers["redelivered"] / numbers["delivered"] if numbers["delivered"] else 0
+    said = f"{plural(numbers['groups'], 'share group')}, {number(numbers['delivered'])} deliveries, {share:.1f} % of them repeated"
+    return said + (f", {plural(numbers['poison'], 'record')} given up" if numbers["poison"] else "")
+
+
+def _groups(delivery: Rows) -> list[Row]:
+    wanted = {name: (name, "sum") for name in SUMMED}
+    worst = {"max_delivery_count": ("max_delivery_count", "max"), "longest_stall_s": ("stalled_s", "max"),
+             "time_in_lock_ms": ("time_in_lock_ms", "max")}  # fmt: skip
+    rows = delivery.grouped(KEYS, wanted | worst)
+    lags = _lags(delivery)
+    for row in rows:
+        row["redelivered_share"] = _share(row)
+        row["lag"] = lags.get((row["cluster"], row["group"]))
+    return sorted(rows, key=lambda row: (-(row["redelivered"] or 0), row["cluster"], row["group"]))
+
+
+def _share(row: Row) -> float | None:
+    return round((row["redelivered"] or 0) / row["delivered"], 4) if row["delivered"] else None
+
+
+def _lags(delivery: Rows) -> dict[Key, int]:
+    """The newest lag of each partition, summed up."""
+    found: Counter[Key] = Counter()
+    known = delivery.where(pc.field("lag").is_valid())
+    for row in known.newest([*KEYS, "topic_id", "partition"], "window_start", ["lag"]):
+        found[row["cluster"], row["group"]] += row["lag"]
+    return dict(found)
+
+
+def _stalled(delivery: Rows) -> list[Row]:
+    """Each partition that stood still, at its worst."""
+    rows = delivery.where(pc.field("stalled_s") > 0).top(
+        _STALLED, 10 * KEPT_ROWS, [("stalled_s", "descending"), ("window_start", "ascending")]
+    )
+    worst: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        worst.setdefault((row["cluster"], row["group"], row["topic_id"], row["partition"]), row)
+    return list(worst.values())[:KEPT_ROWS]
+
+
+def _poison(delivery: Rows) -> list[Row]:
+    names = ("cluster", "group", "topic", "topic_id", "partition", "window_start", "poison")
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in (
+        delivery.where(pc.list_value_length(pc.field("poison")) > 0).each(names) if "poison" in delivery.columns else ()
+    ):
+        for offset in row["poison"]:
+            key = (row["cluster"], row["group"], row["topic"] or row["topic_id"], row["partition"], offset)
+            older = found.get(key)
+            if older is None or older["window_start"] < row["window_start"]:
+                found[key] = {**row, "offset": offset}
+                del found[key]["poison"]
+    return [found[key] for key in sorted(found, key=lambda key: tuple(map(str, key[:3])) + key[3:])]
+
+
+# --- figures ------------------------------------------------------------------------------------------------------------
+
+
+def _figures(material: Material, groups: list[Row]) -> list[Row]:
+    named = [(row["cluster"], row["group"]) for row in groups]
+    bars = [{"name": material.label(key), "bars": [{"name": _times(name), "value": row[name] or 0} for name in COUNTS]}
+            for key, row in zip(named[:BARS], groups, strict=False)]  # fmt: skip
+    base = {"area": "share", "groups": [key[1] for key in named[:LINES]]}
+    return [
+        {**base, "id": "deliveries", "kind": "bars", "title": "How often records were delivered", "rows": bars,
+         "unit": "records", "left_out": max(0, len(groups) - BARS)},
+        {**base, "id": "redelivery", "kind": "lines", "title": "Deliveries that were not the record’s first", "unit": "%",
+         "lines": _rates(material, named[:LINES]), "spans": _storms(material), "left_out": max(0, len(groups) - LINES)},
+    ]  # fmt: skip
+
+
+def _times(name: str) -> str:
+    return (
+        "5 times or more" if name == "count_5plus" else {"1": "once", "2": "twice"}.get(name[-1], f"{name[-1]} times")
+    )
+
+
+def _rates(material: Material, chosen: list[Key]) -> list[Row]:
+    wanted = {"delivered": ("delivered", "sum"), "redelivered": ("redelivered", "sum")}
+    lines: dict[Key, list[tuple[int, float]]] = {key: [] for key in chosen}
+    rows = material.rows("share_delivery").among(chosen).grouped([*KEYS, "window_start"], wanted)
+    for row in rows:
+        if row["delivered"] and (row["cluster"], row["group"]) in lines:
+            percent = round(100 * (row["redelivered"] or 0) / row["delivered"], 2)
+            lines[row["cluster"], row["group"]].append((row["window_start"], percent))
+    return [{"name": material.label(key), "role": "series", "step": False,
+             "points": thinned(points, material.from_ms, material.to_ms)} for key, points in lines.items()]  # fmt: skip
+
+
+def _storms(material: Material) -> list[Row]:
+    storms = [each for each in material.findings if each["rule"] == "redelivery-storm"]
+    return [{"from_ms": each["since_ms"], "to_ms": each["until_ms"] or material.to_ms,
+             "name": f"redelivery storm of {each['subject']['name']}"} for each in storms]  # fmt: skip

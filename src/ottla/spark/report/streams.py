@@ -1,0 +1,125 @@
+"""Streams groups: which process ran which task when, and what moved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from ottla.health.wording import duration, number, plural
+from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
+from ottla.spark.report.rows import Row
+
+HEAT_MAPS: Final = 6
+TASKS: Final = 60
+CELLS: Final = 2_000
+COLUMNS: Final = (
+    "cluster", "group", "group_epoch", "task", "role", "kind", "from_member", "to_member", "from_process",
+    "to_process", "started", "ended", "warmup_ms", "revoke_ms",
+)  # fmt: skip
+_HELD: Final = ("partition_gained", "partition_revoked", "member_left", "member_fenced", "deleted")
+
+
+def streams_part(material: Material) -> Part:
+    movement = material.rows("task_movement")
+    rows = movement.top(COLUMNS, KEPT_ROWS, [("started", "ascending"), ("group", "ascending"), ("task", "ascending")])
+    part = Part(is_seen="task_movement" in material.tables)
+    part.tables["task_movement"] = table(rows, movement.count, "in order of time")
+    kinds = {row["kind"]: row["count"] for row in movement.grouped(["kind"], {"count": ("started", "count")})}
+    part.tables["movement_kinds"] = table(
+        [{"kind": kind, "count": kinds[kind]} for kind in sorted(kinds)], len(kinds), "by name"
+    )
+    keys = _keys(material)
+    part.figures = [figure for at, key in enumerate(keys[:HEAT_MAPS], 1) if (figure := _heat_map(material, key, at))]
+    warmups = movement.grouped([], {"longest": ("warmup_ms", "max")})
+    longest = warmups[0]["longest"] if warmups else None
+    part.numbers = {"groups": len(keys), "moved": kinds.get("moved", 0), "warmups": kinds.get("warmup_done", 0),
+                    "longest_warmup_ms": longest}  # fmt: skip
+    part.sentence = _sentence(part.numbers)
+    return part
+
+
+def _sentence(numbers: dict[str, Any]) -> str:
+    if not numbers["groups"]:
+        return "No streams groups"
+    said = f"{plural(numbers['groups'], 'streams group')}, {plural(numbers['moved'], 'task')} moved"
+    if numbers["warmups"]:
+        said += f", {number(numbers['warmups'])} after a warm-up (the longest took {duration(numbers['longest_warmup_ms'] or 0)})"
+    return said
+
+
+def _keys(material: Material) -> list[Key]:
+    """Streams groups, those whose tasks moved most first."""
+    named = material.rows("group_timeline").where(pc.field("type") == "streams").grouped(["cluster", "group"], {})
+    moved = material.rows("task_movement").grouped(["cluster", "group"], {"count": ("started", "count")})
+    counts = dict.fromkeys(((row["cluster"], row["group"]) for row in named), 0)
+    counts |= {(row["cluster"], row["group"]): row["count"] for row in moved}
+    return sorted(counts, key=lambda key: (-counts[key], key))
+
+
+def _heat_map(material: Material, key: Key, at: int) -> Row | None:
+    """Who held a task from when to when: from what members gained and gave up."""
+    rows = material.rows("group_timeline").among([key]).where(pc.field("event").isin(_HELD))
+    events = sorted(
+        rows.each(("ts", "seq", "event", "member", "old", "new", "detail")), key=lambda row: (row["ts"], row["seq"])
+    )
+    cells = _cells(events, material.to_ms)
+    if not cells:
+        return None
+    names = sorted({cell["task"] for cell in cells}, key=_task_order)
+    processes = list(dict.fromkeys(cell["process"] for cell in cells))
+    return {
+        "id": f"tasks-{at}",
+        "area": "streams",
+        "kind": "heat",
+        "title": f"Tasks of {material.label(key)}",
+        "groups": [key[1]],
+        "processes": processes,
+        "rows": [
+            {"name": task, "cells": [cell for cell in cells if cell["task"] == task][:CELLS]} for task in names[:TASKS]
+        ],
+        "left_out": max(0, len(names) - TASKS),
+    }
+
+
+def _task_order(task: str) -> tuple[Any, ...]:
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in task.rsplit("_", 1))
+
+
+def _cells(events: Iterable[Row], to_ms: int) -> list[Row]:
+    held: dict[tuple[str, str, str], Row] = {}
+    cells: list[Row] = []
+    for row in events:
+        if row["event"] in ("partition_gained", "partition_revoked"):
+            _moved(row, held, cells)
+        else:
+            _ended([key for key in held if row["member"] in (key[0], None)], row["ts"], held)
+    _ended(list(held), to_ms, held)
+    return [cell for cell in cells if cell["to_ms"] > cell["from_ms"] or cell["to_ms"] == to_ms]
+
+
+def _moved(row: Row, held: dict[tuple[str, str, str], Row], cells: list[Row]) -> None:
+    detail = json.loads(row["detail"] or "{}")
+    role = detail.get("role", "active")
+    is_gained = row["event"] == "partition_gained"
+    for task in _listed(row["new"] if is_gained else row["old"]):
+        key = (row["member"], role, task)
+        _ended([key] if key in held else [], row["ts"], held)
+        if is_gained:
+            process = detail.get("process") or row["member"] or "unknown"
+            held[key] = {"task": task, "role": role, "process": process, "member": row["member"], "from_ms": row["ts"]}
+            cells.append(held[key])
+
+
+def _ended(keys: Iterable[tuple[str, str, str]], ms: int, held: dict[tuple[str, str, str], Row]) -> None:
+    for key in keys:
+        held.pop(key)["to_ms"] = ms
+
+
+def _listed(text: str | None) -> list[str]:
+    """One task, or a JSON list of them."""
+    if not text:
+        return []
+    return [str(each) for each in json.loads(text)] if text.startswith("[") else [text]

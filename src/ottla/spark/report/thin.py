@@ -1,0 +1,36 @@
+"""Lines with at most so many points: of each column of pixels the lowest and the highest value stay, in their order.
+
+So a peak of one sample is still there when a month is drawn, and no line has more points than can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+Point: TypeAlias = tuple[int, float]
+"""A time in ms, and a value."""
+
+POINTS_MAX: Final = 2_000
+COLUMNS: Final = POINTS_MAX // 2
+
+
+def thinned(points: Sequence[Point], from_ms: int, to_ms: int) -> list[Point]:
+    if len(points) <= POINTS_MAX:
+        return list(points)
+    width_ms = max(1, -(-(to_ms + 1 - from_ms) // COLUMNS))
+    columns: dict[int, list[Point]] = {}
+    for point in points:
+        columns.setdefault((point[0] - from_ms) // width_ms, []).append(point)
+    return [point for column in columns.values() for point in _extremes(column)]
+
+
+def _extremes(column: Sequence[Point]) -> list[Point]:
+    ends = {min(column, key=lambda point: point[1]), max(column, key=lambda point: point[1])}
+    return sorted(ends)
+
+
+def steps(points: Sequence[Point]) -> list[Point]:
+    """A line of steps without the points at which nothing changes, but for the last."""
+    kept = [point for number, point in enumerate(points) if number == 0 or point[1] != points[number - 1][1]]
+    return [*kept, points[-1]] if points and points[-1] != kept[-1] else kept
