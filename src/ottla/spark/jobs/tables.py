@@ -11,7 +11,19 @@ from typing import Final, NamedTuple
 
 from ottla.spark.records.types import Column, ListOf, Scalar, Type
 
-__all__ = ["GROUP_TIMELINE", "REBALANCES", "STABILITY", "TABLES", "TASK_MOVEMENT", "Table", "columns"]
+__all__ = [
+    "CONSUMER_LAG",
+    "FINDINGS",
+    "GROUP_TIMELINE",
+    "QUORUM_LAG",
+    "REBALANCES",
+    "SHARE_DELIVERY",
+    "STABILITY",
+    "TABLES",
+    "TASK_MOVEMENT",
+    "Table",
+    "columns",
+]
 
 _TYPES: Final[dict[str, Type]] = {
     "text": Scalar("string"),
@@ -104,5 +116,82 @@ TASK_MOVEMENT: Final = Table(
 )
 """What became of the tasks of streams groups between one assignment that arrived everywhere and the next."""
 
-TABLES: Final[dict[str, Table]] = {each.name: each for each in (GROUP_TIMELINE, REBALANCES, STABILITY, TASK_MOVEMENT)}
+SHARE_DELIVERY: Final = Table(
+    "share_delivery",
+    columns(
+        "cluster:text group:text topic_id:text partition:int window_start:long topic:text delivered:long "
+        "redelivered:long accepted:long released:long rejected_or_archived:long rejected:long lock_expiries:long "
+        "lock_expiries_est:long time_in_lock_ms:long max_delivery_count:int count_1:long count_2:long count_3:long "
+        "count_4:long count_5plus:long poison:longs start_offset:long start_moved:long stalled_s:double lag:long "
+        f"{_LAST}"
+    ),
+    ("cluster", "group", "topic_id", "partition", "window_start"),
+    "window_start",
+)
+"""What share groups were handed out and what became of it, minute by minute.
+
+A delivery counts in the minute in which its end was written down. The state topic cannot tell a reject from a gap:
+`rejected`, `lock_expiries` and `time_in_lock_ms` are known only where the metrics of ottla's brokers were sampled, and
+then of the whole group; they stand in rows of their own whose partition is -1. `lock_expiries_est` is what the times
+of records suggest. `poison` holds offsets in the minute of what was last written of them, at most 100. `stalled_s` says
+for how long nothing had moved at the end of the minute.
+"""
+
+QUORUM_LAG: Final = Table(
+    "quorum_lag",
+    columns(
+        "cluster:text replica:int window_start:long role:text leader:int leader_epoch:int lag_offsets_max:long "
+        "lag_offsets_avg:double lag_ms_max:long fetch_age_ms_max:long elections:int leaderless_ms:long "
+        f"leaderless_is_bound:flag {_LAST}"
+    ),
+    ("cluster", "replica", "window_start"),
+    "window_start",
+)
+"""How far voters and observers are behind the leader of the quorum, in windows of ten seconds.
+
+`elections` and `leaderless_ms` are of the cluster and stand in the row of every replica. `leaderless_is_bound` says
+that there was no leader for at most that long: nobody looked in between. From records, without samples, there are only
+elections, in rows of the new leader.
+"""
+
+CONSUMER_LAG: Final = Table(
+    "consumer_lag",
+    columns(
+        "cluster:text group:text topic_id:text partition:int window_start:long topic:text type:text committed:long "
+        "high_watermark:long lag_records:long lag_seconds:double rate_in:double rate_out:double eta_s:double "
+        f"stuck:flag {_LAST}"
+    ),
+    ("cluster", "group", "topic_id", "topic", "partition", "window_start"),
+    "window_start",
+)
+"""How far groups are behind the end of each partition, in windows of ten seconds, as it was at the end of the window.
+
+From records, `committed` is exact, and where a partition ended is known only where its own log was read, too.
+"""
+
+FINDINGS: Final = Table(
+    "findings",
+    columns(
+        "cluster:text id:text rule:text severity:text state:text sentence:text subject_kind:text subject_name:text "
+        "subject_topic:text subject_partition:int subject_member:text since_ms:long until_ms:long times:int tier:text "
+        f"evidence:text next:text {_LAST}"
+    ),
+    ("cluster", "id"),
+    "since_ms",
+)
+"""What the health rules found, one row for each finding as it was at the end. `evidence` and `next` are JSON."""
+
+TABLES: Final[dict[str, Table]] = {
+    each.name: each
+    for each in (
+        GROUP_TIMELINE,
+        REBALANCES,
+        STABILITY,
+        TASK_MOVEMENT,
+        SHARE_DELIVERY,
+        QUORUM_LAG,
+        CONSUMER_LAG,
+        FINDINGS,
+    )
+}
 """All tables by name."""

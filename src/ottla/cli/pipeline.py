@@ -1,0 +1,324 @@
+"""`ottla pipeline`: from the records and observations of a cluster to tables and a report, with Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from ottla.cli.cluster import DEFAULT_SERVER, SERVER_VARIABLE, ClusterGroup, help_alone, print_json
+from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
+from ottla.cli.refusal import failure_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.spark.pipeline.batch import RunOptions
+    from ottla.spark.pipeline.origins import Origin
+
+T = TypeVar("T")
+Given = Any
+"""What click gives for an option."""
+NOT_ALLOWED = ("AUTHORIZATION_FAILED", "AUTHENTICATION_FAILED")
+SPARK_LOG = "spark.log"
+REPORT, REPORT_JSON = "report.html", "report.json"
+
+
+class Source(NamedTuple):
+    """What the command line says of where the data lie."""
+
+    bootstrap: str | None
+    command_config: Path | None
+    from_log: tuple[str, ...]
+    observations: tuple[str, ...]
+    topic: str
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def pipeline(context: click.Context) -> None:
+    """Turn what a cluster has written down about itself into tables and a report.
+
+    Reads the internal topics and the observations of `ottla observe`, from a cluster or from its files.
+    """
+    help_alone(context)
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+_OPTIONS = (
+    click.option(
+        "--bootstrap",
+        "--bootstrap-server",
+        "bootstrap",
+        metavar="HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        show_envvar=True,
+        help=f"A broker of the cluster to read.  [default: {DEFAULT_SERVER}, unless files are named]",
+    ),
+    click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Properties file of a Kafka client: security.protocol, sasl.*, ssl.* and so on.",
+    ),
+    click.option(
+        "--from-log",
+        multiple=True,
+        metavar="DIR",
+        help="Read a broker's log directory instead; can be given many times, for the nodes of one cluster.",
+    ),
+    click.option(
+        "--observations",
+        multiple=True,
+        metavar="DIR",
+        help="Files of `ottla observe --to DIR`; can be given many times.",
+    ),
+    click.option(
+        "--observations-topic",
+        "topic",
+        default="ottla.observations",
+        show_default=True,
+        help="The topic that `ottla observe --to-topic` writes to.",
+    ),
+    click.option("--out", default="out", show_default=True, metavar="DIR", help="Where tables and report go."),
+    click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
+    click.option("--delta", is_flag=True, help="Tables of Delta instead of Parquet (needs ottla[delta])."),
+    click.option("--since", metavar="TIME", help="Only days from here on: 1h, 7d, or 2026-11-15[T02:30]."),
+    click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        show_default=True,
+        help="Count lag to the high watermark, or to the last stable offset.",
+    ),
+    click.option("--rule", "rules", multiple=True, metavar="RULE.KEY=VALUE", help="A threshold of a health rule."),
+    click.option(
+        "--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; can be given many times."
+    ),
+)
+
+
+def _with_options(command: Callable[..., T]) -> Callable[..., T]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+@pipeline.command()
+@_with_options
+@click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
+@click.option("--json", "as_json", is_flag=True, help="Say on standard output what was done, as JSON.")
+def run(
+    is_opened: bool, as_json: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
+) -> None:
+    """Compute the tables and the report once, over all that is there or from a time on."""
+    from ottla.spark.pipeline.batch import run as run_batch
+
+    steps = Steps()
+    options = _run_options(Path(out), delta, given)
+    with _one_line():
+        source = _source(given)
+        origin = _origin(source)
+        with _session(master, Path(out), delta, confs) as spark:
+            found = run_batch(spark, origin, options, steps.say)
+            written = _report(Path(out), spark if delta else None)
+    _end(steps, found, written, is_opened, as_json)
+
+
+@pipeline.command()
+@click.option("--out", default="out", show_default=True, metavar="DIR", help="Where the tables are.")
+@click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def report(out: str, is_opened: bool, as_json: bool) -> None:
+    """Write the report again from the tables that are there."""
+    with _one_line():
+        written = _report(Path(out), None)
+    if as_json:
+        click.echo((Path(out) / REPORT_JSON).read_text())
+    else:
+        click.echo(f"report {written.path}  {written.summary}")
+    if is_opened:
+        _open(written.path)
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _source(given: Mapping[str, Given]) -> Source:
+    bootstrap = given["bootstrap"]
+    if bootstrap and given["from_log"]:
+        raise Failure("--bootstrap and --from-log exclude each other", "read the cluster, or its files")
+    if not bootstrap and not given["from_log"] and not given["observations"]:
+        bootstrap = DEFAULT_SERVER
+    return Source(bootstrap, given["command_config"], given["from_log"], given["observations"], given["topic"])
+
+
+def _origin(source: Source) -> Origin | None:
+    from ottla.spark.pipeline.origins import cluster_origin, directory_origin
+
+    if source.from_log:
+        return directory_origin(source.from_log, source.topic)
+    if source.bootstrap:
+        return cluster_origin(source.bootstrap, _properties(source.command_config), source.topic)
+    return None
+
+
+def _properties(path: Path | None) -> dict[str, str]:
+    from ottla.wire.properties import read_properties
+
+    return {} if path is None else dict(read_properties(path.read_text(errors="replace")))
+
+
+def _run_options(out: Path, delta: bool, given: Mapping[str, Given]) -> RunOptions:
+    from ottla.health import ThresholdError, parse_thresholds
+    from ottla.spark.pipeline.batch import RunOptions
+
+    try:
+        thresholds = parse_thresholds(given["rules"])
+    except ThresholdError as error:
+        raise Failure(f"--rule: {error}") from None
+    return RunOptions(
+        out=out,
+        format="delta" if delta else "parquet",
+        since_ms=_since_ms(given["since"], time.time_ns() // 1_000_000),
+        isolation=given["isolation"],
+        thresholds=thresholds,
+        observations=given["observations"],
+        topic=given["topic"],
+        command=_command(),
+    )
+
+
+def _since_ms(text: str | None, now_ms: int) -> int | None:
+    from datetime import UTC, datetime
+
+    from ottla.spark.options import duration_ms
+
+    if text is None:
+        return None
+    try:
+        return now_ms - duration_ms(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Failure(f"--since {text!r} is no time", "write 1h, 7d, or 2026-11-15T02:30") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _command() -> str:
+    import shlex
+    import sys
+
+    return shlex.join(["ottla", *sys.argv[1:]])
+
+
+@contextmanager
+def _session(master: str, out: Path, delta: bool, confs: tuple[str, ...]) -> Iterator[SparkSession]:
+    from ottla.cli.cluster import key_and_value
+    from ottla.spark.pipeline.session import pipeline_session
+
+    out.mkdir(parents=True, exist_ok=True)
+    conf = dict(key_and_value(each, "--conf") for each in confs)
+    spark = pipeline_session(master, log=out / SPARK_LOG, delta=delta, conf=conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Written(NamedTuple):
+    """A report on disk."""
+
+    path: Path
+    summary: str
+
+
+def _report(out: Path, spark: SparkSession | None) -> Written:
+    from ottla.spark.pipeline.reporting import write_report
+
+    facts = write_report(out, spark)
+    return Written(out / REPORT, _summary(facts.get("findings", ())))
+
+
+def _summary(findings: Iterable[Mapping[str, object]]) -> str:
+    """`findings 2 critical (resolved), 3 warning`."""
+    parts: list[str] = []
+    for severity in ("critical", "warning", "notice"):
+        some = [each for each in findings if each.get("severity") == severity]
+        open_count = sum(each.get("state") == "open" for each in some)
+        if some:
+            rest = "" if open_count == len(some) else " (resolved)" if not open_count else f" ({open_count} open)"
+            parts.append(f"{len(some)} {severity}{rest}")
+    return f"findings {', '.join(parts) or 'none'}"
+
+
+def _end(steps: Steps, found: dict[str, Any], written: Written, is_opened: bool, as_json: bool) -> None:
+    steps.say(f"✓ {len(found['tables'])} tables")
+    for note in found["notes"]:
+        click.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json({**found, "report": str(written.path), "seconds": round(steps.seconds, 1)})
+    else:
+        click.echo(f"report {written.path}  {written.summary}")
+    if is_opened:
+        _open(written.path)
+
+
+def _open(path: Path) -> None:
+    import webbrowser
+
+    webbrowser.open(path.resolve().as_uri())
+
+
+class Steps:
+    """What was done so far, a line for each step, on standard error."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def say(self, text: str) -> None:
+        click.echo(text, err=True)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Whatever goes wrong reads like every other refusal, not like a trace of Spark's."""
+    from ottla.client.errors import ClientError
+    from ottla.spark.errors import OttlaSparkError, explain_error
+
+    try:
+        yield
+    except ClientError as error:
+        raise failure_of(error) from None
+    except OttlaSparkError as error:
+        raise _failure(str(error)) from None
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    except Exception as error:
+        if not _is_sparks(error):
+            raise
+        raise _failure(explain_error(error), EXIT_REFUSED) from None
+
+
+def _failure(text: str, code: int = 2) -> Failure:
+    problem, _, advice = text.partition(": set JAVA_HOME")
+    if any(each in text for each in NOT_ALLOWED):
+        code = EXIT_NOT_ALLOWED
+    return Failure(problem, "set JAVA_HOME" + advice if "JAVA_HOME" in text else "", code=code)
+
+
+def _is_sparks(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark", "py4j"))

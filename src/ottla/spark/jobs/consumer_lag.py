@@ -1,0 +1,192 @@
+"""How far groups are behind, in records and in seconds.
+
+Samples tell both sides, the committed offset and the end of the partition, and are taken where there are any. Records
+tell commits alone; where the partition ended at that time is known if its log was read (`ends`), else lag is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.frames import as_table, run_date
+from ottla.spark.jobs.lag_seconds import with_lag_seconds
+from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.tables import CONSUMER_LAG
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, WindowSpec
+
+__all__ = ["consumer_lag"]
+
+BODY: Final = (
+    "`group` string, topic string, topic_id string, partition int, committed bigint, committed_ts bigint, "
+    "high_watermark bigint, last_stable bigint"
+)
+STUCK_WINDOWS: Final = 5
+PLACE: Final = ["cluster", "topic", "topic_id", "partition"]
+KEY: Final = ["cluster", "group", "topic", "topic_id", "partition"]
+SHARE: Final = "share"
+_PREFIXES: Final = {"ConsumerGroup": "consumer", "StreamsGroup": "streams", "ShareGroup": SHARE, "GroupMeta": "classic"}
+
+
+def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The table of that name. Share groups have no committed offsets, and no lag that this table could show."""
+    found: list[DataFrame] = []
+    samples, commits = inputs.get("samples"), inputs.get("commits")
+    if samples is not None:
+        told = _sampled(samples, params)
+        found.append(_measured(told, told, params).withColumn("source", F.lit("samples")))
+    if commits is not None:
+        rows = _committed(commits, inputs.get("metadata"), params)
+        if samples is not None:
+            rows = _unless_sampled(rows, told)
+        found.append(_from_records(rows, inputs.get("ends"), params).withColumn("source", F.lit("records")))
+    if not found:
+        raise OttlaSparkError("consumer_lag needs samples or offset commits")
+    both = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+    return as_table(_with_types(both, inputs), CONSUMER_LAG, params)
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+def _sampled(samples: DataFrame, params: Params) -> DataFrame:
+    told = samples.where((F.col("kind") == "lag") & F.col("body").isNotNull() & F.col("error").isNull())
+    parsed = told.select("cluster", "ts", "seq", F.from_json("body", BODY).alias("b")).select(
+        "cluster", "ts", "seq", "b.*"
+    )
+    end = "last_stable" if params.isolation == "read_committed" else "high_watermark"
+    return parsed.where(F.col("committed").isNotNull() & (F.col("committed") >= 0)).select(
+        *KEY, "ts", "seq", "committed", "committed_ts", F.col(end).alias("end")
+    )
+
+
+def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
+    """What was committed on days on which nobody took samples of the group."""
+    days = told.select("cluster", "group", run_date(F.col("ts")).alias("day")).distinct()
+    return (
+        rows.withColumn("day", run_date(F.col("ts"))).join(days, ["cluster", "group", "day"], "left_anti").drop("day")
+    )
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def _committed(commits: DataFrame, metadata: DataFrame | None, params: Params) -> DataFrame:
+    """Commits with the ids of their topics. A commit that was deleted says nothing of lag."""
+    rows = commits.where(F.col("committed").isNotNull()).select(
+        "cluster", "group", F.col("commit_topic").alias("topic"), F.col("commit_partition").alias("partition"),
+        "ts", F.col("offset").alias("seq"), "committed", F.lit(None).cast("bigint").alias("committed_ts"),
+    )  # fmt: skip
+    if metadata is None:
+        return rows.withColumn("topic_id", F.lit(None).cast("string"))
+    topics = metadata.where(F.col("type") == "TopicRecord").select(
+        "cluster",
+        F.get_json_object("value", "$.name").alias("topic"),
+        F.get_json_object("value", "$.topicId").alias("topic_id"),
+        "offset",
+    )
+    newest = topics.groupBy("cluster", "topic").agg(F.max_by("topic_id", "offset").alias("topic_id"))
+    return rows.join(F.broadcast(newest), ["cluster", "topic"], "left")
+
+
+def _from_records(rows: DataFrame, ends: DataFrame | None, params: Params) -> DataFrame:
+    if ends is None:
+        bare = _last_of_windows(rows.withColumn("end", F.lit(None).cast("bigint")), params)
+        return _with_rates(bare.withColumn("lag_seconds", F.lit(None).cast("double")), params)
+    at = ["cluster", "topic", "partition"]
+    last = ends.groupBy(*at).agg(F.max("ts").alias("last_ts"))
+    # How things stood at the end is worth a row, though nobody committed then.
+    newest = rows.groupBy(*KEY).agg(F.max_by("committed", "seq").alias("committed"), F.max("ts").alias("ts"))
+    final = newest.join(last, at).where(F.col("last_ts") > F.col("ts")).withColumn("ts", F.col("last_ts"))
+    both = rows.unionByName(final.drop("last_ts"), allowMissingColumns=True)
+    ids = rows.select(*PLACE).distinct()
+    points = ends.join(F.broadcast(ids), at).select(*PLACE, "ts", "end")
+    return _measured(_with_ends(both, points), points, params)
+
+
+def _with_ends(rows: DataFrame, points: DataFrame) -> DataFrame:
+    """Each row with where its partition ended at that time: the last point that is not younger."""
+    marked = points.select(*PLACE, "ts", F.lit(0).alias("order"), F.col("end").alias("point"))
+    both = rows.withColumn("order", F.lit(1)).unionByName(marked, allowMissingColumns=True)
+    so_far = Window.partitionBy(*PLACE).orderBy("ts", "order").rowsBetween(Window.unboundedPreceding, 0)
+    return (
+        both.withColumn("end", F.last("point", ignorenulls=True).over(so_far)).where("order = 1").drop("order", "point")
+    )
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
+
+
+def _measured(rows: DataFrame, points: DataFrame, params: Params) -> DataFrame:
+    newest = _last_of_windows(rows, params)
+    return _with_rates(with_lag_seconds(newest, points.select(*PLACE, "ts", "end"), PLACE), params)
+
+
+def _last_of_windows(rows: DataFrame, params: Params) -> DataFrame:
+    """How things stood at the end of each window."""
+    window = params.lag_window_ms
+    start = (F.floor(F.col("ts") / window) * window).alias("window_start")
+    newest = F.max(F.struct("ts", "seq", "committed", "committed_ts", "end")).alias("newest")
+    return rows.groupBy(*KEY, start).agg(newest).select(*KEY, "window_start", "newest.*")
+
+
+def _with_rates(rows: DataFrame, params: Params) -> DataFrame:
+    before = Window.partitionBy(*KEY).orderBy("window_start")
+    lag = F.when(F.col("end").isNotNull(), F.greatest(F.col("end") - F.col("committed"), F.lit(0)))
+    known = rows.withColumn("lag_records", lag)
+    rate_in, rate_out = _rate("end", before), _rate("committed", before)
+    rated = known.select(
+        "*", rate_in.alias("rate_in"), rate_out.alias("rate_out"), _grows(before, params).alias("grows")
+    )
+    gain = F.col("rate_out") - F.col("rate_in")
+    eta = F.when(F.col("lag_records") == 0, 0.0).when(gain > 0, F.col("lag_records") / gain)
+    run = before.rowsBetween(1 - STUCK_WINDOWS, 0)
+    stuck = F.when(F.col("end").isNotNull(), F.sum(F.col("grows").cast("int")).over(run) == STUCK_WINDOWS)
+    return rated.select(
+        *KEY, "window_start", "committed", F.col("end").alias("high_watermark"), "lag_records", "lag_seconds",
+        "rate_in", "rate_out", eta.alias("eta_s"), stuck.alias("stuck"),
+    )  # fmt: skip
+
+
+def _rate(column: str, before: WindowSpec) -> Column:
+    """In records per second, since the window before."""
+    passed_s = (F.col("ts") - F.lag("ts").over(before)) / 1000
+    return F.when(passed_s > 0, (F.col(column) - F.lag(column).over(before)) / passed_s)
+
+
+def _grows(before: WindowSpec, params: Params) -> Column:
+    """Lag is more than in the window just before this one, and nothing was committed since."""
+    is_next = F.col("window_start") - F.lag("window_start").over(before) == params.lag_window_ms
+    is_more = F.col("lag_records") > F.lag("lag_records").over(before)
+    is_same = F.col("committed") == F.lag("committed").over(before)
+    return F.coalesce(is_next & is_more & is_same, F.lit(False))
+
+
+def _with_types(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows with the kind of group that each is, as far as it is known."""
+    told: list[DataFrame] = []
+    if "samples" in inputs:
+        samples = inputs["samples"].where((F.col("kind") == "group") & F.col("body").isNotNull())
+        group, kind = (F.get_json_object("body", f"$.{name}").alias(name) for name in ("group", "type"))
+        told.append(samples.select("cluster", group, kind, "ts"))
+    if "records" in inputs:
+        records = inputs["records"].where(F.col("value").isNotNull())
+        told.append(records.select("cluster", "group", _kind().alias("type"), F.col("timestamp").alias("ts")))
+    if not told:
+        return rows.withColumn("type", F.lit(None).cast("string"))
+    all_told = reduce(lambda one, other: one.unionByName(other), told).where(F.col("type").isNotNull())
+    types = all_told.groupBy("cluster", "group").agg(F.max_by("type", "ts").alias("type"))
+    known = rows.join(types, ["cluster", "group"], "left")
+    return known.where(F.col("type").isNull() | (F.col("type") != SHARE))
+
+
+def _kind() -> Column:
+    cases = [F.when(F.col("type").startswith(prefix), kind) for prefix, kind in _PREFIXES.items()]
+    return F.coalesce(*cases)

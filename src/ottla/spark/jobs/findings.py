@@ -1,0 +1,138 @@
+"""What the health rules find in all that was read.
+
+The rules look at a cluster as a whole, so the facts of one cluster pass through one Python worker, in the order of
+their times and one by one: the worker remembers what the rules remember, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.judging import CONFIG_RECORD, SHARE_RECORDS, Judge, finding_row
+from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.tables import FINDINGS, columns
+from ottla.spark.records.types import arrow_schema, ddl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["UNSEEN", "findings", "judged", "judged_rows"]
+
+UNSEEN: Final = "unseen"
+_SAMPLE_RANK, _RECORD_RANK = 1, 0
+_JUDGED: Final = (
+    *columns("what:text missing:texts"),
+    *(each for each in FINDINGS.columns if each.name not in ("source", "run_date")),
+)
+"""A finding, or a rule that could not look (`rule`, `missing`, and why in `sentence`)."""
+_FACT: Final = ("cluster", "ts", "rank", "order_text", "order_number", "kind", "error", "body", "key")
+
+
+def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The table of that name. `judged`, if it is among the inputs, is not made again."""
+    found = inputs.get("judged")
+    rows = (judged(inputs, params) if found is None else found).where(F.col("what") == "finding")
+    has = [name for name in ("records", "samples") if name in inputs]
+    source = has[0] if len(has) == 1 else "both"
+    # A finding that began before the range and was still open in it belongs to the range, too.
+    if params.from_ms is not None:
+        rows = rows.where(F.col("until_ms").isNull() | (F.col("until_ms") >= params.from_ms))
+    return as_table(rows.withColumn("source", F.lit(source)), FINDINGS, Params())
+
+
+def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """Findings, and the rules that could not look."""
+    facts = list(_facts(inputs))
+    if not facts:
+        raise OttlaSparkError("findings needs samples or records of groups")
+    everything = reduce(lambda one, other: one.unionByName(other), facts)
+    in_order = everything.repartition("cluster").sortWithinPartitions(
+        "cluster", "ts", "rank", "order_text", "order_number"
+    )
+    judging = _Judging(dict(params.thresholds), dict(params.topic_names))
+    return in_order.select(*_FACT).mapInArrow(judging, ddl(_JUDGED))
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+def _facts(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
+    samples, records, metadata = inputs.get("samples"), inputs.get("records"), inputs.get("metadata")
+    if metadata is not None:
+        configs = metadata.where(F.col("type") == CONFIG_RECORD)
+        yield _fact_rows(configs, "timestamp", _RECORD_RANK, F.lit(""), "offset", "type", "value", F.lit(None))
+    states = None
+    if records is not None:
+        states = records.where(F.col("type").isin(*SHARE_RECORDS))
+        where = F.concat_ws("-", "topic", F.lpad(F.col("partition").cast("string"), 6, "0"))
+        yield _fact_rows(states, "timestamp", _RECORD_RANK, where, "offset", "type", "value", F.col("key"))
+    if "group_facts" in inputs:
+        told = inputs["group_facts"]
+        yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), "seq", "kind", "body", F.lit(None))
+    if samples is not None:
+        if states is not None:
+            is_told_twice = F.col("kind") == "share_state"
+            doubled = states.select("cluster").distinct().withColumn("kind", F.lit("share_state"))
+            samples = samples.where(~is_told_twice).unionByName(
+                samples.where(is_told_twice).join(doubled, ["cluster", "kind"], "left_anti")
+            )
+        yield _fact_rows(samples, "ts", _SAMPLE_RANK, F.col("observer"), "seq", "kind", "body", F.lit(None))
+
+
+def _fact_rows(
+    rows: DataFrame, time: str, rank: int, order: Any, number: str, kind: str, body: str, key: Any
+) -> DataFrame:
+    error = F.col("error") if "error" in rows.columns else F.lit(None)
+    return rows.select(
+        "cluster",
+        F.col(time).alias("ts"),
+        F.lit(rank).alias("rank"),
+        order.alias("order_text"),
+        F.col(number).alias("order_number"),
+        F.col(kind).alias("kind"),
+        error.cast("string").alias("error"),
+        F.col(body).alias("body"),
+        key.cast("string").alias("key"),
+    )
+
+
+# --- judging, in one worker -------------------------------------------------------------------------------------------
+
+
+class _Judging:
+    def __init__(self, thresholds: dict[str, float], topic_names: dict[str, str]) -> None:
+        self._thresholds = thresholds
+        self._topic_names = topic_names
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = arrow_schema(_JUDGED)
+        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        for cluster, facts in groupby(rows, key=lambda row: row[0]):
+            judge = Judge(self._thresholds, self._topic_names)
+            for _, ts, _, _, _, kind, error, body, key in facts:
+                judge.take(ts, kind, error, body, key)
+            yield pa.RecordBatch.from_pylist(list(judged_rows(cluster, judge)), schema=schema)
+
+
+def judged_rows(cluster: str, judge: Judge) -> Iterator[dict[str, Any]]:
+    """What a judge has to say at the end."""
+    for finding in judge.findings():
+        yield {"what": "finding", **finding_row(cluster, finding)}
+    for unseen in judge.unseen():
+        yield {
+            "what": UNSEEN,
+            "cluster": cluster,
+            "rule": unseen.rule,
+            "missing": unseen.needs,
+            "sentence": unseen.why,
+        }

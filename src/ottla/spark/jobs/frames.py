@@ -1,0 +1,44 @@
+"""What several jobs do to frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from ottla.spark.records.types import ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from ottla.spark.jobs.params import Params
+    from ottla.spark.jobs.tables import Table
+
+__all__ = ["as_table", "run_date", "within"]
+
+
+def run_date(ms: Column) -> Column:
+    """The UTC date of a time in milliseconds, whatever the session's time zone is."""
+    return F.date_add(F.lit("1970-01-01").cast("date"), F.floor(ms / 86_400_000).cast("int")).cast("string")
+
+
+def within(rows: DataFrame, time: str, params: Params) -> DataFrame:
+    """The rows whose time lies in the range that was asked for."""
+    if params.from_ms is not None:
+        rows = rows.where(F.col(time) >= params.from_ms)
+    return rows if params.to_ms is None else rows.where(F.col(time) < params.to_ms)
+
+
+def as_table(rows: DataFrame, table: Table, params: Params) -> DataFrame:
+    """Rows with the columns that the table has, in its order and types; its date is made from its time."""
+    dated = within(rows, table.event_time, params).withColumn("run_date", run_date(F.col(table.event_time)))
+    missing = {each.name for each in table.columns} - set(dated.columns)
+    cells = [
+        (F.lit(None) if name in missing else F.col(f"`{name}`")).cast(kind.ddl()).alias(name)
+        for name, kind in table.columns
+    ]
+    return dated.select(*cells)
+
+
+def table_ddl(table: Table) -> str:
+    return ddl(table.columns)

@@ -1,0 +1,147 @@
+"""The health rules over what was read: facts in the order of their times, findings at the end.
+
+Plain Python, without Spark. What the rules say depends on the facts and their times alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ottla.health import Engine, Finding, Unseen
+from ottla.health.facts import FACTS, Configs, Fact, Failed, ShareState, StateBatch, fact_of
+from ottla.health.samples import UNREACHABLE
+
+__all__ = ["CONFIG_RECORD", "SHARE_RECORDS", "Judge", "finding_row"]
+
+SHARE_RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
+CONFIG_RECORD: Final = "ConfigRecord"
+_RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
+
+
+class _StateBatch(msgspec.Struct, rename="camel"):
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class _State(msgspec.Struct, rename="camel"):
+    start_offset: int = -1
+    delivery_complete_count: int | None = None
+    state_batches: tuple[_StateBatch, ...] = ()
+
+
+class _StateKey(msgspec.Struct, rename="camel"):
+    group_id: str
+    topic_id: str
+    partition: int
+
+
+class _Config(msgspec.Struct, rename="camel"):
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None = None
+
+
+_STATE: Final = msgspec.json.Decoder(_State)
+_STATE_KEY: Final = msgspec.json.Decoder(_StateKey)
+_CONFIG: Final = msgspec.json.Decoder(_Config)
+_BODY: Final = msgspec.json.Decoder()
+
+
+class Judge:
+    """The findings of one cluster. Rows are taken in the order of their times."""
+
+    def __init__(self, thresholds: Mapping[str, float], topic_names: Mapping[str, str]) -> None:
+        self._engine = Engine(thresholds)
+        self._topic_names = topic_names
+        self._configs: dict[tuple[str, str], dict[str, str | None]] = {}
+        self._findings: dict[str, Finding] = {}
+        self._now_ms = 0
+        self.misfits = 0
+        """Rows whose body was not what their kind says."""
+
+    def take(self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None) -> None:
+        """A sample, or a record with its key."""
+        try:
+            fact = self._fact(ts, kind, error, body, key)
+        except (msgspec.MsgspecError, KeyError):
+            self.misfits += 1
+            return
+        if fact is None:
+            return
+        self._now_ms = max(self._now_ms, ts)
+        for change in self._engine.take(ts, fact):
+            self._findings[change.finding.id] = change.finding
+
+    def _fact(self, ts: int, kind: str, error: str | None, body: str | None, key: str | None) -> Fact | None:
+        if error is not None:
+            return Failed(what=kind, error=error, unreachable=error == UNREACHABLE)
+        if body is None:
+            return None
+        if kind in SHARE_RECORDS:
+            return self._share_state(ts, kind, key or "", body)
+        if kind == CONFIG_RECORD:
+            return self._config(body)
+        return fact_of(kind, _BODY.decode(body)) if kind in FACTS else None
+
+    def _share_state(self, ts: int, kind: str, key: str, value: str) -> ShareState:
+        place, state = _STATE_KEY.decode(key), _STATE.decode(value)
+        batches = (
+            StateBatch(
+                first=each.first_offset, last=each.last_offset, state=each.delivery_state, count=each.delivery_count
+            )
+            for each in state.state_batches
+        )
+        return ShareState(
+            group=place.group_id,
+            topic=self._topic_names.get(place.topic_id),
+            topic_id=place.topic_id,
+            partition=place.partition,
+            record=kind,
+            start=None if state.start_offset < 0 else state.start_offset,
+            batches=tuple(batches),
+            written_ms=ts,
+            delivery_complete=state.delivery_complete_count,
+        )
+
+    def _config(self, value: str) -> Configs | None:
+        """A record tells one setting; what is known of the resource is all that were told."""
+        told = _CONFIG.decode(value)
+        resource = _RESOURCES.get(told.resource_type)
+        if resource is None:
+            return None
+        values = self._configs.setdefault((resource, told.resource_name), {})
+        values[told.name] = told.value
+        return Configs(resource=resource, name=told.resource_name, values=dict(values))
+
+    def findings(self) -> Iterator[Finding]:
+        """How each finding stood at the time of the last fact, the oldest first."""
+        for change in self._engine.advance(self._now_ms):
+            self._findings[change.finding.id] = change.finding
+        return iter(sorted(self._findings.values(), key=lambda each: (each.since_ms, each.rule, each.id)))
+
+    def unseen(self) -> list[Unseen]:
+        return self._engine.unseen()
+
+    @property
+    def forgotten(self) -> int:
+        return self._engine.forgotten
+
+
+def finding_row(cluster: str, finding: Finding) -> dict[str, Any]:
+    """A finding as a row of its table."""
+    told = msgspec.to_builtins(finding)
+    subject = told["subject"]
+    return {
+        "cluster": cluster,
+        **{name: told[name] for name in ("id", "rule", "severity", "state", "sentence", "since_ms", "times", "tier")},
+        **{f"subject_{name}": subject.get(name) for name in ("kind", "name", "topic", "partition", "member")},
+        "until_ms": told.get("until_ms"),
+        "evidence": msgspec.json.encode(told["evidence"]).decode(),
+        "next": msgspec.json.encode(told["next"]).decode(),
+    }

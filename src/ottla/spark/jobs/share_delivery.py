@@ -1,0 +1,258 @@
+"""What share groups were handed out, minute by minute.
+
+The steps of each share partition, records of its state and looks at its offsets, are laid out in order by Spark and
+folded in Python workers, one partition after the other: only one partition's state is held at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from ottla.health.settings import DEFAULTS
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
+from ottla.spark.jobs.share_settings import LIMIT, LOCK, share_settings
+from ottla.spark.jobs.tables import SHARE_DELIVERY
+from ottla.spark.records.types import arrow_schema, ddl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["share_delivery"]
+
+KEY: Final = ["cluster", "group", "topic_id", "partition"]
+STATE_TYPES: Final = ("ShareSnapshot", "ShareUpdate")
+WHOLE_GROUP: Final = -1
+"""The partition of rows that speak of a group as a whole."""
+_STATE, _SAMPLED_STATE, _OFFSETS = "state", "sampled_state", "offsets"
+_FOLDED: Final = tuple(
+    each
+    for each in SHARE_DELIVERY.columns
+    if each.name not in ("topic", "rejected", "lock_expiries", "time_in_lock_ms", "run_date")
+)
+_METRICS: Final = "`group` string, node int, delivered bigint, rejected bigint, lock_expiries bigint, lock_ms bigint"
+
+
+def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """The table of that name, from records of `__share_group_state`, or from samples of them where nobody could read
+    the topic itself."""
+    steps = list(_steps(inputs))
+    if not steps:
+        raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
+    all_steps = reduce(lambda one, other: one.unionByName(other), steps)
+    settings = share_settings(inputs)
+    if settings is not None:
+        all_steps = all_steps.join(F.broadcast(settings), ["cluster", "group"], "left")
+    else:
+        all_steps = all_steps.withColumns({name: F.lit(None).cast("bigint") for name in (LIMIT, LOCK)})
+    limited = all_steps.fillna({LIMIT: DEFAULTS["share.delivery.count.limit"]}).fillna(
+        {LOCK: DEFAULTS["share.record.lock.duration.ms"]}
+    )
+    in_order = limited.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "what", "offset")
+    folded = in_order.mapInArrow(_Folding(params.share_window_ms), ddl(_FOLDED))
+    rows = _with_topics(folded, inputs)
+    if "samples" in inputs:
+        rows = rows.unionByName(_metrics(inputs["samples"], params), allowMissingColumns=True)
+    return as_table(rows, SHARE_DELIVERY, params)
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def _steps(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
+    records, samples = inputs.get("records"), inputs.get("samples")
+    if records is not None:
+        written = records.where(F.col("type").isin(*STATE_TYPES))
+        yield _from_records(written)
+    if samples is not None:
+        told = samples.where(F.col("body").isNotNull() & F.col("error").isNull())
+        states = told.where(F.col("kind") == "share_state")
+        if records is not None:
+            states = states.join(written.select("cluster").distinct(), "cluster", "left_anti")
+        yield _from_samples(states, _SAMPLED_STATE, F.get_json_object("body", "$.offset").cast("bigint"))
+        yield _from_samples(told.where(F.col("kind") == "share_offsets"), _OFFSETS, F.col("seq"))
+
+
+def _from_records(written: DataFrame) -> DataFrame:
+    rows = written.select(
+        "cluster",
+        "group",
+        F.get_json_object("key", "$.topicId").alias("topic_id"),
+        F.get_json_object("key", "$.partition").cast("int").alias("partition"),
+        F.col("timestamp").alias("ts"),
+        F.lit(_STATE).alias("what"),
+        "offset",
+        F.concat(F.col("type"), F.lit(" "), F.coalesce("value", F.lit(""))).alias("text"),
+    )
+    # Their offsets give the order, whatever the clocks of coordinators say.
+    so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+    return rows.withColumn("order_ts", F.max("ts").over(so_far))
+
+
+def _from_samples(told: DataFrame, what: str, order: Any) -> DataFrame:
+    body = {name: F.get_json_object("body", f"$.{name}") for name in ("group", "topic_id", "partition", "topic")}
+    return told.select(
+        "cluster",
+        body["group"].alias("group"),
+        F.coalesce(body["topic_id"], body["topic"]).alias("topic_id"),
+        body["partition"].cast("int").alias("partition"),
+        "ts",
+        F.lit(what).alias("what"),
+        order.alias("offset"),
+        F.col("body").alias("text"),
+        F.col("ts").alias("order_ts"),
+    )
+
+
+def _with_topics(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    named: list[DataFrame] = []
+    if "metadata" in inputs:
+        name, topic_id = (F.get_json_object("value", f"$.{each}") for each in ("name", "topicId"))
+        topics = inputs["metadata"].where(F.col("type") == "TopicRecord")
+        named.append(topics.select("cluster", topic_id.alias("topic_id"), name.alias("topic")))
+    if "samples" in inputs:
+        looks = inputs["samples"].where((F.col("kind") == "share_offsets") & F.col("body").isNotNull())
+        name, topic_id = (F.get_json_object("body", f"$.{each}") for each in ("topic", "topic_id"))
+        named.append(looks.select("cluster", topic_id.alias("topic_id"), name.alias("topic")))
+    if not named:
+        return rows.withColumn("topic", F.lit(None).cast("string"))
+    names = reduce(lambda one, other: one.unionByName(other), named).where(F.col("topic_id").isNotNull())
+    return rows.join(F.broadcast(names.groupBy("cluster", "topic_id").agg(F.max("topic").alias("topic"))),
+                     ["cluster", "topic_id"], "left")  # fmt: skip
+
+
+# --- folding, in workers ----------------------------------------------------------------------------------------------
+
+
+class _Folding:
+    """Rows in order to rows of the table."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = arrow_schema(_FOLDED)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for key, steps in groupby(rows, key=lambda row: tuple(row[name] for name in KEY)):
+            found = [{**dict(zip(KEY, key, strict=True)), **row} for row in self._folded(steps)]
+            if found:
+                yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    def _folded(self, steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        fold: ShareFold | None = None
+        source = "samples"
+        for step in steps:
+            if fold is None:
+                from_records = step["what"] == _STATE
+                fold = ShareFold(self._window_ms, ShareLimits(step[LIMIT], step[LOCK]), from_records=from_records)
+            if step["what"] == _STATE:
+                source = "records"
+                fold.is_from_records = True
+            _take(fold, step)
+        for row in fold.rows() if fold is not None else ():
+            yield {**row, "source": source}
+
+
+def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
+    ts, text = step["ts"], step["text"]
+    if step["what"] == _OFFSETS:
+        look = _OFFSETS_BODY.decode(text)
+        fold.take_offsets(ts, look.start, look.lag)
+    elif step["what"] == _SAMPLED_STATE:
+        told = _SAMPLED_BODY.decode(text)
+        batches = tuple(Batch(each.first, each.last, each.state, each.count) for each in told.batches)
+        when = ts if told.written_ms is None else told.written_ms
+        fold.take_record(when, StateRecord(told.record == STATE_TYPES[0], told.start, batches))
+    else:
+        kind, _, value = text.partition(" ")
+        if value:
+            fold.take_record(ts, _record(kind, value))
+        else:
+            fold.deleted()
+
+
+class _StateBatch(msgspec.Struct, rename="camel"):
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class _State(msgspec.Struct, rename="camel"):
+    start_offset: int = -1
+    state_epoch: int | None = None
+    state_batches: tuple[_StateBatch, ...] = ()
+
+
+class _SampledBatch(msgspec.Struct):
+    first: int
+    last: int
+    state: int
+    count: int
+
+
+class _SampledState(msgspec.Struct):
+    record: str = STATE_TYPES[1]
+    start: int | None = None
+    batches: tuple[_SampledBatch, ...] = ()
+    written_ms: int | None = None
+
+
+class _Offsets(msgspec.Struct):
+    start: int | None = None
+    lag: int | None = None
+
+
+_STATE_BODY: Final = msgspec.json.Decoder(_State)
+_SAMPLED_BODY: Final = msgspec.json.Decoder(_SampledState)
+_OFFSETS_BODY: Final = msgspec.json.Decoder(_Offsets)
+
+
+def _record(kind: str, value: str) -> StateRecord:
+    state = _STATE_BODY.decode(value)
+    batches = tuple(
+        Batch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in state.state_batches
+    )
+    start = None if state.start_offset < 0 else state.start_offset
+    return StateRecord(kind == STATE_TYPES[0], start, batches, state.state_epoch)
+
+
+# --- what brokers counted ---------------------------------------------------------------------------------------------
+
+
+def _metrics(samples: DataFrame, params: Params) -> DataFrame:
+    """Rejects, expired locks and time in lock, which ottla's brokers count for each group since they started."""
+    told = samples.where((F.col("kind") == "share_metrics") & F.col("body").isNotNull() & F.col("error").isNull())
+    counted = told.select("cluster", "ts", "seq", F.from_json("body", _METRICS).alias("m")).select(
+        "cluster", "ts", "seq", "m.*"
+    )
+    counted = counted.fillna(0, ["delivered", "rejected", "lock_expiries"])  # what is zero is not written
+    before = Window.partitionBy("cluster", "group", "node").orderBy("ts", "seq")
+    # A counter that fell belongs to a broker that began anew; what it says now has happened since.
+    is_new = F.coalesce(F.col("delivered") < F.lag("delivered").over(before), F.lit(False))
+    grown = {
+        name: F.when(is_new, F.col(name)).otherwise(F.greatest(F.col(name) - F.lag(name).over(before), F.lit(0)))
+        for name in ("rejected", "lock_expiries", "lock_ms")
+    }
+    window = params.share_window_ms
+    start = (F.floor(F.col("ts") / window) * window).alias("window_start")
+    counted = counted.select("cluster", "group", start, *(each.alias(name) for name, each in grown.items()))
+    sums = counted.groupBy("cluster", "group", "window_start").agg(
+        F.sum("rejected").alias("rejected"),
+        F.sum("lock_expiries").alias("lock_expiries"),
+        F.sum("lock_ms").alias("time_in_lock_ms"),
+    )
+    return sums.withColumns({"topic_id": F.lit(""), "partition": F.lit(WHOLE_GROUP), "source": F.lit("samples")})

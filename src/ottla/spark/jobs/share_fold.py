@@ -1,0 +1,225 @@
+"""What became of the deliveries of one share partition, from the records of its state in their order.
+
+Plain Python, without Spark. A record tells the states that changed, or, a snapshot, all that are not settled; so what
+is counted is the difference to what was written before. The first snapshot of all only says where things stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Batch", "ShareFold", "ShareLimits", "StateRecord"]
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+POISON_MAX: Final = 100
+COUNTS: Final = 5
+"""Deliveries are counted by their number, those from this one on together."""
+OFFSETS_MAX: Final = 100_000
+"""No share partition has more in flight (Kafka allows 10,000); a bound all the same."""
+_TOLERANCE: Final = 0.1
+_TOLERANCE_MS: Final = 500
+
+
+class Batch(NamedTuple):
+    first: int
+    last: int
+    state: int
+    deliveries: int
+
+
+class StateRecord(NamedTuple):
+    """A record of the state topic. The start offset is None where an update leaves it as it was."""
+
+    is_snapshot: bool
+    start: int | None
+    batches: tuple[Batch, ...]
+    state_epoch: int | None = None
+
+
+class ShareLimits(NamedTuple):
+    delivery_count: int = 5
+    lock_ms: int = 30_000
+
+    @property
+    def suspect_count(self) -> int:
+        """A record that came back so often is taken for poison though it may still go through."""
+        return max(2, ceil(self.delivery_count / 2))
+
+
+@dataclass(slots=True)
+class _Minute:
+    accepted: int = 0
+    released: int = 0
+    archived: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    expiries: int = 0
+    max_count: int = 0
+    by_count: list[int] = field(default_factory=lambda: [0] * COUNTS)
+    poison: list[int] = field(default_factory=list)
+    start: int | None = None
+    start_moved: int = 0
+    stalled_s: float | None = None
+    lag: int | None = None
+
+
+class _Written(NamedTuple):
+    state: int
+    deliveries: int
+    ts: int
+
+
+class ShareFold:
+    """Takes what is known of a share partition in the order of time, and gives one row for each window."""
+
+    def __init__(self, window_ms: int, limits: ShareLimits, *, from_records: bool = True) -> None:
+        self._window_ms = window_ms
+        self._limits = limits
+        self.is_from_records = from_records
+        self._minutes: dict[int, _Minute] = {}
+        self._written: dict[int, _Written] = {}
+        self._expired_at: dict[int, int] = {}
+        self._start: int | None = None
+        self._state_epoch: int | None = None
+        self._has_records = False
+        self._still_since: int | None = None
+
+    def deleted(self) -> None:
+        """The partition's state was deleted: what comes next begins anew."""
+        self._written.clear()
+        self._expired_at.clear()
+        self._start, self._state_epoch, self._has_records = None, None, False
+
+    def take_record(self, ts: int, record: StateRecord) -> None:
+        if record.state_epoch is not None:
+            if self._state_epoch is not None and record.state_epoch != self._state_epoch:
+                self.deleted()  # offsets were reset: what was written before is void
+            self._state_epoch = record.state_epoch
+        is_base = not self._has_records and record.is_snapshot
+        minute = self._minute(ts)
+        settled = False
+        for batch in record.batches:
+            settled |= self._take_batch(ts, batch, None if is_base else minute)
+        moved = self._moves(record.start, minute)
+        if (settled or moved) and self._still_since is not None:
+            self._still_since = ts
+        self._has_records = True
+
+    def take_offsets(self, ts: int, start: int | None, lag: int | None) -> None:
+        """A look at where the group stands: the start offset, and how much waits behind it."""
+        minute = self._minute(ts)
+        moved = self._moves(start, minute)
+        if not lag:
+            self._still_since = None
+        elif moved or self._still_since is None:
+            self._still_since = ts
+        still_ms = 0 if self._still_since is None else ts - self._still_since
+        minute.stalled_s = still_ms / 1000 if still_ms >= 2 * self._limits.lock_ms else 0.0
+        minute.lag = lag
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One for each window in which something was seen, in their order."""
+        self._note_suspects()
+        for start in sorted(self._minutes):
+            yield {"window_start": start, **self._row(self._minutes[start])}
+
+    def _row(self, minute: _Minute) -> dict[str, Any]:
+        return {
+            "delivered": minute.delivered,
+            "redelivered": minute.redelivered,
+            "accepted": minute.accepted,
+            "released": minute.released,
+            "rejected_or_archived": minute.archived,
+            "lock_expiries_est": minute.expiries if self.is_from_records else None,
+            "max_delivery_count": minute.max_count,
+            **{f"count_{number}": minute.by_count[number - 1] for number in range(1, COUNTS)},
+            "count_5plus": minute.by_count[-1],
+            "poison": sorted(set(minute.poison))[:POISON_MAX],
+            "start_offset": minute.start,
+            "start_moved": minute.start_moved,
+            "stalled_s": minute.stalled_s,
+            "lag": minute.lag,
+        }
+
+    def _note_suspects(self) -> None:
+        for offset, written in self._written.items():
+            if written.state == AVAILABLE and written.deliveries >= self._limits.suspect_count:
+                self._minute(written.ts).poison.append(offset)
+
+    def _minute(self, ts: int) -> _Minute:
+        start = ts // self._window_ms * self._window_ms
+        found = self._minutes.get(start)
+        if found is None:
+            found = self._minutes[start] = _Minute(start=self._start)
+        return found
+
+    # --- what was written ---------------------------------------------------------------------------------------------
+
+    def _take_batch(self, ts: int, batch: Batch, minute: _Minute | None) -> bool:
+        """Notes the states of a batch, and says whether records of it were settled."""
+        last = min(batch.last, batch.first + OFFSETS_MAX)
+        changed = [offset for offset in range(batch.first, last + 1) if self._differs(offset, batch)]
+        ended = [offset for offset in changed if self._is_delivery(offset, batch)]
+        if minute is not None and batch.deliveries > 0:
+            self._tally(ts, batch, changed, ended, minute)
+        for offset in changed:
+            if len(self._written) < OFFSETS_MAX or offset in self._written:
+                self._written[offset] = _Written(batch.state, batch.deliveries, ts)
+        return bool(changed) and batch.state != AVAILABLE
+
+    def _differs(self, offset: int, batch: Batch) -> bool:
+        known = self._written.get(offset)
+        return known is None or (known.state, known.deliveries) != (batch.state, batch.deliveries)
+
+    def _is_delivery(self, offset: int, batch: Batch) -> bool:
+        """Every delivery raises the count: a state that changes under the same count was not handed out again."""
+        known = self._written.get(offset)
+        return known is None or batch.deliveries > known.deliveries
+
+    def _tally(self, ts: int, batch: Batch, changed: list[int], ended: list[int], minute: _Minute) -> None:
+        count = len(ended)
+        minute.delivered += count
+        minute.redelivered += count if batch.deliveries > 1 else 0
+        minute.by_count[min(batch.deliveries, COUNTS) - 1] += count
+        minute.max_count = max(minute.max_count, batch.deliveries if count else 0)
+        if batch.state == AVAILABLE:
+            minute.released += count
+            if batch.first == batch.last and count:
+                self._note_expiry(ts, batch.first)
+        elif batch.state == ACKNOWLEDGED:
+            minute.accepted += count
+        elif batch.state == ARCHIVED:
+            minute.archived += count
+            if batch.deliveries >= self._limits.delivery_count:
+                minute.poison += changed[:POISON_MAX]
+
+    def _note_expiry(self, ts: int, offset: int) -> None:
+        """A record that comes back by itself one lock duration after it came back the last time was not released: its
+        lock expired, both times."""
+        known = self._written.get(offset)
+        lock_ms = self._limits.lock_ms
+        tolerance_ms = max(lock_ms * _TOLERANCE, _TOLERANCE_MS)
+        if known is None or known.state != AVAILABLE or abs(ts - known.ts - lock_ms) > tolerance_ms:
+            return
+        if self._expired_at.get(offset) != known.ts:
+            self._minute(known.ts).expiries += 1
+        self._minute(ts).expiries += 1
+        self._expired_at[offset] = ts
+
+    def _moves(self, start: int | None, minute: _Minute) -> bool:
+        if start is None or start < 0 or start == self._start:
+            return False
+        if self._start is not None:
+            minute.start_moved += start - self._start
+        self._start = minute.start = start
+        self._forget_before(start)
+        return True
+
+    def _forget_before(self, start: int) -> None:
+        self._written = {offset: each for offset, each in self._written.items() if offset >= start}
+        self._expired_at = {offset: each for offset, each in self._expired_at.items() if offset >= start}

@@ -1,0 +1,133 @@
+"""From an origin to events on disk: everything is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.spark.errors import OttlaSparkError, explain_error
+from ottla.spark.pipeline.decoding import EVENT_DDL, SAMPLES, EventDecoder
+from ottla.spark.pipeline.events import INPUTS
+from ottla.spark.pipeline.observations import observation_files, read_observations
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.spark.pipeline.origins import Origin
+
+__all__ = ["Spool", "Starts", "ingest", "look_at"]
+
+REFUSED: Final = "TOPIC_AUTHORIZATION_FAILED"
+INPUT: Final = "input"
+
+
+class Starts(NamedTuple):
+    """How old commits and samples may be; of the records of groups all count, since each builds on those before."""
+
+    commits_ms: int = 0
+    samples_ms: int = 0
+
+
+class Spool(NamedTuple):
+    """Events on disk, and what can be said of them at once."""
+
+    path: Path
+    rows: dict[str, int]
+    from_ms: int | None
+    to_ms: int | None
+    dropped: int
+    """Samples that observers could not keep."""
+
+
+def ingest(
+    spark: SparkSession,
+    origin: Origin | None,
+    observations: Sequence[str],
+    path: Path,
+    starts: Starts,
+    notes: list[str],
+) -> Spool:
+    """Read an origin and files of observers. Topics that may not be read are noted and left out."""
+    files = [each for directory in observations for each in observation_files(directory)]
+    topics = list(origin.topics) if origin is not None else []
+    while True:
+        frames = _frames(spark, origin, topics, files, starts)
+        if not frames:
+            return look_at(path)
+        try:
+            _write(frames, path)
+        except Exception as error:
+            refused = _refused(error, topics)
+            if refused is None:
+                raise
+            topics.remove(refused)
+            notes.append(f"{refused} was left out: it may not be read (needs READ on the topic)")
+        else:
+            return look_at(path)
+
+
+def _frames(
+    spark: SparkSession, origin: Origin | None, topics: list[str], files: list[str], starts: Starts
+) -> list[DataFrame]:
+    found: list[DataFrame] = []
+    if origin is not None and topics:
+        decoder = EventDecoder(origin.cluster, starts.commits_ms, starts.samples_ms)
+        found.append(origin.batch(spark, topics).mapInArrow(decoder, EVENT_DDL))
+    if files:
+        found.append(read_observations(spark, files, starts.samples_ms))
+    return found
+
+
+def _write(frames: list[DataFrame], path: Path) -> None:
+    events = reduce(lambda one, other: one.unionByName(other), frames)
+    if len(frames) > 1:  # an observer may have written to both
+        from pyspark.sql import functions as F
+
+        samples = events.where(F.col(INPUT) == SAMPLES).dropDuplicates(["cluster", "observer", "seq"])
+        events = events.where(F.col(INPUT) != SAMPLES).unionByName(samples)
+    events.write.mode("overwrite").partitionBy(INPUT).parquet(str(path))
+
+
+def _refused(error: Exception, topics: list[str]) -> str | None:
+    text = explain_error(error)
+    return next((topic for topic in topics if REFUSED in text and topic in text), None)
+
+
+def look_at(path: Path) -> Spool:
+    """What lies at a path, by the footers of its files alone."""
+    rows = dict.fromkeys(INPUTS, 0)
+    bounds: list[int] = []
+    for name in INPUTS:
+        for file in sorted(path.rglob(f"{INPUT}={name}/**/*.parquet")):
+            count, times = _footer(file)
+            rows[name] += count
+            bounds += times
+    return Spool(path, rows, min(bounds, default=None), max(bounds, default=None), _dropped(path, rows[SAMPLES]))
+
+
+def _footer(file: Path) -> tuple[int, list[int]]:
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(file)
+    column = metadata.schema.to_arrow_schema().get_field_index("ts")
+    found = [metadata.row_group(index).column(column).statistics for index in range(metadata.num_row_groups)]
+    bounds = [each for stats in found if stats is not None and stats.has_min_max for each in (stats.min, stats.max)]
+    return metadata.num_rows, bounds
+
+
+def _dropped(path: Path, samples: int) -> int:
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    if not samples:
+        return 0
+    files = [str(file) for file in path.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
+    counted: Any = (pc.sum(batch.column(0)).as_py() or 0 for batch in ds.dataset(files).to_batches(columns=["dropped"]))
+    return sum(counted)
+
+
+def need_something(spool: Spool, where: str) -> None:
+    if not any(spool.rows.values()):
+        raise OttlaSparkError(f"{where} holds nothing to look at: no records of groups and no observations")

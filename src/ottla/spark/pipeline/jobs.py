@@ -1,0 +1,26 @@
+"""The jobs by the names of their tables, loaded when they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.spark.jobs.params import Params
+
+    Job = Callable[[Mapping[str, DataFrame], Params], DataFrame]
+
+__all__ = ["FOLDED", "JOBS", "job_of"]
+
+FOLDED: Final = ("group_timeline", "rebalances", "stability", "task_movement")
+"""What one fold over the records of groups gives."""
+JOBS: Final = (*FOLDED, "share_delivery", "consumer_lag", "quorum_lag", "findings")
+"""In the order in which they run."""
+
+
+def job_of(name: str) -> Job:
+    job: Job = getattr(import_module(f"ottla.spark.jobs.{name}"), name)
+    return job

@@ -1,0 +1,82 @@
+"""Files of an observer (`kind=K/date=D/NODE-SEQ.jsonl.zst`) as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.errors import OttlaSparkError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FileDecoder", "observation_files", "read_observations"]
+
+SUFFIX: Final = ".jsonl.zst"
+LINES: Final = 20_000
+_CHUNK_BYTES: Final = 1 << 20
+
+
+def observation_files(directory: str) -> list[str]:
+    """The files below a directory. OttlaSparkError if there is none."""
+    if not Path(directory).is_dir():
+        raise OttlaSparkError(f"{directory} is not a directory of observations")
+    found = sorted(str(path) for path in Path(directory).rglob(f"*{SUFFIX}"))
+    if not found:
+        raise OttlaSparkError(f"{directory} holds no observations (files that end with {SUFFIX})")
+    return found
+
+
+def read_observations(spark: SparkSession, files: list[str], from_ms: int = 0) -> DataFrame:
+    """The samples in some files. Tasks open them by name, so that they have to see the same file system."""
+    from ottla.spark.pipeline.decoding import EVENT_DDL
+
+    slices = max(1, min(len(files), 2 * spark.sparkContext.defaultParallelism))
+    paths = spark.createDataFrame([(path,) for path in files], "path string").repartition(slices)
+    return paths.mapInArrow(FileDecoder(from_ms), EVENT_DDL)
+
+
+class FileDecoder:
+    """Paths to events, in a worker."""
+
+    def __init__(self, from_ms: int = 0) -> None:
+        self._from_ms = from_ms
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from ottla.spark.pipeline.decoding import sample_events
+
+        for batch in batches:
+            for path in batch.column("path").to_pylist():
+                for lines in _lines(path):
+                    events = sample_events(lines, {}, self._from_ms)
+                    if events.num_rows:
+                        yield events
+
+
+def _lines(path: str) -> Iterator[list[bytes | None]]:
+    """The lines of a file, some at a time. A file that is being written ends in the middle: what is whole counts."""
+    rest = b""
+    lines: list[bytes | None] = []
+    for chunk in _chunks(path):
+        *whole, rest = (rest + chunk).split(b"\n")
+        lines += whole
+        if len(lines) >= LINES:
+            yield lines
+            lines = []
+    yield [*lines, rest] if rest.strip() else lines
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.OSFile(path), "zstd") as stream:
+        while True:
+            try:
+                chunk = stream.read(_CHUNK_BYTES)
+            except OSError:  # its last frame is not whole yet
+                return
+            if not chunk:
+                return
+            yield chunk

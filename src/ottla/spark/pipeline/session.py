@@ -1,0 +1,112 @@
+"""Spark for the pipeline: quiet, quick to start, and small unless it is told otherwise."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.errors import OttlaSparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DELTA_CONF", "check_java", "pipeline_session"]
+
+JAVA_LOWEST: Final = 17
+STANDARD_ERROR: Final = 2
+DELTA_CONF: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_CONF: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "2g",
+}
+_LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
+
+
+def pipeline_session(
+    master: str, *, log: Path, delta: bool = False, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session of the given master, whose JVM and workers write to a file what they have to say.
+
+    OttlaSparkError if pyspark or Java is missing, or Java too old.
+    """
+    from ottla.spark.sessions import register, session
+
+    _check_pyspark()
+    check_java()
+    settings = dict(_CONF)
+    if master.startswith("local"):
+        settings |= _LOCAL
+    if delta:
+        settings |= {**DELTA_CONF, "spark.jars.packages": _delta_package()}
+    with _errors_into(log):
+        spark = session(master, app_name="ottla pipeline", conf={**settings, **(conf or {})})
+        if not master.startswith("local"):
+            register(spark)
+    return spark
+
+
+@contextmanager
+def _errors_into(log: Path) -> Iterator[None]:
+    """Processes that are started inside have the file for their standard error: the JVM, and the workers below it."""
+    sys.stderr.flush()
+    kept = os.dup(STANDARD_ERROR)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, STANDARD_ERROR)
+        os.close(kept)
+
+
+def _check_pyspark() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("pyspark", "pyarrow", "numpy", "pandas") if find_spec(name) is None]
+    if missing:
+        raise OttlaSparkError(f"{', '.join(missing)} not installed: pip install 'ottla[spark]'")
+
+
+def _delta_package() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"io.delta:delta-spark_2.13:{version('delta-spark')}"
+    except PackageNotFoundError:
+        raise OttlaSparkError("delta-spark is not installed: pip install 'ottla[delta]'") from None
+
+
+def check_java() -> None:
+    """OttlaSparkError unless there is a Java that Spark takes. The one in JAVA_HOME comes first, as Spark has it."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    where = "in JAVA_HOME" if home else "on the PATH"
+    if program is None or not Path(program).exists():
+        raise OttlaSparkError(f"Spark needs Java {JAVA_LOWEST} or newer, and there is none {where}: set JAVA_HOME")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = _VERSION.search(said.stderr + said.stdout)
+    if found is None:
+        raise OttlaSparkError(f"{program} does not say which version of Java it is: set JAVA_HOME")
+    if int(found[1]) < JAVA_LOWEST:
+        raise OttlaSparkError(
+            f"Spark needs Java {JAVA_LOWEST} or newer; found {found[1]}{found[2]} {where}: set JAVA_HOME"
+        )

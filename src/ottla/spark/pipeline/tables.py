@@ -1,0 +1,100 @@
+"""Tables on disk: Parquet with a directory for each day, or Delta.
+
+A run replaces the days that it has computed and touches no others. With Delta, rows are merged by the table's key and
+those of its days that are no longer there are deleted: readers see the table as it was before or as it is after.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from ottla.spark.jobs.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "table_path", "write_table"]
+
+Format = Literal["parquet", "delta"]
+DAY: Final = "run_date"
+
+
+class Days(NamedTuple):
+    """The days that a run has computed, as they are written; None where there is no bound."""
+
+    first: str | None = None
+    last: str | None = None
+
+    def has(self, day: str) -> bool:
+        return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
+
+    def condition(self, column: str) -> str:
+        """The same as SQL."""
+        parts = [f"{column} >= '{self.first}'"] * (self.first is not None)
+        parts += [f"{column} <= '{self.last}'"] * (self.last is not None)
+        return " and ".join(parts) or "true"
+
+
+def table_path(out: Path, name: str) -> Path:
+    return out / "tables" / name
+
+
+def write_table(rows: DataFrame, table: Table, out: Path, days: Days, form: Format) -> None:
+    """Write the rows of some days, and take away what else was there of these days."""
+    path = table_path(out, table.name)
+    in_order = rows.repartition(DAY).sortWithinPartitions(DAY, *table.key)
+    if form == "delta":
+        _merge(in_order, table, path, days)
+        return
+    before = _days_on_disk(path)
+    in_order.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(DAY).parquet(str(path))
+    after = _days_on_disk(path)
+    for day, files in before.items():
+        if days.has(day) and after.get(day) == files:  # no row of this day was written
+            shutil.rmtree(path / f"{DAY}={day}")
+
+
+def _days_on_disk(path: Path) -> Mapping[str, frozenset[str]]:
+    return {
+        each.name.partition("=")[2]: frozenset(file.name for file in each.iterdir()) for each in path.glob(f"{DAY}=*")
+    }
+
+
+def _merge(rows: DataFrame, table: Table, path: Path, days: Days) -> None:
+    from delta.tables import DeltaTable  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    spark = rows.sparkSession
+    if not DeltaTable.isDeltaTable(spark, str(path)):
+        rows.write.format("delta").partitionBy(DAY).save(str(path))
+        return
+    is_same_key = " and ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
+    differs = " or ".join(f"not (old.`{name}` <=> new.`{name}`)" for name in table.names)
+    (
+        DeltaTable.forPath(spark, str(path))
+        .alias("old")
+        .merge(rows.alias("new"), is_same_key)
+        .whenMatchedUpdateAll(condition=differs)
+        .whenNotMatchedInsertAll()
+        .whenNotMatchedBySourceDelete(condition=days.condition(f"old.{DAY}"))
+        .execute()
+    )
+
+
+def dataset_of(path: Path) -> Any:
+    """A table of Parquet files, for readers without Spark; None if it has no rows."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if not any(path.glob(f"{DAY}=*/*.parquet")):
+        return None
+    return ds.dataset(
+        path, format="parquet", partitioning=ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
+    )
+
+
+def count_rows(path: Path) -> int:
+    found = dataset_of(path)
+    return 0 if found is None else int(found.count_rows())
