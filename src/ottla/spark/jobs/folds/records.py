@@ -18,7 +18,7 @@ from ottla.spark.jobs.folds.following import Following
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
 from ottla.wire import WireError
 
-__all__ = ["GROUP_RECORDS", "follow_record"]
+__all__ = ["GROUP_RECORDS", "TargetPartitions", "TargetTasks", "follow_record", "tasks_of"]
 
 _UNREADABLE: Final = (msgspec.MsgspecError, WireError, ValueError)
 
@@ -83,7 +83,11 @@ class _CurrentTasks(_Record):
     active_tasks_pending_revocation: list[_TaskIds] = []
 
 
-class _TargetTasks(_Record):
+class TargetPartitions(_Record):
+    topic_partitions: list[_TopicPartitions] = []
+
+
+class TargetTasks(_Record):
     active_tasks: list[_TaskIds] = []
     standby_tasks: list[_TaskIds] = []
     warmup_tasks: list[_TaskIds] = []
@@ -103,7 +107,7 @@ _read_target_epoch: Final = msgspec.json.Decoder(_TargetEpoch).decode
 _read_metadata: Final = msgspec.json.Decoder(_MemberMetadata).decode
 _read_current: Final = msgspec.json.Decoder(_Current).decode
 _read_current_tasks: Final = msgspec.json.Decoder(_CurrentTasks).decode
-_read_target_tasks: Final = msgspec.json.Decoder(_TargetTasks).decode
+_read_target_tasks: Final = msgspec.json.Decoder(TargetTasks).decode
 _read_topology: Final = msgspec.json.Decoder(_Topology).decode
 _read_initialized: Final = msgspec.json.Decoder(_Initialized).decode
 
@@ -246,9 +250,9 @@ def _target_tasks(group: Following, key: str, value: str | None) -> None:
     state.target_tasks_warming.update(task for task, role in old | new if role == "warmup")
 
 
-def _placements(found: _TargetTasks) -> set[tuple[str, str]]:
+def _placements(found: TargetTasks) -> set[tuple[str, str]]:
     roles = (("active", found.active_tasks), ("standby", found.standby_tasks), ("warmup", found.warmup_tasks))
-    return {(task, role) for role, ids in roles for task in _tasks(ids)}
+    return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
 
 def _current(group: Following, key: str, value: str | None) -> None:
@@ -273,10 +277,10 @@ def _current_tasks(group: Following, key: str, value: str | None) -> None:
         _member(group, key),
         found.member_epoch,
         found.state - 1,  # counted from 1 here, from 0 in consumer groups
-        _tasks(found.active_tasks),
-        _tasks(found.active_tasks_pending_revocation),
-        _tasks(found.standby_tasks),
-        _tasks(found.warmup_tasks),
+        tasks_of(found.active_tasks),
+        tasks_of(found.active_tasks_pending_revocation),
+        tasks_of(found.standby_tasks),
+        tasks_of(found.warmup_tasks),
     )
 
 
@@ -284,7 +288,7 @@ def _partitions(found: list[_TopicPartitions]) -> frozenset[str]:
     return frozenset([_name(each.topic_id, "-", partition) for each in found for partition in each.partitions])
 
 
-def _tasks(found: list[_TaskIds]) -> frozenset[str]:
+def tasks_of(found: list[_TaskIds]) -> frozenset[str]:
     return frozenset([_name(each.subtopology_id, "_", number) for each in found for number in each.partitions])
 
 

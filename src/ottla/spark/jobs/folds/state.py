@@ -50,7 +50,6 @@ class Member(msgspec.Struct, array_like=True):
     pending_since_ms: int = 0
     target: str = ""
     """The record's value as it came: it is seldom asked for."""
-    target_warmup: Held = NOTHING
     assignment: str = ""
     """Of a classic member: the bytes that its leader gave it, as they came."""
     is_settled: bool = False
