@@ -8,6 +8,18 @@ from typing import Any
 from ottla.broker.connection import Connection
 
 
+class Timer:
+    """A call that the test makes, or that was cancelled."""
+
+    def __init__(self, seconds: float, callback: Callable[[], Any]) -> None:
+        self.seconds = seconds
+        self.callback = callback
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
 class FakeLoop:
     """Remembers who watches what; the test calls the callbacks."""
 
@@ -15,9 +27,14 @@ class FakeLoop:
         self.readers: dict[int, Callable[[], Any]] = {}
         self.writers: dict[int, Callable[[], Any]] = {}
         self.queued: list[Callable[[], Any]] = []
+        self.timers: list[Timer] = []
 
     def call_soon(self, callback: Callable[[], Any]) -> None:
         self.queued.append(callback)
+
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Timer:
+        self.timers.append(Timer(delay, callback))
+        return self.timers[-1]
 
     def run_queued(self) -> None:
         queued, self.queued = self.queued, []

@@ -180,5 +180,5 @@ class TokenQuotas:
     def samples(self, now_ms: int) -> Iterator[Tag]:
         for tags, sensor in self.sensors:
             limit = self.limits.of(*tags)
-            tokens = sensor.meter.tokens(limit.bound, now_ms) if limit is not None else math.inf
-            yield Tag(tags, tokens, sensor.average_pause_ms(now_ms))
+            if limit is not None:  # else it was taken away
+                yield Tag(tags, sensor.meter.tokens(limit.bound, now_ms), sensor.average_pause_ms(now_ms))

@@ -155,17 +155,16 @@ class TestConnectionRates:
 
 
 def test_limits_are_taken_from_the_metadata_by_their_kind() -> None:
-    quotas = Quotas(Windows(), Windows())
-    assert not quotas.has_client_limits
-    quotas.follow({((USER, "ann"),): {"producer_byte_rate": 5.0, "request_percentage": 1.0}, ((IP, None),): {}})
-    assert quotas.has_client_limits
-    assert quotas.produce.limits
-    assert quotas.request.limits
-    assert not quotas.fetch.limits
-    assert not quotas.mutations.limits
-    quotas.follow({((IP, None),): {"connection_creation_rate": 5.0}})
-    assert not quotas.has_client_limits
-    assert quotas.connections
+    def found(**limits: float) -> list[bool]:
+        quotas = Quotas(Windows(), Windows())
+        quotas.follow({((USER, "ann"),): limits})
+        kinds = (quotas.produce, quotas.fetch, quotas.request, quotas.mutations)
+        return [quotas.has_client_limits, *(bool(kind.limits) for kind in kinds), bool(quotas.connections)]
+
+    assert found() == [False] * 6
+    assert found(producer_byte_rate=5.0, request_percentage=1.0) == [True, True, False, True, False, False]
+    assert found(consumer_byte_rate=5.0, controller_mutation_rate=1.0) == [True, False, True, False, True, False]
+    assert found(connection_creation_rate=5.0) == [False, False, False, False, False, True]
 
 
 def test_time_of_the_loop_is_counted_in_percent() -> None:
