@@ -1,0 +1,37 @@
+import pytest
+
+from ottla.cli.demo import judging
+from ottla.cli.demo.judging import judged, why_no_spark
+from ottla.cli.doctor import Check
+from ottla.health.samples import Sample
+
+
+def cluster(seq: int, ts: int, error: str | None = None) -> Sample:
+    body = None if error else {"brokers": [{"id": 1, "host": "h", "port": 9, "reachable": True}]}
+    return Sample(kind="cluster", ts=ts, cluster="c", observer="o", seq=seq, error=error, body=body)
+
+
+def test_the_rules_look_at_samples():
+    down = [cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(5, 20)]
+    facts = judged([cluster(1, 1_000), *down, *(cluster(seq, seq * 1_000) for seq in range(20, 60))])
+    (found,) = facts["findings"]
+    assert (found["rule"], found["state"], found["subject"]["name"]) == ("node-unreachable", "resolved", "1")
+    assert found["since_ms"] == 5_000
+    assert facts["range"] == {"from_ms": 1_000, "to_ms": 59_000}
+    assert any(each["rule"] == "member-lost" for each in facts["unseen"])
+
+
+def test_what_is_open_has_no_end():
+    facts = judged([cluster(1, 1_000), *(cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(2, 20))])
+    assert [(each["state"], each["until_ms"]) for each in facts["findings"]] == [("open", None)]
+
+
+def test_nothing_was_seen():
+    assert judged([])["findings"] == []
+
+
+def test_why_there_is_no_spark(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(judging, "java", lambda: Check("Java", "missing", "11.0.2 in /opt/java"))
+    assert "Java 17 or newer: 11.0.2" in (why_no_spark() or "")
+    monkeypatch.setattr(judging, "find_spec", lambda name: None)
+    assert "pyspark is not installed" in (why_no_spark() or "")
