@@ -18,6 +18,7 @@ from ottla.broker.budget import DEFAULT_BYTES, HELD_MAX_MS, Budget
 from ottla.broker.causes import OncePerCause
 from ottla.broker.clock import ManualClock
 from ottla.broker.connection import RECEIVE_BYTES, Limits
+from ottla.broker.encoded_topics import FORMS_MAX
 from ottla.broker.fetch_sessions import FetchSessions, WantedPartition
 from ottla.broker.file_limit import shares_of
 from ottla.broker.request import Answer, Later, Request
@@ -46,6 +47,7 @@ from ottla.wire.types import (
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
     JoinGroupRequest,
+    MetadataRequest,
     OffsetCommitRequest,
     ShareGroupHeartbeatRequest,
 )
@@ -298,6 +300,14 @@ def sessions_have_room_for_so_much(_directory: Path, patch: pytest.MonkeyPatch) 
         sessions.go_on(first.session_id, 1, wanted(2), (), uses_ids=False, now_ms=0)
     assert rejected.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions) == 1
+
+
+@reaches("encoded-topics")
+def topics_are_remembered_in_so_many_forms(directory: Path, _patch: pytest.MonkeyPatch) -> None:
+    with running_node(directory) as running:
+        for version in range(1, 14):
+            running.desk.ask(MetadataRequest(None), version)
+        assert len(running.node.encoded_topics._forms) <= FORMS_MAX
 
 
 @reaches("share-sessions")

@@ -64,6 +64,8 @@ BOUNDS: Final = (
     # --- what waits and what is kept for clients
     Bound("waiting", "parked requests", "answered at once as if their time were over",
           "ottla.broker.waiting:WAITERS_MAX"),
+    Bound("encoded-topics", "versions and listeners whose topics are remembered as bytes", "all are forgotten",
+          "ottla.broker.encoded_topics:FORMS_MAX"),
     Bound("fetch-sessions", "fetch sessions", "the stalest goes, or no session is given",
           setting="max.incremental.fetch.session.cache.slots"),
     Bound("fetch-session-partitions", "partitions in all of them", "no session is given",

@@ -18,7 +18,7 @@ from ottla.broker import handlers
 from ottla.broker.handlers import SERVED
 from ottla.broker.outgoing import Part
 from ottla.broker.quotas.charging import Meter
-from ottla.broker.request import AfterWrite, Answer, Close, Request
+from ottla.broker.request import AfterWrite, Answer, Close, Encoded, Request
 from ottla.wire import WireError, frames
 from ottla.wire.types.headers import RequestHeader
 
@@ -215,7 +215,7 @@ class Dispatch:
         head = request.correlation_id.to_bytes(4, "big", signed=True) + known.response_tags
         try:
             if known.encode is not None:
-                body = known.encode(message)
+                body = message.body if type(message) is Encoded else known.encode(message)
                 size = len(head) + len(body)
                 parts: list[Part] = [size.to_bytes(4, "big") + head + body]
             else:

@@ -26,6 +26,7 @@ no-op                metadata.max.idle.interval.ms (off)               shows oth
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
 import logging
 from collections.abc import Callable
@@ -47,6 +48,8 @@ log = logging.getLogger(__name__)
 _SECOND_MS: Final = 1000
 _IDLE_CHECK_MS: Final = 10_000
 _SLEEP_MAX_MS: Final = 1000
+_FREEZE_EVERY: Final = 1000
+"""Partitions that came since the last time."""
 
 Period = Callable[[], int]
 
@@ -62,6 +65,7 @@ class Housekeeping:
         self._serial = count()
         self._timer: asyncio.TimerHandle | None = None
         self._warming = Warming(node.loop)
+        self._frozen_count = len(node.replicas.by_key)
         self._plan()
 
     def _plan(self) -> None:
@@ -76,6 +80,7 @@ class Housekeeping:
         self._add(lambda: _SECOND_MS, self.logs.remove_files)
         self._add(lambda: _SECOND_MS, self.metadata.snapshot)
         self._add(lambda: _IDLE_CHECK_MS, self._close_idle)
+        self._add(lambda: _SECOND_MS, self._freeze)
         if self._node.settings["metadata.max.idle.interval.ms"] > 0:
             self._add(self._setting("metadata.max.idle.interval.ms"), self.metadata.append_no_op)
 
@@ -124,6 +129,13 @@ class Housekeeping:
         self._node.budget.expire(now_ms)
         for listener in self._node.listeners.values():
             listener.close_idle(now_ms)
+
+    def _freeze(self) -> None:
+        """Spare the garbage collector what is there to stay: looking through 10,000 partitions takes it 70 ms."""
+        count = len(self._node.replicas.by_key)
+        if count >= self._frozen_count + _FREEZE_EVERY:
+            self._frozen_count = count
+            gc.freeze()
 
     def stop(self) -> None:
         self._warming.stop()

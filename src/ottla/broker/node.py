@@ -20,6 +20,7 @@ from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.dispatch import Dispatch, Observer
+from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.file_limit import current_limit, shares_of
 from ottla.broker.formatting import random_uuid
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.descriptions import Descriptions
     from ottla.broker.share import ShareNode
+    from ottla.broker.telemetry.telemetry import Telemetry
     from ottla.broker.web_server import WebServer
 
 log = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ class Node:
         self.inspect_port: int | None = None
         self._web_servers: list[WebServer] = []
         self._share: ShareNode | None = None
+        self._telemetry: Telemetry | None = None
         self.descriptions: Descriptions | None = None
         """The plugin that keeps topology descriptions, if there is one."""
         self._on_fatal = on_fatal
@@ -139,6 +142,7 @@ class Node:
         self.fetch_sessions: FetchSessions
         self.producer_ids: ProducerIds
         self.slices: Slices
+        self.encoded_topics: EncodedTopics
         self.housekeeping: Housekeeping
         self.coordinators: Coordinators
         self.internal_topics: InternalTopics
@@ -163,6 +167,20 @@ class Node:
             self._share = ShareNode(self)
         return self._share
 
+    @property
+    def telemetry(self) -> Telemetry:
+        """What clients push of their metrics; most nodes never hear any."""
+        if self._telemetry is None:
+            from ottla.broker.telemetry.telemetry import Telemetry
+
+            self._telemetry = Telemetry(self)
+        return self._telemetry
+
+    def telemetry_samples(self) -> Iterator[tuple[str, dict[str, object], float]]:
+        """Numbers that clients have pushed, if any has."""
+        if self._telemetry is not None:
+            yield from self._telemetry.samples()
+
     def share_samples(self) -> Iterator[tuple[str, dict[str, object], float]]:
         """Numbers about share groups, if there are any."""
         if self._share is not None:
@@ -175,6 +193,7 @@ class Node:
         self.loop = asyncio.get_running_loop()
         self.offload = Offload(self.loop)
         self.slices = Slices(self.loop)
+        self.encoded_topics = EncodedTopics(self.slices)
         self._bind()
         try:
             await self._serve_metrics()
@@ -410,6 +429,8 @@ class Node:
     def connection_closed(self, connection: Connection) -> None:
         if self._share is not None:
             self._share.disconnected(connection)
+        if self._telemetry is not None:
+            self._telemetry.disconnected(connection)
         self.listeners[connection.peer.listener].forget(connection)
         if self._drained is not None and not any(listener.connections for listener in self.listeners.values()):
             self._drained.cancel()
@@ -524,11 +545,14 @@ class Node:
                 self.housekeeping.follow_settings()
         if changes.quotas:
             self._follow_quotas()
+        self.encoded_topics.follow(changes, self.image)
         self.replicas.apply(self.image, changes)
         self.moves.follow()
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)
+        if self._telemetry is not None:
+            self._telemetry.follow(changes)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 

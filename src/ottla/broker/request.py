@@ -58,6 +58,17 @@ class Request:
         return self.connection.principal
 
 
+class Encoded:
+    """An answer that is encoded already, in the version of its request."""
+
+    __slots__ = ("body",)
+
+    error_code = 0
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
 class Later:
     """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
 

@@ -51,7 +51,7 @@ def handle(node: Node, request: Request) -> Answer:
     body: MetadataRequest = request.body
     _check(request, body)
     if body.topics is None or (request.version == 0 and not body.topics):
-        return _response(node, request, _all(node, request))
+        return _all(node, request)
     ids = [topic.topic_id for topic in body.topics if topic.topic_id != UNASSIGNED]
     if ids:
         return _response(node, request, [_by_id(node, request, topic_id) for topic_id in dict.fromkeys(ids)])
@@ -79,9 +79,16 @@ def _check(request: Request, body: MetadataRequest) -> None:
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def _all(node: Node, request: Request) -> list[_Topic]:
-    visible = (topic for topic in node.image.topics_by_name.values() if _may_see(node, request, topic.name))
-    return [_described(node, request, topic) for topic in visible]
+def _all(node: Node, request: Request) -> Answer:
+    visible = [topic for topic in node.image.topics_by_name.values() if _may_see(node, request, topic.name)]
+    if request.body.include_topic_authorized_operations or request.charge is not None:
+        return _response(node, request, [_described(node, request, topic) for topic in visible])
+    return node.encoded_topics.answer(
+        (request.version, request.connection.peer.listener),
+        visible,
+        lambda topic: _described(node, request, topic),
+        lambda: _response(node, request, []),
+    )
 
 
 def _by_id(node: Node, request: Request, topic_id: bytes) -> _Topic:
