@@ -1,6 +1,7 @@
 """The inspect listener: what a node holds in memory and Kafka's protocol has no words for, as JSON over HTTP.
 
     /inspect/v1/share/{group}    the records of a share group that are in flight on this node
+    /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
 
 It is off unless `ottla.inspect.listeners` names an address, which must be one of this machine alone: whoever can
 connect to it may look.
@@ -24,6 +25,7 @@ __all__ = ["SETTING", "inspect_address", "inspect_server"]
 SETTING: Final = "ottla.inspect.listeners"
 _ADDRESS: Final = re.compile(r"http://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
+_CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
 _PORT_MAX: Final = 65_535
 
 
@@ -40,12 +42,18 @@ def inspect_address(text: str) -> tuple[str, int]:
 
 def inspect_server(node: Node) -> WebServer:
     def find(path: str) -> Page | None:
-        matched = _SHARE.fullmatch(path)
-        if matched is None or not node.is_serving:
-            return None
-        from ottla.broker.share.viewing import share_window
-
-        window = share_window(node, unquote(matched[1]))
-        return Page("application/json", json.dumps(window, ensure_ascii=False) + "\n")
+        view = _view(node, path) if node.is_serving else None
+        return None if view is None else Page("application/json", json.dumps(view, ensure_ascii=False) + "\n")
 
     return WebServer(find, is_local=True)
+
+
+def _view(node: Node, path: str) -> dict[str, object] | None:
+    if path == _CLIENT_METRICS:
+        return node.telemetry.view()
+    matched = _SHARE.fullmatch(path)
+    if matched is None:
+        return None
+    from ottla.broker.share.viewing import share_window
+
+    return share_window(node, unquote(matched[1]))

@@ -95,6 +95,7 @@ class Metrics:
         yield from self._cluster()
         yield from self._coordinators()
         yield from self._node.share_samples()
+        yield from self._node.telemetry_samples()
         yield from self._quotas()
         yield from self._descriptions()
         yield from self._connections()

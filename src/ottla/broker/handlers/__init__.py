@@ -91,6 +91,8 @@ SERVED: Final[dict[int, Served]] = {
     66: Served("list_transactions", 0, 2),
     68: Served("consumer_group_heartbeat", 0, 1),
     69: Served("consumer_group_describe", 0, 1),
+    71: Served("get_telemetry_subscriptions", 0, 0),
+    72: Served("push_telemetry", 0, 0),
     74: Served("list_config_resources", 0, 1),
     75: Served("describe_topic_partitions", 0, 0),
     76: Served("share_group_heartbeat", 1, 1),

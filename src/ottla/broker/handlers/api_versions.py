@@ -8,10 +8,12 @@ for an error. Version 5 (KIP-1242) tells a client that it has reached another cl
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers import SERVED
 from ottla.broker.request import Request
+from ottla.broker.telemetry import SETTING as TELEMETRY_SETTING
 from ottla.metadata.features import KRAFT_VERSION, supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import (
@@ -33,6 +35,7 @@ _ALL_FEATURES_FROM: Final = 4
 _IDENTITY_FROM: Final = 5
 _SOFTWARE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NO_NODE: Final = -1
+_TELEMETRY_KEYS: Final = frozenset((71, 72))
 
 
 def handle(node: Node, request: Request) -> ApiVersionsResponse:
@@ -42,7 +45,7 @@ def handle(node: Node, request: Request) -> ApiVersionsResponse:
     if code:
         return refuse(request, code, None)
     return ApiVersionsResponse(
-        api_keys=tuple(_served(node, key) for key in sorted(request.connection.offered_apis)),
+        api_keys=tuple(_served(node, key) for key in sorted(_shown(node, request.connection.offered_apis))),
         supported_features=_supported(node, request.version),
         finalized_features_epoch=node.image.last_offset,
         finalized_features=_finalized(node),
@@ -70,6 +73,12 @@ def _judge_identity(node: Node, body: ApiVersionsRequest) -> ErrorCode:
     if body.cluster_id is not None and (body.cluster_id, body.node_id) != (node.cluster_id, node.node_id):
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
+
+
+def _shown(node: Node, offered: Collection[int]) -> Iterator[int]:
+    """Telemetry only where it is wanted: every client that sees it asks what it is to push."""
+    is_wanted = node.config[TELEMETRY_SETTING]
+    return (key for key in offered if is_wanted or key not in _TELEMETRY_KEYS)
 
 
 def _served(node: Node, key: int) -> ApiVersionsResponseApiVersion:

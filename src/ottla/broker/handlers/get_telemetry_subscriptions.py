@@ -1,0 +1,29 @@
+"""GetTelemetrySubscriptions (71): which metrics a client is to push, and how often (KIP-714). Version 0.
+
+Answered in any case; offered to clients only with `ottla.client.telemetry.enable`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.wire.reject import Reject
+from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 71
+VERSIONS: Final = (0, 0)
+
+
+def handle(node: Node, request: Request) -> GetTelemetrySubscriptionsResponse:
+    try:
+        return node.telemetry.ask(request)
+    except Reject as reject:
+        return refuse(request, reject.code, None)
+
+
+def refuse(request: Request, code: int, message: str | None) -> GetTelemetrySubscriptionsResponse:
+    return GetTelemetrySubscriptionsResponse(error_code=code)

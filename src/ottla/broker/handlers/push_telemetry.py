@@ -1,0 +1,30 @@
+"""PushTelemetry (72): metrics of a client, in OpenTelemetry's form, perhaps compressed (KIP-714). Version 0.
+
+Answered in any case; offered to clients only with `ottla.client.telemetry.enable`. Without it nothing is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.request import Request
+from ottla.wire.reject import Reject
+from ottla.wire.types.push_telemetry import PushTelemetryResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+API_KEY: Final = 72
+VERSIONS: Final = (0, 0)
+
+
+def handle(node: Node, request: Request) -> PushTelemetryResponse:
+    try:
+        node.telemetry.push(request)
+    except Reject as reject:
+        return refuse(request, reject.code, None)
+    return PushTelemetryResponse()
+
+
+def refuse(request: Request, code: int, message: str | None) -> PushTelemetryResponse:
+    return PushTelemetryResponse(error_code=code)
