@@ -177,7 +177,7 @@ def _lasted(finding: Finding) -> str:
     from ottla.health.wording import duration
 
     until = finding.until_ms
-    return f" after {duration(until - finding.since_ms)}" if isinstance(until, int) else ""
+    return f" after {duration(until - finding.since_ms)}" if isinstance(until, int) and until > finding.since_ms else ""
 
 
 def _subject(finding: Finding) -> str:

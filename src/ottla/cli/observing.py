@@ -114,11 +114,13 @@ class Progress:
     """Says on standard error how it goes, now and then and when something changes."""
 
     EVERY_MS: Final = 60_000
+    PATIENCE_MS: Final = 30_000
 
     def __init__(self, *, is_quiet: bool) -> None:
         self._is_quiet = is_quiet
         self._said_ms: int | None = None
-        self._problem: str | None = None
+        self._failing_ms: int | None = None
+        self._is_told = False
         self._is_down = False
         self.samples = 0
 
@@ -128,13 +130,22 @@ class Progress:
         self.samples += 1
         if sample.kind == "cluster":
             self._reachable(sample.error != UNREACHABLE)
-        if problem != self._problem and not self._is_down:
-            self._say(f"samples wait: {problem}" if problem else "samples are written again")
-            self._problem = problem
+        self._writable(sample.ts, problem)
         self._said_ms = sample.ts if self._said_ms is None else self._said_ms
         if sample.ts - self._said_ms >= self.EVERY_MS:
             self._said_ms = sample.ts
             self._say(f"{self.samples:,} samples so far")
+
+    def _writable(self, now_ms: int, problem: str | None) -> None:
+        """What lasts for a moment only, as after a restart of the cluster, is not worth a word."""
+        if problem is None and self._is_told:
+            self._say("samples are written again")
+        self._failing_ms = None if problem is None else self._failing_ms or now_ms
+        if self._failing_ms is None:
+            self._is_told = False
+        elif not self._is_told and not self._is_down and now_ms - self._failing_ms >= self.PATIENCE_MS:
+            self._is_told = True
+            self._say(f"samples wait: {problem}")
 
     def _reachable(self, is_up: bool) -> None:
         if self._is_down == is_up:

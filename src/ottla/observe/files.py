@@ -102,15 +102,24 @@ def _date(at_ms: int) -> str:
 
 
 def read_files(directory: Path) -> Iterator[Sample]:
-    """All samples below a directory in the order in which they were taken; what is no sample is passed over."""
-    kinds = [_in_order(path) for path in sorted(directory.glob("kind=*"))]
-    return heapq.merge(*kinds, key=lambda each: (each.ts, each.observer, each.seq))
+    """All samples below a directory in the order in which they were taken, but for moments at the seams of two files.
+    What is no sample is passed over."""
+    rows: dict[tuple[str, str], list[Path]] = {}
+    for path in sorted(directory.glob("kind=*/date=*/*")):
+        if _is_ours(path):
+            kind, observer = path.parent.parent.name, path.name.partition("-")[0]
+            rows.setdefault((kind, observer), []).append(path)
+    return heapq.merge(*map(_one_by_one, rows.values()), key=_when)
 
 
-def _in_order(directory: Path) -> Iterator[Sample]:
-    for day in sorted(directory.glob("date=*")):
-        files = (read_file(path) for path in sorted(day.iterdir()) if _is_ours(path))
-        yield from heapq.merge(*files, key=lambda each: (each.ts, each.observer, each.seq))
+def _one_by_one(paths: list[Path]) -> Iterator[Sample]:
+    """The files of one observer and one kind; only one of them is in memory."""
+    for path in paths:
+        yield from sorted(read_file(path), key=_when)
+
+
+def _when(sample: Sample) -> tuple[int, str, int]:
+    return sample.ts, sample.observer, sample.seq
 
 
 def _is_ours(path: Path) -> bool:

@@ -28,7 +28,7 @@ class Stamp:
         body = None if seen.fact is None else msgspec.to_builtins(seen.fact)
         made = Sample(
             kind=seen.kind, ts=at_ms, cluster=cluster, observer=self.observer, seq=self._next_seq, entity=seen.entity,
-            took_ms=round(took_ms, 1), error=seen.error, heartbeat=worth.is_heartbeat, body=body,
+            took_ms=round(float(took_ms), 1), error=seen.error, heartbeat=worth.is_heartbeat, body=body,
         )  # fmt: skip
         self._next_seq += 1
         return made
