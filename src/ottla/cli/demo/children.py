@@ -15,6 +15,7 @@ from typing import Final, Self
 __all__ = ["Child", "ChildDied", "Children"]
 
 END_S: Final = 15.0
+HASTE_S: Final = 1.0
 TAIL_LINES: Final = 15
 
 
@@ -93,11 +94,13 @@ class Children:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failure or Ctrl-C nobody waits for the last commits of the workloads.
-        patience_s = END_S if kind is None else 1.0
-        for child in reversed(self.running):
-            if child.is_running:
-                await child.end(patience_s)
+        running = [child for child in reversed(self.running) if child.is_running]
+        if kind is not None:
+            # After a failure or Ctrl-C nobody waits for the last commits of the workloads.
+            await asyncio.gather(*(child.end(HASTE_S) for child in running))
+            return
+        for child in running:
+            await child.end()
 
     async def start(
         self, name: str, command: Sequence[str], *, listens: bool = False, environment: dict[str, str] | None = None

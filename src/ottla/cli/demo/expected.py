@@ -100,8 +100,10 @@ def _node(found: list[Finding], killed: Facts) -> Iterator[Expectation]:
     silent = [each for each in _of(found, "node-unreachable") if each["subject"]["name"] == str(killed["node"])]
     yield _expect(f"node {killed['node']} did not answer", len(silent) == 1, [e["sentence"] for e in silent])
     for each in silent[:1]:
-        span = (each["since_ms"] - killed["at_ms"], (each["until_ms"] or 0) - killed["restarted_ms"])
-        yield _expect("from when it was killed until it was back", all(abs(ms) <= DOWN_SLACK_MS for ms in span), span)
+        began, ended = each["since_ms"] - killed["at_ms"], each["until_ms"] or 0
+        holds = abs(began) <= DOWN_SLACK_MS
+        holds &= killed["restarted_ms"] - DOWN_SLACK_MS <= ended <= killed["ready_ms"] + DOWN_SLACK_MS
+        yield _expect("from when it was killed until it was back", holds, (each["since_ms"], ended))
         yield _expect("and it answers again", _resolved(each), each["state"])
     elected = [
         each["evidence"]

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.cli.demo.cast import Cast
 from ottla.cli.demo.ground import Ground
-from ottla.cli.demo.journal import Journal
+from ottla.cli.demo.journal import Journal, now_ms
 from ottla.cli.demo.look import Look
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node
@@ -111,11 +111,16 @@ class Story:
         self._journal.note("node-killed", node=before.leader_id, epoch_before=before.leader_epoch)
         self._narrator.begin(4, f"killed node {before.leader_id} (quorum leader, {partitions} partitions)")
         await self._pause(self._plan.down_s, "nobody can write or read")
-        began = monotonic()
+        began, restarted_ms = monotonic(), now_ms()
         await self._node.start()
+        ready_ms = now_ms()
         after = await self._look.quorum()
         self._journal.note(
-            "node-back", restarted_ms=_now_ms(began), leader_after=after.leader_id, epoch_after=after.leader_epoch
+            "node-back",
+            restarted_ms=restarted_ms,
+            ready_ms=ready_ms,
+            leader_after=after.leader_id,
+            epoch_after=after.leader_epoch,
         )
         self._narrator.say(f"started again on the same directory; leads after {monotonic() - began:.1f} s, epoch "
                            f"{before.leader_epoch} → {after.leader_epoch}")  # fmt: skip
@@ -162,10 +167,3 @@ class Story:
 
 def _s(ms: int) -> str:
     return f"{ms / 1000:g} s"
-
-
-def _now_ms(monotonic_s: float) -> int:
-    """A moment of the monotonic clock on the clock of the wall."""
-    from ottla.cli.demo.journal import now_ms
-
-    return now_ms() - round((monotonic() - monotonic_s) * 1000)

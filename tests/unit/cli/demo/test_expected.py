@@ -13,7 +13,8 @@ Report = dict[str, Any]
 TRUTH: dict[str, Any] = {
     "member_killed": {"group": "billing", "client": "billing-2", "partitions": [["orders", 2], ["orders", 3]]},
     "node_killed": {
-        "node": 1, "at_ms": 100_000, "restarted_ms": 115_000, "leader_after": 1, "epoch_before": 1, "epoch_after": 2,
+        "node": 1, "at_ms": 100_000, "restarted_ms": 115_000, "ready_ms": 117_000,
+        "leader_after": 1, "epoch_before": 1, "epoch_after": 2,
     },
     "storm": {"group": "risk-checks", "from_ms": 200_000, "to_ms": 230_000},
     "poison": [["payments", 0, 7], ["payments", 2, 9]],
@@ -93,7 +94,8 @@ SPOILT: list[tuple[str, Callable[[Report], None]]] = [
     ("that is over", spoil("member-lost", state="open")),
     ("did not answer", without("node-unreachable")),
     ("until it was back", spoil("node-unreachable", since_ms=80_000)),
-    ("until it was back", spoil("node-unreachable", until_ms=130_000)),
+    ("until it was back", spoil("node-unreachable", until_ms=127_001)),
+    ("until it was back", spoil("node-unreachable", until_ms=104_999)),
     ("answers again", spoil("node-unreachable", state="open")),
     ("leads the quorum again", without("quorum-leader-changed")),
     ("leads the quorum again", spoil("quorum-leader-changed", epoch=1)),

@@ -17,7 +17,14 @@ def story(ground: Ground) -> None:
             {"what": "member-killed", "at_ms": 200},
             {"what": "taken-over", "at_ms": 206},
             {"what": "node-killed", "at_ms": 300, "node": 1, "epoch_before": 1},
-            {"what": "node-back", "at_ms": 317, "restarted_ms": 315, "leader_after": 1, "epoch_after": 2},
+            {
+                "what": "node-back",
+                "at_ms": 317,
+                "restarted_ms": 315,
+                "ready_ms": 316,
+                "leader_after": 1,
+                "epoch_after": 2,
+            },
             {"what": "storm", "at_ms": 400},
             {"what": "calm", "at_ms": 430},
             {"what": "drained", "at_ms": 500},
@@ -56,7 +63,8 @@ def test_the_member_by_its_own_word(tmp_path: Path):
 def test_the_node(tmp_path: Path):
     _, truth = truth_in(tmp_path)
     assert truth["node_killed"] == {
-        "node": 1, "epoch_before": 1, "at_ms": 300, "restarted_ms": 315, "leader_after": 1, "epoch_after": 2,
+        "node": 1, "epoch_before": 1, "at_ms": 300, "restarted_ms": 315, "ready_ms": 316,
+        "leader_after": 1, "epoch_after": 2,
     }  # fmt: skip
 
 
