@@ -152,6 +152,10 @@ class Line:
         )
         return numbers
 
+    def send_bytes(self, data: bytes) -> None:
+        """Send whatever it is."""
+        self._sock.sendall(data)
+
     def receive(self, api_key: int, version: int, correlation_id: int) -> Any:
         size = int.from_bytes(self._read(4), "big")
         answer = frames.read_response(self._read(size), api_key, version)
