@@ -85,10 +85,10 @@ def python() -> Check:
 
 def spark() -> Check:
     try:
-        return Check("Spark", "ok", f"pyspark {installed_version('pyspark')}")
+        return Check("Spark", "ok", installed_version("pyspark"))
     except PackageNotFoundError:
         advice = 'the pipeline needs it: pip install "ottla[spark]"; without it, ottla demo --no-spark'
-        return Check("Spark", "missing", "pyspark is not installed", advice)
+        return Check("Spark", "missing", "not installed (pyspark)", advice)
 
 
 def java() -> Check:
@@ -118,7 +118,7 @@ def maven() -> Check:
     match = re.search(r"Apache Maven (\d[\w.-]*)", said or "")
     if match is None:
         advice = "the demo fetches Kafka Streams with it; without it, a member in Python takes its part"
-        return Check("Maven", "missing", "there is no mvn on the PATH", advice)
+        return Check("Maven", "missing", "not found (mvn)", advice)
     return Check("Maven", "ok", f"{match[1]} in {program}")
 
 
@@ -134,8 +134,8 @@ def _said(command: list[str]) -> str | None:
 def ports() -> Check:
     taken = [port for port in PORTS if not _is_free(port)]
     if not taken:
-        return Check("ports", "ok", f"{' and '.join(map(str, PORTS))} are free on this machine")
-    found = f"{' and '.join(map(str, taken))} {'is' if len(taken) == 1 else 'are'} taken"
+        return Check("ports", "ok", f"{' and '.join(map(str, PORTS))} free")
+    found = f"{' and '.join(map(str, taken))} taken"
     return Check("ports", "missing", found, "ottla serve --port 0 takes any free one; the demo does so by itself")
 
 

@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         monkeypatch.setattr(doctor, "PORTS", (port,))
-        assert (doctor.ports().state, doctor.ports().found) == ("missing", f"{port} is taken")
+        assert (doctor.ports().state, doctor.ports().found) == ("missing", f"{port} taken")
     assert doctor.ports().state == "ok"
 
 

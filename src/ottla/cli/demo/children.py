@@ -70,9 +70,10 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
-    def tail(self) -> str:
-        lines = self.said.read_text(errors="replace").splitlines() if self.said.exists() else []
-        return "\n".join(lines[-TAIL_LINES:])
+    def tail(self, lines: int = TAIL_LINES) -> str:
+        """The end of what it said."""
+        said = self.said.read_text(errors="replace").splitlines() if self.said.exists() else []
+        return "\n".join(said[-lines:])
 
     def check(self) -> None:
         """ChildDied if it runs no longer."""

@@ -31,6 +31,8 @@ from ottla.client import ClientError
 __all__ = ["Wishes", "run"]
 
 EXIT_TERMINATED: Final = 143
+TOLD: Final = ("Python", "Spark", "Java", "Maven", "ports", "disk")
+"""What of the doctor's words the story is about."""
 
 
 class Wishes(NamedTuple):
@@ -93,11 +95,11 @@ class _Demo:
     async def _doctor(self) -> None:
         async with self._narrator.doing("looking at this machine"):
             found = await asyncio.to_thread(check_all)
-        well = [f"{each.name} {each.found.split(' in ')[0]}" for each in found if each.state == "ok"]
-        self._narrator.say(f"doctor: {' · '.join(well[:6])}")
         for each in found:
             if each.state == "bad":
                 raise Failure(f"{each.name}: {each.found}", each.advice, code=EXIT_REFUSED)
+        shown = [f"{each.name} {each.found.partition(' in ')[0]}" for each in found if each.name in TOLD]
+        self._narrator.say(f"doctor: {' · '.join(shown)}")
 
     async def _application(self) -> Application | None:
         if not self._wishes.java:
@@ -123,7 +125,7 @@ class _Demo:
         reason = judging.why_no_spark() if self._wishes.spark else "not wanted"
         if reason is None:
             facts = await judging.with_spark(children, self._ground, self._narrator)
-            how = f"{len(facts['run'].get('tables') or facts['tables'])} tables"
+            how = f"{facts['tables']['outputs']['total']} tables"
         else:
             self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
             facts = await judging.without_spark(node, self._ground)

@@ -56,7 +56,7 @@ async def with_spark(children: Children, ground: Ground, narrator: Narrator) -> 
         str(ground.path),
     ]
     child = await children.start("pipeline", command)
-    async with narrator.doing("Spark reads the broker's files and the observations"):
+    async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the broker's files"):
         code = await child.wait()
     if code or not ground.report_json.exists():
         raise NotJudged(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")

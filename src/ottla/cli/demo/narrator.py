@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Final
@@ -49,9 +49,9 @@ class Narrator:
         self.console.print(Text.assemble((f"{self.time:>5}  ", "dim"), *parts), soft_wrap=True)
 
     @asynccontextmanager
-    async def doing(self, what: str, until_s: float | None = None) -> AsyncIterator[None]:
+    async def doing(self, what: str | Callable[[], str], seconds: float | None = None) -> AsyncIterator[None]:
         """Show that something goes on, and for how long still if that is known."""
-        task = asyncio.create_task(self._tick(what, until_s))
+        task = asyncio.create_task(self._tick(what if callable(what) else lambda: what, seconds))
         try:
             yield
         finally:
@@ -59,12 +59,12 @@ class Narrator:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _tick(self, what: str, seconds: float | None) -> None:
+    async def _tick(self, what: Callable[[], str], seconds: float | None) -> None:
         began = monotonic()
 
         def text() -> str:
             left = "" if seconds is None else f", {max(0.0, seconds - (monotonic() - began)):.0f} s left"
-            return f"{what}{left}"
+            return f"{what()}{left}"
 
         if not self.console.is_terminal:
             while True:
