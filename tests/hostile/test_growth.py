@@ -108,9 +108,7 @@ def create_many(desk: Desk) -> None:
 
 def count_all(running: RunningNode) -> dict[str, int]:
     topic = running.desk.topic()
-    return {
-        name: calls_of(running, lambda make=make: make(topic), version) for name, (make, version) in REQUESTS.items()
-    }
+    return {name: calls_of(running, make, topic, version) for name, (make, version) in REQUESTS.items()}
 
 
 def calls_of(running: RunningNode, make: Callable[[Topic], object], topic: Topic, version: int) -> int:
