@@ -7,8 +7,10 @@ from ottla.metadata.fault import Reject
 from ottla.wire import decode, encode, versions
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequest
 from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
@@ -22,6 +24,12 @@ from ottla.wire.types.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.types.unregister_controller import UnregisterControllerRequest
 from ottla.wire.types.update_features import UpdateFeaturesRequest
 from tests.unit.metadata.cluster import Cluster, registration, uuid
+
+QUOTA = AlterClientQuotasRequest.EntryData(
+    (AlterClientQuotasRequest.EntityData("user", "ann"),),
+    (AlterClientQuotasRequest.OpData("producer_byte_rate", 1.0),),
+)
+CREDENTIAL = AlterUserScramCredentialsRequest.ScramCredentialUpsertion("ann", 1, 4096, b"salt", b"salted")
 
 SAMPLES: list[tuple[Any, Any]] = [
     (
@@ -73,6 +81,11 @@ SAMPLES: list[tuple[Any, Any]] = [
             )
         ),
     ),
+    (AlterClientQuotasRequest((QUOTA,)), AlterClientQuotasRequest((AlterClientQuotasRequest.EntryData(),))),
+    (
+        AlterUserScramCredentialsRequest(upsertions=(CREDENTIAL,)),
+        AlterUserScramCredentialsRequest((AlterUserScramCredentialsRequest.ScramCredentialDeletion("nobody", 1),)),
+    ),
 ]
 
 
@@ -107,6 +120,7 @@ def test_every_request_can_be_refused_as_a_whole(there: Cluster, request_: Any):
             continue  # has no place for it; the broker leaves it out
         decode(type(reply).__name__, version, encode(reply, version))
     entries = [reply, *getattr(reply, "topics", ()), *getattr(reply, "results", ()), *getattr(reply, "responses", ())]
+    entries += getattr(reply, "entries", ())
     codes = [entry.error_code for entry in entries if hasattr(entry, "error_code")]
     assert codes == [ErrorCode.NOT_CONTROLLER]
 
