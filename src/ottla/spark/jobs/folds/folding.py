@@ -137,7 +137,7 @@ class Fold:
         state = group.state
         if state.ts == NOBODY:
             return Out()
-        group.note_state()
+        group.close()
         found = group.out.take()
         if state.rebalance is not None:
             found.rebalances.append(state.rebalance)

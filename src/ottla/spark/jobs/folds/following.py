@@ -87,6 +87,12 @@ class Following:
             self._converge_or_empty()
         self.note_state()
 
+    def close(self) -> None:
+        """The history ends here, though perhaps in the middle of a moment."""
+        if self.state.rebalance is not None and not self.state.members:
+            self._end("emptied")
+        self.note_state()
+
     def note_state(self) -> None:
         if self.state.source == "records" and self.state.type:
             self._in_record = _LAST_OF_RECORD
@@ -277,8 +283,6 @@ class Following:
             trigger=trigger, trigger_members=members, members_before=max(0, before),
         )  # fmt: skip
         state.has_converged = state.has_gap = False
-        if not state.members:
-            self._end("emptied")
 
     def _trigger(self) -> tuple[str, list[str], int]:
         """Why the epoch rises, who did it, and by how many members the group has grown since it last rose."""
@@ -308,6 +312,10 @@ class Following:
         self.state.epoch, self.state.assignment_epoch = epoch, assignment_epoch
         self.state.has_new_who = False
         self.state.has_converged = True
+
+    def place(self) -> None:
+        """What members hold now is what they hold at rest."""
+        self.state.converged = placed(self.state.members, self.state.converged)
 
     def target(self, epoch: int) -> None:
         """The assignment for this group epoch is made."""

@@ -64,6 +64,8 @@ def _follow_group(group: Following, fact: Group) -> None:
         _epochs(group, fact, is_first=is_first)
     for seen in fact.members:
         _current(group, fact, seen)
+    if state.converged is None and state.has_converged:
+        group.place()
     group.be_in(fact.state)
     group.settle()
 
