@@ -156,9 +156,12 @@ class Line:
         """Send whatever it is."""
         self._sock.sendall(data)
 
+    def receive_bytes(self) -> bytes:
+        """The next answer, with its header."""
+        return self._read(int.from_bytes(self._read(4), "big"))
+
     def receive(self, api_key: int, version: int, correlation_id: int) -> Any:
-        size = int.from_bytes(self._read(4), "big")
-        answer = frames.read_response(self._read(size), api_key, version)
+        answer = frames.read_response(self.receive_bytes(), api_key, version)
         assert answer.header.correlation_id == correlation_id
         return answer.body
 

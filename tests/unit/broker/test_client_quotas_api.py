@@ -1,0 +1,164 @@
+"""DescribeClientQuotas and AlterClientQuotas, as clients see them; Apache Kafka answers alike (tests/interop/admin)."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from ottla.wire.errors import ErrorCode
+from ottla.wire.types import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequestEntryData
+from tests.unit.broker.desk import READY_ATTEMPTS, Desk
+
+INVALID = ErrorCode.INVALID_REQUEST
+_serial = count()
+
+Entity = dict[str, str | None]
+Entry = AlterClientQuotasRequestEntryData
+Component = tuple[str, int, str | None]
+
+
+def name() -> str:
+    return f"quota-{next(_serial)}"
+
+
+def entry(entity: Entity, **limits: float | None) -> Entry:
+    kind = AlterClientQuotasRequest
+    parts = tuple(kind.EntityData(part, each) for part, each in entity.items())
+    return Entry(parts, tuple(kind.OpData(key, value or 0.0, value is None) for key, value in limits.items()))
+
+
+def alter(desk: Desk, *entries: Entry, version: int = 1, only: bool = False) -> list[int]:
+    answer = desk.ask(AlterClientQuotasRequest(entries, only), version)
+    assert answer.throttle_time_ms == 0
+    return [each.error_code for each in answer.entries]
+
+
+def describe(
+    desk: Desk, *components: Component, strict: bool = True, version: int = 1
+) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
+    kind = DescribeClientQuotasRequest
+    answer = desk.ask(kind(tuple(kind.ComponentData(*each) for each in components), strict), version)
+    assert (answer.error_code, answer.error_message) == (0, "")
+    return {
+        tuple(sorted((part.entity_type, part.entity_name) for part in each.entity)): {
+            value.key: value.value for value in each.values
+        }
+        for each in answer.entries
+    }
+
+
+def await_limits(desk: Desk, user: str, limits: dict[str, float]) -> None:
+    """Apache Kafka's brokers learn of a change a little after the controller has made it."""
+    for _ in range(READY_ATTEMPTS):
+        if describe(desk, ("user", 0, user)) == ({(("user", user),): limits} if limits else {}):
+            return
+    raise AssertionError(f"{user} never has {limits}")
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_limits_are_set_shown_and_removed(desk: Desk, version: int) -> None:
+    user = name()
+    assert alter(desk, entry({"user": user}, producer_byte_rate=1e6, request_percentage=99.5), version=version) == [0]
+    await_limits(desk, user, {"producer_byte_rate": 1e6, "request_percentage": 99.5})
+    assert alter(desk, entry({"user": user}, producer_byte_rate=2e6, request_percentage=None), version=version) == [0]
+    await_limits(desk, user, {"producer_byte_rate": 2e6})
+    assert alter(desk, entry({"user": user}, producer_byte_rate=None), version=version) == [0]
+    await_limits(desk, user, {})
+
+
+def test_entities_of_all_kinds(desk: Desk) -> None:
+    user, client = name(), name()
+    assert (
+        alter(
+            desk,
+            entry({"user": user}, producer_byte_rate=1e9),
+            entry({"user": user, "client-id": client}, consumer_byte_rate=1e9),
+            entry({"user": user, "client-id": None}, controller_mutation_rate=1e9),
+            entry({"client-id": client}, request_percentage=1e9),
+            entry({"ip": "10.1.2.3"}, connection_creation_rate=1e6),
+        )
+        == [0] * 5
+    )
+    await_limits(desk, user, {"producer_byte_rate": 1e9})
+    both = (("client-id", client), ("user", user))
+    assert describe(desk, ("user", 0, user), ("client-id", 0, client)) == {both: {"consumer_byte_rate": 1e9}}
+    default = (("client-id", None), ("user", user))
+    assert describe(desk, ("user", 0, user), ("client-id", 1, None)) == {default: {"controller_mutation_rate": 1e9}}
+    assert set(describe(desk, ("user", 0, user), ("client-id", 2, None))) == {both, default}
+    assert len(describe(desk, ("user", 0, user), strict=False)) == 3
+    assert describe(desk, ("client-id", 0, client)) == {(("client-id", client),): {"request_percentage": 1e9}}
+    assert describe(desk, ("ip", 0, "10.1.2.3")) == {(("ip", "10.1.2.3"),): {"connection_creation_rate": 1e6}}
+    assert describe(desk) == {}
+    assert len(describe(desk, strict=False)) >= 5
+
+
+def test_a_trial_changes_nothing(desk: Desk) -> None:
+    user = name()
+    assert alter(desk, entry({"user": user}, producer_byte_rate=1.0), only=True) == [0]
+    assert describe(desk, ("user", 0, user)) == {}
+
+
+@pytest.mark.parametrize(
+    ("entity", "limits"),
+    [
+        ({}, {"producer_byte_rate": 1.0}),
+        ({"group": "g"}, {"producer_byte_rate": 1.0}),
+        ({"user": ""}, {"producer_byte_rate": 1.0}),
+        ({"ip": "10.0.0.1", "user": "u"}, {"connection_creation_rate": 1.0}),
+        ({"ip": "no such host.invalid"}, {"connection_creation_rate": 1.0}),
+        ({"ip": "10.0.0.1"}, {"producer_byte_rate": 1.0}),
+        ({"user": "u"}, {"connection_creation_rate": 1.0}),
+        ({"user": "u"}, {"no_such_limit": 1.0}),
+        ({"user": "u"}, {"producer_byte_rate": -0.0}),
+        ({"user": "u"}, {"consumer_byte_rate": -1.0}),
+        ({"user": "u"}, {"consumer_byte_rate": 1.5}),
+        ({"user": "u"}, {"consumer_byte_rate": 1e30}),
+    ],
+)
+def test_what_cannot_be_is_refused(desk: Desk, entity: Entity, limits: dict[str, float]) -> None:
+    assert alter(desk, entry(entity, **limits)) == [INVALID]
+
+
+def test_removing_what_is_not_there_is_no_fault(desk: Desk) -> None:
+    assert alter(desk, entry({"user": name()}, no_such_limit=None)) == [0]
+    assert alter(desk, entry({"user": name()})) == [0]
+    assert alter(desk) == []
+
+
+def test_a_type_that_an_entity_names_twice_counts_once(desk: Desk) -> None:
+    kind, user = AlterClientQuotasRequest, name()
+    parts = (kind.EntityData("user", name()), kind.EntityData("user", user))
+    assert alter(desk, Entry(parts, (kind.OpData("producer_byte_rate", 1e9),))) == [0]
+    await_limits(desk, user, {"producer_byte_rate": 1e9})
+
+
+def test_what_is_named_twice_is_refused_once(desk: Desk) -> None:
+    user = name()
+    twice = entry({"user": user}, producer_byte_rate=1e9)
+    assert alter(desk, twice, twice) == [INVALID]
+    kind = AlterClientQuotasRequest
+    limits = (kind.OpData("producer_byte_rate", 1e9), kind.OpData("producer_byte_rate", 2e9))
+    assert alter(desk, Entry(twice.entity, limits)) == [INVALID]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([("", 0, "x")], INVALID),
+        ([("group", 0, "x")], ErrorCode.UNSUPPORTED_VERSION),
+        ([("user", 0, None)], INVALID),
+        ([("user", 1, "x")], INVALID),
+        ([("user", 2, "x")], INVALID),
+        ([("user", 3, None)], INVALID),
+        ([("user", 0, "x"), ("user", 0, "y")], INVALID),
+        ([("ip", 2, None), ("user", 2, None)], INVALID),
+    ],
+)
+def test_a_filter_that_cannot_be(desk: Desk, components: list[Component], code: ErrorCode, version: int) -> None:
+    kind = DescribeClientQuotasRequest
+    answer = desk.ask(kind(tuple(kind.ComponentData(*each) for each in components), False), version)
+    assert (answer.error_code, answer.entries) == (code, None)
+    assert answer.error_message
