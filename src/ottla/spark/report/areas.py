@@ -72,8 +72,9 @@ def area_of(rule: str) -> str:
     return _BY_RULE.get(rule, "cluster")
 
 
-def light(findings: Sequence[Mapping[str, Any]], *, is_seen: bool) -> str:
-    """The worst that is open, else `recovered` if something was, else `ok`; `unseen` where nobody looked."""
+def light(findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_looked_at: bool) -> str:
+    """The worst that is open, else `recovered` if something was wrong; `none` where there is nothing that could be,
+    `unseen` where nobody looked."""
     for severity in ("critical", "warning"):
         if any(each["severity"] == severity and each["state"] == "open" for each in findings):
             return severity
@@ -81,4 +82,6 @@ def light(findings: Sequence[Mapping[str, Any]], *, is_seen: bool) -> str:
         return "recovered"
     if any(each["state"] == "open" for each in findings):
         return "notice"
-    return "ok" if is_seen or findings else "unseen"
+    if findings or has_rows:
+        return "ok"
+    return "none" if is_looked_at else "unseen"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.wording import duration
@@ -12,89 +12,105 @@ from ottla.spark.report.forms import iso
 from ottla.spark.report.listing import fields
 from ottla.spark.report.plot import Frame, Key, bands, figure, place, time_axis, twin
 
-ROW: Final = 24
-BAND: Final = 18
+ROW: Final = 26
 NARROWEST: Final = 0.3  # percent
-LETTERED: Final = 2.5  # percent
+LETTERED: Final = 2.5  # percent; narrower bands have no room for a letter
+COPIES: Final = ("standby", "warmup")
+HUES: Final = 8
+LEGEND: Final = 16
 SIGNS: Final = {"critical": "▲", "warning": "●", "notice": "○"}
-ROLES: Final = {"active": "", "standby": "s", "warmup": "w"}
+
+Facts = Mapping[str, Any]
 
 
-def _letter(number: int) -> str:
-    return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
-
-
-# --- tasks --------------------------------------------------------------------------------------------------------------
-
-
-def heat_plot(facts: Mapping[str, Any], time: Scale, read: str) -> Markup:
-    """Tasks from above to below; colour and letter say the process, hatching a warm-up, a thin band a standby."""
-    upright, below = time_axis(time)
-    letters = {process: _letter(at) for at, process in enumerate(facts["processes"])}
-    hues = {process: at % 8 for at, process in enumerate(facts["processes"])}
-    cells = [
-        _cell(facts["id"], cell, at, letters, hues, time)
-        for at, row in enumerate(facts["rows"])
-        for cell in row["cells"]
-    ]
-    height = ROW * len(facts["rows"])
-    frame = Frame(
-        height,
-        joined([_hatching(facts["id"]), upright, *cells]),
-        bands([row["name"] for row in facts["rows"]], ROW),
-        below,
-        wide=True,
-    )
-    keys = [
-        Key(element("i", class_=f"swatch h{hues[name]}"), f"{letters[name]}: {name}")
-        for name in facts["processes"][:12]
-    ]
-    keys += [Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")]
-    if any(cell["role"] == "standby" for row in facts["rows"] for cell in row["cells"]):
-        keys.append(Key(element("i", class_="swatch standby"), "thin: standby, a copy that waits"))
-    more = f" {facts['left_out']:,} more tasks are not drawn." if facts["left_out"] else ""
-    return figure(facts, frame, read=read + more, desc=_told(facts), keys=keys, twin=_tasks_twin(facts))
-
-
-def _cell(
-    name: str, cell: Mapping[str, Any], row: int, letters: Mapping[str, str], hues: Mapping[str, int], time: Scale
-) -> Markup:
-    left, width = _reach(cell, time)
-    role = cell["role"] if cell["role"] in ROLES else "active"
-    is_thin = role == "standby"
-    top, height = row * ROW + (ROW - (BAND // 3 if is_thin else BAND)) // 2, BAND // 3 if is_thin else BAND
-    shape = {"x": place(left), "y": top, "width": place(width), "height": height, "rx": 2}
-    ends = {"data_from": cell["from_ms"], "data_to": cell["to_ms"]}
-    title = element("title", f"{cell['task']}, {role}: {cell['process']}, {_clock(cell)}")
-    parts = [element("rect", title, class_=f"band {role} h{hues[cell['process']]}", **shape, **ends)]
-    if role == "warmup":
-        parts.append(element("rect", class_="hatch", fill=f"url(#{name}-hatch)", **shape, **ends))
-    elif width >= LETTERED and not is_thin:
-        text = element(
-            "text", letters[cell["process"]], class_="letter", x=place(left), dx=5, y=top + 13, data_at=cell["from_ms"]
-        )
-        parts.append(text)
-    return joined(parts)
-
-
-def _hatching(name: str) -> Markup:
-    line = element("path", d="M-2,2L2,-2M0,8L8,0M6,10L10,6", class_="hatching")
-    return element(
-        "defs", element("pattern", line, id=f"{name}-hatch", width=8, height=8, patternUnits="userSpaceOnUse")
-    )
-
-
-def _reach(band: Mapping[str, Any], time: Scale) -> tuple[float, float]:
+def _reach(band: Facts, time: Scale) -> tuple[float, float]:
     """Where a band begins and how wide it is; nothing is too short to be seen."""
-    left = min(max(time.percent(band["from_ms"]), 0), 100 - NARROWEST)
-    return left, max(min(time.percent(band["to_ms"]), 100) - left, NARROWEST)
+    left = min(max(time.percent(band["from_ms"]), 0.0), 100 - NARROWEST)
+    return left, max(min(time.percent(band["to_ms"]), 100.0) - left, NARROWEST)
 
 
-def _clock(band: Mapping[str, Any]) -> str:
-    return f"{iso(band['from_ms'])[11:19]} to {iso(band['to_ms'])[11:19]} UTC ({duration(band['to_ms'] - band['from_ms'])})"
+def _clock(band: Facts) -> str:
+    ends = " to ".join(iso(band[end])[11:19] for end in ("from_ms", "to_ms"))
+    return f"{ends} UTC ({duration(band['to_ms'] - band['from_ms'])})"
 
 
-def _told(facts: Mapping[str, Any]) -> str:
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+class _Looks(NamedTuple):
+    """How the bands of one figure are drawn."""
+
+    figure: str
+    numbers: Mapping[str, int]
+    """Process -> its place in the legend."""
+    has_copies: bool
+
+    def letter(self, process: str) -> str:
+        number = self.numbers[process]
+        return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
+
+    def lane(self, role: str) -> tuple[int, int]:
+        """Top and height within the row: copies lie below what is active, where there are any."""
+        if not self.has_copies:
+            return 4, 18
+        return (17, 8) if role in COPIES else (2, 14)
+
+
+def heat_plot(facts: Facts, time: Scale, read: str) -> Markup:
+    """Tasks from above to below; colour and letter say the process, hatching a warm-up."""
+    roles = {cell["role"] for row in facts["rows"] for cell in row["cells"]}
+    numbers = {process: at for at, process in enumerate(facts["processes"])}
+    looks = _Looks(facts["id"], numbers, has_copies=not roles.isdisjoint(COPIES))
+    upright, below = time_axis(time)
+    cells = [_cell(cell, at * ROW, looks, time) for at, row in enumerate(facts["rows"]) for cell in row["cells"]]
+    marks = joined([_patterns(facts["id"]), upright, *cells])
+    frame = Frame(ROW * len(facts["rows"]), marks, bands([row["name"] for row in facts["rows"]], ROW), below, wide=True)
+    more = f" {facts['left_out']:,} more tasks are not drawn." if facts["left_out"] else ""
+    return figure(facts, frame, read=read + more, desc=_told(facts), keys=_keys(looks, roles), twin=_tasks_twin(facts))
+
+
+def _cell(cell: Facts, top: int, looks: _Looks, time: Scale) -> Markup:
+    left, width = _reach(cell, time)
+    offset, height = looks.lane(cell["role"])
+    shape = {"x": place(left), "y": str(top + offset), "width": place(width), "height": str(height), "rx": "2"}
+    ends = {"data_from": str(cell["from_ms"]), "data_to": str(cell["to_ms"])}
+    title = element("title", f"{cell['task']}, {cell['role']}: {cell['process']}, {_clock(cell)}")
+    number = looks.numbers[cell["process"]]
+    band = element("rect", title, class_=f"band {cell['role']} h{number % HUES}", **shape, **ends)
+    pattern = "hatch" if cell["role"] == "warmup" else "dotted" if number >= HUES else None
+    over = (
+        element("rect", class_="over", fill=f"url(#{looks.figure}-{pattern})", **shape, **ends) if pattern else NOTHING
+    )
+    has_letter = cell["role"] not in COPIES and width >= LETTERED
+    return joined([band, over, _letter(cell, left, top + offset + height - 3, looks) if has_letter else NOTHING])
+
+
+def _letter(cell: Facts, left: float, y: int, looks: _Looks) -> Markup:
+    return element(
+        "text", looks.letter(cell["process"]), class_="letter", x=place(left), dx=5, y=y, data_at=cell["from_ms"]
+    )
+
+
+def _patterns(name: str) -> Markup:
+    lines = element("path", d="M-2,2L2,-2M0,8L8,0M6,10L10,6", class_="hatching")
+    dots = element("path", d="M2,2h0M6,6h0", class_="dotting")
+    size = {"width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
+    hatch, dotted = (
+        element("pattern", inner, id=f"{name}-{kind}", **size) for kind, inner in (("hatch", lines), ("dotted", dots))
+    )
+    return element("defs", hatch, dotted)
+
+
+def _keys(looks: _Looks, roles: set[str]) -> Iterator[Key]:
+    for process, number in list(looks.numbers.items())[:LEGEND]:
+        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {process}")
+    if "warmup" in roles:
+        yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")
+    if "standby" in roles:
+        yield Key(element("i", class_="swatch standby"), "thin: standby, a copy that waits")
+
+
+def _told(facts: Facts) -> str:
     cells = [cell for row in facts["rows"] for cell in row["cells"]]
     warm = sum(cell["role"] == "warmup" for cell in cells)
     return (
@@ -102,62 +118,37 @@ def _told(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _tasks_twin(facts: Mapping[str, Any]) -> Markup:
+def _tasks_twin(facts: Facts) -> Markup:
     cells = [cell for row in facts["rows"] for cell in row["cells"]]
     columns = fields("task:text", "role:text", "process:id", "member:id", "from_ms:time:from", "to_ms:time:to")
-    return twin(facts["id"], facts["title"], cells, len(cells), columns)
+    return twin(facts["id"], facts["title"], cells, columns)
 
 
-# --- findings -----------------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
 
 
-def findings_plot(facts: Mapping[str, Any], time: Scale, read: str) -> Markup:
-    upright, below = time_axis(time)
+def findings_plot(facts: Facts, time: Scale, read: str) -> Markup:
     rows = facts["rows"]
-    shapes = [_finding(row, at, time) for at, row in enumerate(rows)]
-    names = [
-        element(
-            "a",
-            element("b", SIGNS[row["severity"]], class_=row["severity"]),
-            f" {row['name']}",
-            href=row["href"],
-            title=row["name"],
-            tabindex="-1",
-        )
-        for row in rows
-    ]
-    keys = [
-        Key(element("i", class_=f"swatch {name}"), f"{sign} {name}")
-        for name, sign in SIGNS.items()
-        if any(row["severity"] == name for row in rows)
-    ]
-    columns = fields("name:text:finding", "severity:text", "from_ms:time:from", "to_ms:time:to", "state:text")
-    frame = Frame(ROW * len(rows), joined([upright, *shapes]), bands(names, ROW), below, wide=True)
+    upright, below = time_axis(time)
+    shapes = [_finding(row, at * ROW + ROW // 2, time) for at, row in enumerate(rows)]
+    frame = Frame(ROW * len(rows), joined([upright, *shapes]), bands(map(_name, rows), ROW), below, wide=True)
     desc = f"{len(rows)} findings; " + "; ".join(f"{row['name']}: {_clock(row)}" for row in rows[:10])
-    return figure(
-        facts, frame, read=read, desc=desc, keys=keys, twin=twin(facts["id"], facts["title"], rows, len(rows), columns)
-    )
+    used = [name for name in SIGNS if any(row["severity"] == name for row in rows)]
+    keys = [Key(element("i", class_=f"swatch {name}"), f"{SIGNS[name]} {name}") for name in used]
+    columns = fields("name:text:finding", "severity:text", "from_ms:time:from", "to_ms:time:to", "state:text")
+    return figure(facts, frame, read=read, desc=desc, keys=keys, twin=twin(facts["id"], facts["title"], rows, columns))
 
 
-def _finding(row: Mapping[str, Any], at: int, time: Scale) -> Markup:
+def _name(row: Facts) -> Markup:
+    sign = element("b", SIGNS[row["severity"]], class_=row["severity"])
+    return element("a", sign, f" {row['name']}", href=row["href"], title=row["name"], tabindex="-1")
+
+
+def _finding(row: Facts, middle: int, time: Scale) -> Markup:
     left, width = _reach(row, time)
+    shape = {"x": place(left), "y": str(middle - 7), "width": place(width), "height": "14", "rx": "3"}
+    ends = {"data_from": str(row["from_ms"]), "data_to": str(row["to_ms"])}
     title = element("title", f"{row['name']}: {_clock(row)}, {row['state']}")
-    ends = {"data_from": row["from_ms"], "data_to": row["to_ms"]}
-    middle = at * ROW + ROW / 2
-    bar = element(
-        "rect",
-        title,
-        class_=f"band {row['severity']}",
-        x=place(left),
-        y=f"{middle - 7:g}",
-        width=place(width),
-        height=14,
-        rx=3,
-        **ends,
-    )
-    arrow = (
-        element("text", "▸", class_="still", x="100%", dx=-10, y=f"{middle + 5:g}")
-        if row["state"] == "open"
-        else NOTHING
-    )
-    return joined([bar, arrow])
+    bar = element("rect", title, class_=f"band {row['severity']}", **shape, **ends)
+    is_open = row["state"] == "open"
+    return joined([bar, element("text", "▸", class_="still", x="100%", dx=-12, y=middle + 5) if is_open else NOTHING])

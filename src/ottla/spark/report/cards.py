@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
-from ottla.health.wording import plural
+from ottla.health.wording import offsets, plural
 from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, percent, span
 from ottla.spark.report.listing import fields, listing
 
 __all__ = ["SIGNS", "badge", "cards"]
 
-SIGNS: Final = {"critical": "▲", "warning": "●", "notice": "○", "ok": "✓", "recovered": "◐", "unseen": "–"}
+SIGNS: Final = {
+    "critical": "▲",
+    "warning": "●",
+    "notice": "○",
+    "ok": "✓",
+    "recovered": "◐",
+    "none": "–",
+    "unseen": "–",
+    "open": "▸",
+}
 TIERS: Final = {
     "A": "what the cluster answers to anybody",
     "S": "samples over time",
@@ -77,13 +86,13 @@ def _sentence(text: str) -> str:
 
 
 def _state(finding: Finding) -> tuple[str, str]:
-    return ("unseen", "still open at the end") if finding["state"] == "open" else ("ok", "over")
+    return ("open", "still so at the end") if finding["state"] == "open" else ("ok", "over")
 
 
 def _when(finding: Finding) -> Markup:
     until = finding["until_ms"] if finding["state"] != "open" else None
     times = f", {finding['times']} times" if finding["times"] > 1 else ""
-    return joined([span(finding["since_ms"], until, "on"), times, " · rule ", element("code", finding["rule"]), " · seen in ",
+    return joined([span(finding["since_ms"], until), times, " · rule ", element("code", finding["rule"]), " · seen in ",
                    TIERS.get(finding["tier"], "the data")])  # fmt: skip
 
 
@@ -127,11 +136,23 @@ def _number(name: str, value: float) -> Markup:
 
 
 def _list(values: Sequence[Any]) -> Markup:
-    texts = [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in values]
+    if all(isinstance(each, list) and len(each) == 3 for each in values):
+        return escaped(_records(values))
+    texts = list(map(str, values))
     rest = len(texts) - LISTED
     return (
         escaped(", ".join(texts[:LISTED]) + (f" and {rest:,} more" if rest > 0 else "")) if texts else escaped("none")
     )
+
+
+def _records(values: Sequence[Sequence[Any]]) -> str:
+    """Topic, partition and offset of each, as `orders-0: 4, 7; orders-1: 9`."""
+    places: dict[str, list[int]] = {}
+    for topic, partition, offset in values:
+        places.setdefault(f"{topic}-{partition}", []).append(offset)
+    shown = [f"{where}: {offsets(found)}" for where, found in list(places.items())[:LISTED]]
+    rest = len(places) - LISTED
+    return "; ".join(shown) + (f" and {rest:,} more partitions" if rest > 0 else "")
 
 
 def _next(steps: Sequence[Mapping[str, Any]]) -> Markup:

@@ -11,7 +11,7 @@ from ottla.health.wording import duration
 from ottla.spark.report.axes import Scale, ticks_of_durations
 from ottla.spark.report.forms import number, short_number
 from ottla.spark.report.listing import fields
-from ottla.spark.report.plot import Frame, Key, bands, figure, legend, level_axis, place, twin
+from ottla.spark.report.plot import Frame, Key, bands, captioned, figure, level_axis, place, twin
 
 ROW: Final = 26
 ENDS: Final = {
@@ -25,50 +25,37 @@ ENDS: Final = {
 }
 """How a rebalance ended -> the form of its dot, and what that means."""
 
+Facts = Mapping[str, Any]
 
-def strip_plot(facts: Mapping[str, Any], read: str) -> Markup:
+
+def strip_plot(facts: Facts, read: str) -> Markup:
     """A row for each group, a dot for each rebalance, from short to long."""
-    dots = [dot for row in facts["rows"] for dot in row["dots"]]
-    taken = [max(dot["duration_ms"], 1) for dot in dots] or [1]
+    rows = facts["rows"]
+    dots = [dot for row in rows for dot in row["dots"]]
+    taken = [dot["duration_ms"] for dot in dots] or [1]
     scale, ticks = ticks_of_durations(min(taken), max(taken))
     upright, below = level_axis(scale, ticks)
-    shapes = [_dot(dot, at, scale) for at, row in enumerate(facts["rows"]) for dot in row["dots"]]
-    lanes = [
-        element("line", x1="0", x2="100%", y1=at * ROW + ROW / 2, y2=at * ROW + ROW / 2, class_="lane")
-        for at in range(len(facts["rows"]))
-    ]
+    shapes = [_dot(dot, at, scale) for at, row in enumerate(rows) for dot in row["dots"]]
     used = [name for name in ENDS if any(dot["ended_by"] == name for dot in dots)]
     defs = element("defs", *(element("path", d=ENDS[name][0], id=f"dot-{name}") for name in used))
-    frame = Frame(
-        ROW * len(facts["rows"]),
-        joined([defs, upright, *lanes, *shapes]),
-        bands([row["name"] for row in facts["rows"]], ROW),
-        below,
-        wide=True,
-    )
+    marks = joined([defs, upright, *map(_lane, range(len(rows))), *shapes])
+    frame = Frame(ROW * len(rows), marks, bands([row["name"] for row in rows], ROW), below, wide=True)
     unknown = f" Of {facts['unknown']:,} it is not known how long they took." if facts["unknown"] else ""
-    return figure(
-        facts,
-        frame,
-        read=read + unknown,
-        desc=_told(facts),
-        keys=[_key(name) for name in used],
-        twin=_strip_twin(facts),
-    )
+    keys = [_key(name) for name in used]
+    return figure(facts, frame, read=read + unknown, desc=_told(facts), keys=keys, twin=_strip_twin(facts))
 
 
-def _dot(dot: Mapping[str, Any], row: int, scale: Scale) -> Markup:
+def _lane(row: int) -> Markup:
+    middle = row * ROW + ROW // 2
+    return element("line", x1="0", x2="100%", y1=middle, y2=middle, class_="lane")
+
+
+def _dot(dot: Facts, row: int, scale: Scale) -> Markup:
     at = place(scale.percent(math.log10(max(dot["duration_ms"], 1))))
     many = f", {dot['count']} times about that" if dot["count"] > 1 else ""
     title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}")
-    return element(
-        "use",
-        title,
-        href=f"#dot-{dot['ended_by']}",
-        x=at,
-        y=f"{row * ROW + ROW / 2:g}",
-        class_=f"dot {dot['ended_by']}",
-    )
+    name = dot["ended_by"]
+    return element("use", title, href=f"#dot-{name}", x=at, y=row * ROW + ROW // 2, class_=f"dot {name}")
 
 
 def _key(name: str) -> Key:
@@ -76,74 +63,45 @@ def _key(name: str) -> Key:
     return Key(element("svg", form, class_="swatch", width=14, height=14, aria_hidden="true"), ENDS[name][1])
 
 
-def _told(facts: Mapping[str, Any]) -> str:
-    longest = [
-        f"{row['name']} at most {duration(max(dot['duration_ms'] for dot in row['dots']))}"
-        for row in facts["rows"]
-        if row["dots"]
-    ]
-    return "; ".join(longest)
+def _told(facts: Facts) -> str:
+    longest = {row["name"]: max(dot["duration_ms"] for dot in row["dots"]) for row in facts["rows"] if row["dots"]}
+    return "; ".join(f"{name}: at most {duration(ms)}" for name, ms in longest.items()) + "."
 
 
-def _strip_twin(facts: Mapping[str, Any]) -> Markup:
+def _strip_twin(facts: Facts) -> Markup:
     rows = [{"group": row["name"], **dot} for row in facts["rows"] for dot in row["dots"]]
     columns = fields("group:text", "duration_ms:ms:took", "ended_by:text:ended by", "count:number:how many")
-    return twin(facts["id"], facts["title"], rows, len(rows), columns)
+    return twin(facts["id"], facts["title"], rows, columns)
 
 
-# --- histograms ---------------------------------------------------------------------------------------------------------
+# --- histograms -------------------------------------------------------------------------------------------------------
 
 
-def bar_plot(facts: Mapping[str, Any], read: str) -> Markup:
+def bar_plot(facts: Facts, read: str) -> Markup:
     """For each group a bar for records delivered once, one for those delivered twice, and so on; with their numbers."""
-    blocks = [_block(facts["id"], at, row) for at, row in enumerate(facts["rows"])]
+    blocks = [_block(f"{facts['id']}-{at}", row) for at, row in enumerate(facts["rows"])]
     rows = [{"group": row["name"], **bar} for row in facts["rows"] for bar in row["bars"]]
     columns = fields("group:text", "name:text:delivered", "value:number:records")
     more = f" {facts['left_out']:,} more groups are in the table below." if facts["left_out"] else ""
-    return element(
-        "figure",
-        element("figcaption", element("h3", facts["title"]), element("p", read + more, class_="read")),
-        legend([]),
-        *blocks,
-        element(
-            "details",
-            element("summary", "The same as a table"),
-            twin(facts["id"], facts["title"], rows, len(rows), columns),
-            class_="twin",
-        ),
-        class_="plot bars",
-        id=facts["id"],
-    )
+    return captioned(facts, read + more, joined(blocks), twin(facts["id"], facts["title"], rows, columns))
 
 
-def _block(name: str, at: int, row: Mapping[str, Any]) -> Markup:
-    total = sum(bar["value"] for bar in row["bars"])
-    most = max((bar["value"] for bar in row["bars"]), default=0) or 1
-    height = ROW * len(row["bars"])
-    title = element("title", f"{row['name']}: how often records were delivered", id=f"{name}-{at}-title")
-    told = ", ".join(f"{bar['name']}: {short_number(bar['value'])}" for bar in row["bars"])
-    desc = element("desc", told, id=f"{name}-{at}-desc")
-    shapes = [_bar(bar, number_, most, total) for number_, bar in enumerate(row["bars"])]
-    svg = element(
-        "svg",
-        title,
-        desc,
-        *shapes,
-        role="img",
-        aria_labelledby=f"{name}-{at}-title {name}-{at}-desc",
-        width="100%",
-        height=height,
-    )
-    left = element("div", bands([bar["name"] for bar in row["bars"]], ROW), class_="left", aria_hidden="true")
-    values = element(
-        "div", bands([_value(bar["value"], total) for bar in row["bars"]], ROW), class_="values", aria_hidden="true"
-    )
-    return joined(
-        [
-            element("p", row["name"], class_="of"),
-            element("div", left, element("div", svg, class_="area"), values, class_="frame wide barred"),
-        ]
-    )
+def _block(name: str, row: Facts) -> Markup:
+    bars = row["bars"]
+    total = sum(bar["value"] for bar in bars)
+    most = max((bar["value"] for bar in bars), default=0) or 1
+    title = element("title", f"{row['name']}: how often records were delivered", id=f"{name}-title")
+    told = ", ".join(f"{bar['name']}: {short_number(bar['value'])}" for bar in bars)
+    desc = element("desc", told, id=f"{name}-desc")
+    shapes = [_bar(bar, at, most) for at, bar in enumerate(bars)]
+    labels = f"{name}-title {name}-desc"
+    svg = element("svg", title, desc, *shapes, role="img", aria_labelledby=labels, width="100%", height=ROW * len(bars))
+    parts = [
+        element("div", bands([bar["name"] for bar in bars], ROW), class_="left", aria_hidden="true"),
+        element("div", svg, class_="area"),
+        element("div", bands([_value(bar["value"], total) for bar in bars], ROW), class_="values", aria_hidden="true"),
+    ]
+    return joined([element("p", row["name"], class_="of"), element("div", *parts, class_="frame barred")])
 
 
 def _value(value: int, total: int) -> Markup:
@@ -152,9 +110,9 @@ def _value(value: int, total: int) -> Markup:
     return joined([number(value), " ", element("small", told)])
 
 
-def _bar(bar: Mapping[str, Any], at: int, most: int, total: int) -> Markup:
-    width = max(100 * bar["value"] / most, 0.4 if bar["value"] else 0)
-    title = element("title", f"{bar['name']}: {bar['value']:,} of {total:,}")
+def _bar(bar: Facts, at: int, most: int) -> Markup:
+    width = place(max(100 * bar["value"] / most, 0.4 if bar["value"] else 0))
+    title = element("title", f"{bar['name']}: {bar['value']:,}")
     return element(
-        "rect", title, class_=f"bar step{min(at, 4)}", x="0", y=at * ROW + 4, width=place(width), height=ROW - 8, rx=2
+        "rect", title, class_=f"bar step{min(at, 4)}", x=0, y=at * ROW + 4, width=width, height=ROW - 8, rx=2
     )

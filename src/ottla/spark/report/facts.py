@@ -32,13 +32,14 @@ def facts_of(tables: Mapping[str, Any], run: Mapping[str, Any], generated: int) 
     shown: dict[str, Any] = {name: one for part in parts.values() for name, one in part.tables.items()}
     shown |= _run_tables(run)
     figures = [figure for part in parts.values() for figure in part.figures]
+    areas = [_area(area, parts[area.id], findings, _is_looked_at(area, run)) for area in AREAS]
     return {
         "v": VERSION,
         "generated": generated,
         "range": {"from_ms": material.from_ms, "to_ms": material.to_ms},
         "clusters": list(material.clusters),
-        "headline": headline(findings),
-        "areas": [_area(area, parts[area.id], findings) for area in AREAS],
+        "headline": headline(findings, is_looked_at=any(each["state"] != "unseen" for each in areas)),
+        "areas": areas,
         "findings": [{**finding, "see": linked(finding, figures, shown)} for finding in findings],
         "unseen": list(run.get("unseen") or ()),
         "figures": figures,
@@ -63,14 +64,19 @@ def _parts(material: Material, run: Mapping[str, Any]) -> dict[str, Part]:
     }
 
 
-def _area(area: Area, part: Part, findings: Sequence[Row]) -> dict[str, Any]:
+def _is_looked_at(area: Area, run: Mapping[str, Any]) -> bool:
+    """Whether something was read, and one rule of the area at least could be checked with it."""
+    return bool(run.get("inputs")) and not area.rules <= {each["rule"] for each in run.get("unseen") or ()}
+
+
+def _area(area: Area, part: Part, findings: Sequence[Row], is_looked_at: bool) -> dict[str, Any]:
     mine = [each for each in findings if each["area"] == area.id]
     is_open = [each["severity"] for each in mine if each["state"] == "open"]
     return {
         "id": area.id,
         "title": area.title,
         "about": area.about,
-        "state": light(mine, is_seen=part.is_seen),
+        "state": light(mine, has_rows=part.has_rows, is_looked_at=is_looked_at),
         "open": {severity.value: is_open.count(severity.value) for severity in Severity},
         "resolved": len(mine) - len(is_open),
         "sentence": part.sentence,
@@ -78,7 +84,7 @@ def _area(area: Area, part: Part, findings: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-# --- the run ------------------------------------------------------------------------------------------------------------
+# --- the run ----------------------------------------------------------------------------------------------------------
 
 
 def _data_part(run: Mapping[str, Any]) -> Part:
@@ -88,7 +94,7 @@ def _data_part(run: Mapping[str, Any]) -> Part:
     return Part(
         sentence=f"{rows:,} rows were read, {holes}" if inputs else "What was read is not known",
         numbers={"rows": rows, "dropped": dropped, "late": late},
-        is_seen=bool(inputs),
+        has_rows=bool(inputs),
     )
 
 

@@ -22,7 +22,8 @@ _ORDER = list(Severity)
 
 
 def findings_of(source: Any) -> list[Row]:
-    """Worst first: what is open, then by severity, then by age."""
+    """Worst first: problems before what is merely good to know, what is open before what is over, then by severity and
+    age."""
     return sorted((_finding(row) for row in Rows(source).each(_COLUMNS)), key=_urgency)
 
 
@@ -51,14 +52,16 @@ def _finding(row: Row) -> Row:
 
 def _urgency(finding: Row) -> tuple[Any, ...]:
     severity = _ORDER.index(finding["severity"])
-    return finding["state"] != "open", severity, finding["since_ms"], finding["rule"], finding["id"]
+    is_notice = finding["severity"] == Severity.NOTICE
+    return is_notice, finding["state"] != "open", severity, finding["since_ms"], finding["rule"], finding["id"]
 
 
-def headline(findings: Sequence[Row]) -> dict[str, Any]:
+def headline(findings: Sequence[Row], *, is_looked_at: bool) -> dict[str, Any]:
     """How many are open and how many are over, by severity; and one sentence."""
     counts = {state: _counts(findings, state) for state in ("open", "resolved")}
     is_open, is_over = (counts[state]["critical"] + counts[state]["warning"] for state in ("open", "resolved"))
-    return {"sentence": _headline(is_open, is_over, len(findings)), **counts}
+    sentence = _headline(is_open, is_over, len(findings)) if is_looked_at else "There was nothing to look at."
+    return {"sentence": sentence, **counts}
 
 
 def _counts(findings: Sequence[Row], state: str) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ottla.draw.markup import Markup, element, escaped
+from ottla.draw.markup import Markup, element, escaped, joined
 from ottla.health.wording import duration
 
 __all__ = ["UNKNOWN", "ago", "identity", "iso", "moment", "number", "percent", "ratio", "short_number", "span"]
@@ -61,13 +61,11 @@ def moment(ms: int | None) -> Markup:
     return element("time", f"{exact[:10]} {exact[11:19]}", datetime=exact, title=exact)
 
 
-def span(from_ms: int, to_ms: int | None, open_words: str) -> Markup:
+def span(from_ms: int, to_ms: int | None) -> Markup:
     """From when to when, and how long that is."""
-    parts = [escaped("from "), moment(from_ms)]
     if to_ms is None:
-        return Markup("".join([*parts, escaped(f" {open_words}")]))
-    took = escaped(f" ({duration(to_ms - from_ms)})")
-    return Markup("".join([*parts, escaped(" to "), moment(to_ms), took]))
+        return joined(["since ", moment(from_ms)])
+    return joined(["from ", moment(from_ms), " to ", moment(to_ms), f" ({duration(to_ms - from_ms)})"])
 
 
 def identity(value: Any) -> Markup:

@@ -23,7 +23,7 @@ _EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "memb
 def groups_part(material: Material) -> Part:
     rows = _rows(material)
     order = "those with findings first, then those that rebalanced most"
-    part = Part(is_seen="group_timeline" in material.tables or "rebalances" in material.tables)
+    part = Part(has_rows=bool(rows))
     part.tables["groups"] = table(rows, len(rows), order)
     part.figures = _timelines(material, [(row["cluster"], row["group"]) for row in rows])
     longest = max((row["longest_rebalance_ms"] or 0 for row in rows), default=0)
@@ -38,7 +38,7 @@ def groups_part(material: Material) -> Part:
     return part
 
 
-# --- the table ----------------------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------------------
 
 
 def _rows(material: Material) -> list[Row]:
@@ -85,10 +85,14 @@ def _of_timeline(material: Material) -> list[Row]:
 
 def _of_rebalances(material: Material) -> list[Row]:
     rebalances = material.rows("rebalances")
-    counted = {"rebalances": ("started", "count"), "longest_rebalance_ms": ("duration_ms", "max"), "type": ("type", "max"),
-               "group_epoch": ("group_epoch", "max")}  # fmt: skip
-    sizes = [{**{name: row[name] for name in KEYS}, "members": row["members_after"]}
-             for row in rebalances.newest(KEYS, "started", ["members_after"])]  # fmt: skip
+    counted = {
+        "rebalances": ("started", "count"),
+        "longest_rebalance_ms": ("duration_ms", "max"),
+        "type": ("type", "max"),
+        "group_epoch": ("group_epoch", "max"),
+    }
+    newest = rebalances.newest(KEYS, "started", ["members_after"])
+    sizes = [{**{name: row[name] for name in KEYS}, "members": row["members_after"]} for row in newest]
     return rebalances.grouped(KEYS, counted) + sizes
 
 
@@ -109,7 +113,7 @@ def _of_lag(material: Material) -> list[Row]:
     return material.rows("consumer_lag").grouped(KEYS, {"type": ("type", "max")})
 
 
-# --- epochs over time ---------------------------------------------------------------------------------------------------
+# --- epochs over time -------------------------------------------------------------------------------------------------
 
 
 def _timelines(material: Material, keys: list[Key]) -> list[Row]:
@@ -144,7 +148,7 @@ def _by_group(rows: Iterable[Row], chosen: list[Key]) -> dict[Key, list[Row]]:
 def _timeline(material: Material, key: Key, events: list[Row], spans: list[Row], at: int) -> Row:
     events.sort(key=lambda row: (row["ts"], row["seq"]))
     spans.sort(key=lambda row: (row["started"], row["group_epoch"] or 0))
-    lines = _epoch_lines(events) + _member_lines(events, material.to_ms)
+    lines = _epoch_lines(events, material.to_ms) + _member_lines(events, material.to_ms)
     return {
         "id": f"timeline-{at}",
         "area": "groups",
@@ -162,15 +166,22 @@ def _drawn(points: list[Point], material: Material) -> list[Point]:
     return thinned(steps(sorted(points)), material.from_ms, material.to_ms)
 
 
-def _epoch_lines(events: list[Row]) -> list[Row]:
+def _epoch_lines(events: list[Row], to_ms: int) -> list[Row]:
+    """Up to the end, or to where the group was deleted."""
+    is_deleted = bool(events) and events[-1]["event"] == "deleted"
+    end_ms = events[-1]["ts"] if is_deleted else to_ms
     group = [(row["ts"], row["group_epoch"]) for row in events if row["event"] == "epoch_bumped"]
     target = [(row["ts"], row["assignment_epoch"]) for row in events if row["event"] == "target_computed"]
     named = (("group epoch", group), ("assignment epoch", target))
-    return [{"name": name, "role": name.split()[0], "step": True, "points": _known(points)} for name, points in named]
+    return [
+        {"name": name, "role": name.split()[0], "step": True, "points": _known(points, end_ms)}
+        for name, points in named
+    ]
 
 
-def _known(points: Iterable[tuple[int, Any]]) -> list[Point]:
-    return [(ms, value) for ms, value in points if value is not None]
+def _known(points: Iterable[tuple[int, Any]], end_ms: int) -> list[Point]:
+    found = [(ms, value) for ms, value in points if value is not None]
+    return [*found, (max(end_ms, found[-1][0]), found[-1][1])] if found else []
 
 
 def _member_lines(events: list[Row], to_ms: int) -> list[Row]:
@@ -196,11 +207,11 @@ def _member_line(name: str, points: list[Point]) -> Row:
 
 
 def _lowest(told: dict[str, list[Point]], names: list[str]) -> list[Point]:
+    """Each of the members counts from its first point to its last."""
+    steps_of = sorted((point, name, point == told[name][-1]) for name in names for point in told[name])
     now: dict[str, float] = {}
     found = []
-    for ms, name, value, is_last in sorted(
-        (ms, name, value, at == len(told[name]) - 1) for name in names for at, (ms, value) in enumerate(told[name])
-    ):
+    for (ms, value), name, is_last in steps_of:
         now[name] = value
         found.append((ms, min(now.values())))
         if is_last:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from ottla.health.wording import duration, plural
 from ottla.spark.report.material import Key, Material, Part, table
 from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import thinned
+from ottla.spark.report.thin import Point
 
 LINES: Final = 8
 KEYS: Final = ("cluster", "group")
@@ -19,7 +19,7 @@ TOPIC: Final = (*KEYS, "topic")
 def lag_part(material: Material) -> Part:
     lag = material.rows("consumer_lag").where(pc.field("lag_records").is_valid())
     rows = _rows(lag)
-    part = Part(is_seen="consumer_lag" in material.tables)
+    part = Part(has_rows=bool(rows))
     part.tables["lag"] = table(rows, len(rows), "those that were furthest behind first")
     part.figures = _figures(material, lag, rows) if rows else []
     groups = {(row["cluster"], row["group"]) for row in rows}
@@ -34,12 +34,9 @@ def lag_part(material: Material) -> Part:
 def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["groups"]:
         return "No lag was measured"
-    said = f"{plural(numbers['groups'], 'group')}, on one topic at most {plural(numbers['max_lag_records'], 'record')} behind"
-    return said + (
-        f" and at most {duration(1000 * numbers['max_lag_seconds'])} late"
-        if numbers["max_lag_seconds"] is not None
-        else ""
-    )
+    most, slowest = numbers["max_lag_records"], numbers["max_lag_seconds"]
+    said = f"{plural(numbers['groups'], 'group')}, on one topic at most {plural(most, 'record')} behind"
+    return said if slowest is None else f"{said} and {duration(1000 * slowest)} late"
 
 
 def _rows(lag: Rows) -> list[Row]:
@@ -82,16 +79,18 @@ def _figures(material: Material, lag: Rows, rows: list[Row]) -> list[Row]:
     base = {"area": "lag", "kind": "lines", "groups": [key[1] for key in chosen], "spans": [],
             "left_out": max(0, len(keys) - LINES)}  # fmt: skip
     return [
-        {**base, "id": f"lag-{column}", "title": title, "unit": unit, "lines": _lines(material, chosen, series, column)}
-        for column, title, unit in (("lag", "Lag in records", "records"), ("seconds", "Lag in seconds", "s"))
+        {**base, "id": f"lag-{name}", "title": title, "unit": unit, "lines": _lines(material, chosen, series, column)}
+        for name, column, title, unit in (
+            ("records", "lag", "Lag in records", "records"),
+            ("seconds", "seconds", "Lag in seconds", "s"),
+        )
     ]
 
 
 def _lines(material: Material, chosen: list[Key], series: list[Row], column: str) -> list[Row]:
-    points: dict[Key, list[tuple[int, float]]] = {key: [] for key in chosen}
+    points: dict[Key, list[Point]] = {key: [] for key in chosen}
     for row in series:
         key = (row["cluster"], row["group"])
         if key in points and row[column] is not None:
             points[key].append((row["window_start"], round(row[column], 3)))
-    return [{"name": material.label(key), "role": "series", "step": False,
-             "points": thinned(found, material.from_ms, material.to_ms)} for key, found in points.items() if found]  # fmt: skip
+    return [material.line(material.label(key), found) for key, found in points.items() if found]

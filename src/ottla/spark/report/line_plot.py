@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any, Final
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -11,137 +13,164 @@ from ottla.spark.report.forms import short_number
 from ottla.spark.report.listing import Field
 from ottla.spark.report.plot import Frame, Key, figure, place, time_axis, twin, value_axis
 
-HEIGHT: Final = 220
+HEIGHTS: Final = {"epoch": 170}
+HEIGHT: Final = 210
+ROOM: Final = 0.05
+"""Above the highest tick and below the lowest, so that lines on them are not cut in half."""
 DOTTED: Final = 60
 """Lines of at most so many points show every point."""
+GAP: Final = 5
+"""Points that are so many times further apart than usual are not joined: nothing is known of what lies between."""
 UNITS: Final = {"%": " %", "s": " s"}
-_ROLES: Final = ("group", "assignment")
+_WIDE: Final = ("group", "assignment")
+
+Facts = Mapping[str, Any]
+Points = Sequence[tuple[int, float]]
 
 
-def line_plot(facts: Mapping[str, Any], time: Scale, read: str) -> Markup:
+def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
     values, ticks = _values(facts["lines"])
     unit = UNITS.get(facts["unit"], "")
     across, left = value_axis(values, [Tick(each, short_number(each) + unit) for each in ticks])
     upright, below = time_axis(time)
-    names = _classes(facts["lines"])
-    paths = [_line(line, names[at], time, values) for at, line in enumerate(facts["lines"])]
+    classes = _classes(facts["lines"])
+    paths = [_line(line, name, time) for line, name in zip(facts["lines"], classes, strict=True)]
     marks = joined([across, upright, *_spans(facts, time), *_marks(facts, time), _stretched(time, values, paths)])
-    keys = [Key(_swatch(names[at]), line["name"]) for at, line in enumerate(facts["lines"])]
-    keys += [Key(element("i", class_="swatch span"), _span_word(facts))] if facts["spans"] else []
-    keys += [Key(element("i", class_="swatch mark"), "a new leader")] if facts.get("marks") else []
-    return figure(
-        facts,
-        Frame(HEIGHT, marks, left, below),
-        read=read + _left_out(facts),
-        desc=_desc(facts),
-        keys=keys,
-        twin=_twin(facts),
-    )
+    frame = Frame(HEIGHTS.get(facts["unit"], HEIGHT), marks, left, below)
+    read = f"{read} {_left_out(facts)}".strip()
+    return figure(facts, frame, read=read, desc=_told(facts), keys=_keys(facts, classes), twin=_twin(facts))
 
 
-def _values(lines: Sequence[Mapping[str, Any]]) -> tuple[Scale, list[float]]:
-    """From 0, but for lines that are all far above it, as epochs are."""
+def _values(lines: Sequence[Facts]) -> tuple[Scale, list[float]]:
+    """From 0, but for lines that are all far above it, as epochs may be."""
     found = [value for line in lines for _, value in line["points"]] or [0]
     low, high = min(found), max(found)
-    return ticks_of_values(0 if low <= (high - low) * 2 or low < 10 else low, max(high, low + 1))
+    is_near_zero = low <= (high - low) * 2 or low < 10
+    scale, ticks = ticks_of_values(0 if is_near_zero else low, max(high, low + 1))
+    room = ROOM * scale.length
+    return Scale(scale.low - room, scale.high + room), ticks
 
 
-def _classes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    others = [at for at, line in enumerate(lines) if line["role"] not in _ROLES]
-    return [
-        f"line h{others.index(at) % 8} dash{others.index(at) % 4}" if at in others else f"line {line['role']}"
-        for at, line in enumerate(lines)
-    ]
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def _classes(lines: Sequence[Facts]) -> list[str]:
+    hues = iter(range(len(lines)))
+    found = []
+    for line in lines:
+        hue = None if line["role"] in _WIDE else next(hues)
+        found.append(f"line {line['role']}" if hue is None else f"line h{hue % 8} dash{hue % 4}")
+    return found
 
 
 def _stretched(time: Scale, values: Scale, paths: Sequence[Markup]) -> Markup:
     box = f"0 {_short(-values.high)} {_short(time.length / 1000)} {_short(values.length)}"
-    return element("svg", *paths, class_="lines", viewBox=box, preserveAspectRatio="none", width="100%", height="100%",
-                   data_from=round(time.low), data_to=round(time.high))  # fmt: skip
+    whole = {"width": "100%", "height": "100%"}
+    return element("svg", *paths, class_="lines", viewBox=box, preserveAspectRatio="none", **whole)
 
 
-def _line(line: Mapping[str, Any], classes: str, time: Scale, values: Scale) -> Markup:
-    points = [(_short((ms - time.low) / 1000), _short(-value)) for ms, value in line["points"]]
+def _line(line: Facts, classes: str, time: Scale) -> Markup:
+    points = line["points"]
     if not points:
         return NOTHING
-    drawn = _steps(points) if line["step"] else "L".join(f"{x},{y}" for x, y in points)
-    path = element("path", d=f"M{drawn}", class_=classes, data_name=line["name"])
-    few = len(points) <= DOTTED and line["role"] not in _ROLES
-    dots = "".join(f"M{x},{y}h0" for x, y in (points if few else points[-1:]))
+    drawn = _steps(points, time) if line["step"] else "".join(_joined(run, time) for run in _runs(points))
+    path = element("path", d=drawn, class_=classes, data_name=line["name"])
+    if line["role"] in _WIDE:
+        return path
+    dots = "".join(f"M{_at(point, time)}h0" for point in (points if len(points) <= DOTTED else points[-1:]))
     return joined([path, element("path", d=dots, class_=f"{classes} dots")])
 
 
-def _steps(points: Sequence[tuple[str, str]]) -> str:
-    """Along, then up or down."""
-    (x, y), *others = points
-    return f"{x},{y}" + "".join(f"H{x}V{y}" for x, y in others)
+def _at(point: tuple[int, float], time: Scale) -> str:
+    return f"{_short((point[0] - time.low) / 1000)},{_short(-point[1])}"
 
 
 def _short(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 
-def _swatch(classes: str) -> Markup:
-    """A piece of the line."""
-    path = element("path", d="M0,6H26", class_=classes)
-    dot = element("path", d="M13,6h0", class_=f"{classes} dots")
-    return element("svg", path, dot, class_="swatch", width="26", height="12", aria_hidden="true")
+def _joined(run: Points, time: Scale) -> str:
+    return "M" + "L".join(_at(point, time) for point in run)
 
 
-def _spans(facts: Mapping[str, Any], time: Scale) -> list[Markup]:
-    return [
-        element(
-            "rect", element("title", each["name"]), class_="span", x=place(time.percent(each["from_ms"])), y="0",
-            width=place(max(0.25, time.percent(each["to_ms"]) - time.percent(each["from_ms"]))), height="100%",
-            data_from=each["from_ms"], data_to=each["to_ms"],
-        )
-        for each in facts["spans"]
-    ]  # fmt: skip
+def _steps(points: Points, time: Scale) -> str:
+    """Along, then up or down."""
+    places = [_at(point, time) for point in points]
+    return f"M{places[0]}" + "".join("H{}V{}".format(*each.split(",")) for each in places[1:])
 
 
-def _marks(facts: Mapping[str, Any], time: Scale) -> list[Markup]:
-    return [
-        element(
-            "line", element("title", each["name"]), class_="mark", x1=at, x2=at, y1="0", y2="100%", data_at=each["ms"]
-        )
-        for each in facts.get("marks", ())
-        for at in [place(time.percent(each["ms"]))]
-    ]
+def _runs(points: Points) -> Iterator[Points]:
+    """The points without the gaps between them."""
+    between = [after[0] - before[0] for before, after in pairwise(points)]
+    limit = GAP * median(between) if len(between) > GAP else float("inf")
+    start = 0
+    for at, length in enumerate(between, 1):
+        if length > limit:
+            yield points[start:at]
+            start = at
+    yield points[start:]
 
 
-def _span_word(facts: Mapping[str, Any]) -> str:
-    return "a rebalance" if facts["unit"] == "epoch" else "a redelivery storm"
+def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
+    for each in facts["spans"]:
+        left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
+        size = {"x": place(left), "y": "0", "width": place(max(0.25, right - left)), "height": "100%"}
+        ends = {"data_from": each["from_ms"], "data_to": each["to_ms"]}
+        yield element("rect", element("title", each["name"]), class_="span", **size, **ends)
 
 
-def _left_out(facts: Mapping[str, Any]) -> str:
-    what = "rebalances" if facts["unit"] == "epoch" else "lines"
-    return f" {facts['left_out']:,} more {what} are not drawn." if facts["left_out"] else ""
+def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
+    for each in facts.get("marks", ()):
+        at = place(time.percent(each["ms"]))
+        title = element("title", each["name"])
+        yield element("line", title, class_="mark", x1=at, x2=at, y1="0", y2="100%", data_at=each["ms"])
 
 
 # --- in words and numbers ---------------------------------------------------------------------------------------------
 
 
-def _desc(facts: Mapping[str, Any]) -> str:
-    unit = facts["unit"]
-    told = [f"{line['name']}: {_reach(line['points'], unit)}" for line in facts["lines"] if line["points"]]
-    spans = f"{len(facts['spans'])} spans are shaded." if facts["spans"] else ""
-    return "; ".join(told) + ". " + spans
+def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
+    keys = [Key(_swatch(name), line["name"]) for line, name in zip(facts["lines"], classes, strict=True)]
+    if facts["spans"]:
+        word = "a rebalance" if facts["unit"] == "epoch" else "a redelivery storm"
+        keys.append(Key(element("i", class_="swatch span"), word))
+    if facts.get("marks"):
+        keys.append(Key(element("i", class_="swatch mark"), "a new leader"))
+    return keys
 
 
-def _reach(points: Sequence[tuple[int, float]], unit: str) -> str:
+def _swatch(classes: str) -> Markup:
+    """A piece of the line."""
+    parts = [element("path", d="M0,6H26", class_=classes)]
+    if not any(role in classes.split() for role in _WIDE):
+        parts.append(element("path", d="M13,6h0", class_=f"{classes} dots"))
+    return element("svg", *parts, class_="swatch", width="26", height="12", aria_hidden="true")
+
+
+def _left_out(facts: Facts) -> str:
+    what = "rebalances" if facts["unit"] == "epoch" else "lines"
+    return f"{facts['left_out']:,} more {what} are not drawn." if facts["left_out"] else ""
+
+
+def _told(facts: Facts) -> str:
+    told = [f"{line['name']}: {_reach(line['points'], facts['unit'])}" for line in facts["lines"] if line["points"]]
+    spans = f" {len(facts['spans'])} spans are shaded." if facts["spans"] else ""
+    return "; ".join(told) + "." + spans
+
+
+def _reach(points: Points, unit: str) -> str:
     values = [value for _, value in points]
-    return f"between {short_number(min(values))} and {short_number(max(values))} {unit}, at the end {short_number(values[-1])}"
+    low, high, last = map(short_number, (min(values), max(values), values[-1]))
+    return f"between {low} and {high} {unit}, at the end {last}"
 
 
-def _twin(facts: Mapping[str, Any]) -> Markup:
+def _twin(facts: Facts) -> Markup:
     """A row for each moment, a column for each line."""
     by_time: dict[int, dict[str, Any]] = {}
-    for at, line in enumerate(facts["lines"]):
+    columns = [Field("time", "time", "time")]
+    for line in facts["lines"]:
+        columns.append(Field(f"line {len(columns)}", line["name"], "number"))
         for ms, value in line["points"]:
-            by_time.setdefault(ms, {"time": ms})[f"line{at}"] = value
-    columns = [
-        Field("time", "time", "time"),
-        *(Field(f"line{at}", line["name"], "number") for at, line in enumerate(facts["lines"])),
-    ]
+            by_time.setdefault(ms, {"time": ms})[columns[-1].name] = value
     rows = [by_time[ms] for ms in sorted(by_time)]
-    return twin(facts["id"], facts["title"], rows, len(rows), columns)
+    return twin(facts["id"], facts["title"], rows, columns)

@@ -77,7 +77,7 @@ def listing(name: str, title: str, table: Mapping[str, Any], columns: Sequence[F
     if not rows:
         return element("p", nothing, class_="nothing", id=f"table-{name}")
     shown = rows[:SHOWN_ROWS]
-    head = element("thead", element("tr", *(_heading(each) for each in columns)))
+    head = element("thead", element("tr", _heading(columns[0], ""), *(_heading(each) for each in columns[1:])))
     body = element("tbody", *(_row(row, columns) for row in shown))
     caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
     inner = element("table", caption, head, body, class_="cards")
@@ -91,8 +91,13 @@ def _counted(table: Mapping[str, Any], shown: int) -> str:
     return f"{shown:,} of {table['total']:,} rows, {table['order']}"
 
 
-def _heading(column: Field) -> Markup:
-    return element("th", column.title, scope="col", class_="num" if column.form in _NUMERIC else None)
+def _heading(column: Field, kind: str | None = None) -> Markup:
+    """What begins a row stands at the left, be it a number or not."""
+    return element("th", column.title, scope="col", class_=_kind(column) if kind is None else None)
+
+
+def _kind(column: Field) -> str | None:
+    return "num" if column.form in _NUMERIC else None
 
 
 def _row(row: Row, columns: Sequence[Field]) -> Markup:
@@ -101,8 +106,7 @@ def _row(row: Row, columns: Sequence[Field]) -> Markup:
 
 
 def _cell(row: Row, column: Field) -> Markup:
-    kind = "num" if column.form in _NUMERIC else None
-    return element("td", cell(row, column), data_label=column.title, class_=kind)
+    return element("td", cell(row, column), data_label=column.title, class_=_kind(column))
 
 
 def cell(row: Row, column: Field) -> Markup:
@@ -114,8 +118,9 @@ def cell(row: Row, column: Field) -> Markup:
 
 def _link(name: str, table: Mapping[str, Any], columns: Sequence[Field]) -> Markup:
     address, count = _address(table["rows"], _csv_names(table["rows"], columns))
-    which = f"all {count:,} rows" if count == table["total"] else f"the first {count:,} of {table['total']:,} rows"
-    link = element("a", f"CSV: {which}", href=address, download=f"{name}.csv", class_="csv")
+    total = table["total"]
+    which = plural(count, "row") if count == total else f"the first {count:,} of {total:,} rows"
+    link = element("a", f"CSV, {which}", href=address, download=f"{name}.csv", class_="csv")
     return element("p", link, class_="files") if count else NOTHING
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
+from ottla.spark.report.thin import Point, thinned
 
 __all__ = ["KEPT_ROWS", "Key", "Material", "Part", "material_of", "table"]
 
@@ -33,6 +34,11 @@ class Material:
         """The group's name; where there are several clusters, with the begin of its cluster's id."""
         return key[1] if len(self.clusters) < 2 else f"{key[1]} ({key[0][:8]})"
 
+    def line(self, name: str, points: Sequence[Point]) -> Row:
+        """A line of a plot with no more points than can be drawn."""
+        drawn = thinned(points, self.from_ms, self.to_ms)
+        return {"name": name, "role": "series", "step": False, "points": drawn}
+
     def findings_of(self, group: str) -> list[Row]:
         return [
             each for each in self.findings if each["subject"] == {**each["subject"], "kind": "group", "name": group}
@@ -47,7 +53,7 @@ class Part:
     numbers: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, Any] = field(default_factory=dict)
     figures: list[dict[str, Any]] = field(default_factory=list)
-    is_seen: bool = False
+    has_rows: bool = False
 
 
 def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Sequence[Row]) -> Material:
@@ -61,9 +67,9 @@ def _span(rows: Mapping[str, Rows], run: Mapping[str, Any]) -> tuple[int, int]:
     """The range that was asked for, where it was, else from the first to the last event."""
     asked = run.get("range") or {}
     ends = [end for name, one in rows.items() for end in _ends(name, one)]
-    from_ms = asked.get("from_ms") if asked.get("from_ms") is not None else min(ends, default=0)
-    to_ms = asked.get("to_ms") if asked.get("to_ms") is not None else max(ends, default=from_ms)
-    return int(from_ms), max(int(to_ms), int(from_ms))
+    first, last = asked.get("from_ms"), asked.get("to_ms")
+    from_ms = int(min(ends, default=0) if first is None else first)
+    return from_ms, max(from_ms, int(max(ends, default=from_ms) if last is None else last))
 
 
 def _ends(name: str, rows: Rows) -> list[int]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from ottla.draw.document import asset, document, footer, main, shared, top_bar
 from ottla.draw.markup import Markup, element, joined
-from ottla.spark.report.sections import SECTIONS, headline, summary, time_of
+from ottla.spark.report.headline import headline, summary, time_of
+from ottla.spark.report.sections import SECTIONS
 
 __all__ = ["POLICY", "page"]
 
@@ -22,18 +23,16 @@ def page(facts: Mapping[str, Any]) -> str:
     """The page of these facts. The same facts give the same page."""
     time = time_of(facts)
     sections = [_section(name, title, make(facts)) for name, title, make in SECTIONS]
-    body = joined([top_bar("what happened in a Kafka cluster", tools=_clock()), main(headline(facts), _jump(), *sections, data_from=round(time.low), data_to=round(time.high)), footer(),
-                   element("script", shared("switch.js"), Markup("\n"), _own("report.js"))])  # fmt: skip
-    head = joined(
-        [
-            element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-            element("style", shared("ground.css"), Markup("\n"), _own("report.css")),
-            element("script", shared("theme.js")),
-        ],
-        "\n",
-    )
-    title = " · ".join(["Report", *(each for each in facts["clusters"][:3])])
-    return document(title, summary(facts), head, body)
+    content = main(headline(facts), _jump(), *sections, data_from=round(time.low), data_to=round(time.high))
+    scripts = element("script", shared("switch.js"), Markup("\n"), _own("report.js"))
+    body = joined([top_bar("what happened in a Kafka cluster", tools=_clock()), content, footer(), scripts])
+    return document(" · ".join(["Report", *facts["clusters"][:3]]), summary(facts), _head(), body)
+
+
+def _head() -> Markup:
+    policy = element("meta", http_equiv="Content-Security-Policy", content=POLICY)
+    styles = element("style", shared("ground.css"), Markup("\n"), _own("report.css"))
+    return joined([policy, styles, element("script", shared("theme.js"))], "\n")
 
 
 def _own(name: str) -> Markup:
@@ -42,7 +41,7 @@ def _own(name: str) -> Markup:
 
 def _clock() -> Markup:
     """The switch between UTC and the reader's own time; it waits for the script."""
-    return element("button", "UTC", type="button", class_="theme clock", aria_label="Times: UTC", hidden=True)
+    return element("button", "UTC", type="button", class_="tool clock", aria_label="Times: UTC", hidden=True)
 
 
 def _jump() -> Markup:
@@ -51,6 +50,5 @@ def _jump() -> Markup:
 
 
 def _section(name: str, title: str, content: Markup) -> Markup:
-    return element(
-        "section", element("h2", title, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title"
-    )
+    heading = element("h2", title, id=f"{name}-title")
+    return element("section", heading, content, id=name, aria_labelledby=f"{name}-title")

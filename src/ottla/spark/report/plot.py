@@ -7,7 +7,7 @@ are the data themselves: seconds since the begin of the plot, and values, of whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
@@ -15,7 +15,18 @@ from ottla.spark.report.axes import Scale, Tick, ticks_of_time
 from ottla.spark.report.forms import iso
 from ottla.spark.report.listing import Field, listing
 
-__all__ = ["Frame", "Key", "bands", "figure", "grid", "legend", "place", "time_axis"]
+__all__ = [
+    "Frame",
+    "Key",
+    "bands",
+    "captioned",
+    "figure",
+    "level_axis",
+    "place",
+    "time_axis",
+    "twin",
+    "value_axis",
+]
 
 
 class Frame(NamedTuple):
@@ -38,35 +49,45 @@ class Key(NamedTuple):
 
 
 def figure(
-    facts: Mapping[str, Any], frame: Frame, *, read: str, desc: str, keys: Sequence[Key], twin: Markup
+    facts: Mapping[str, Any], frame: Frame, *, read: str, desc: str, keys: Iterable[Key], twin: Markup
 ) -> Markup:
     name = facts["id"]
-    labels = element("title", facts["title"], id=f"{name}-title") + element("desc", desc, id=f"{name}-desc")
-    svg = element("svg", Markup(labels), frame.marks, role="img", aria_labelledby=f"{name}-title {name}-desc",
-                  height=frame.height, width="100%")  # fmt: skip
-    area = element("div", svg, class_="area", style=f"height:{frame.height}px")
+    labels = [element("title", facts["title"], id=f"{name}-title"), element("desc", desc, id=f"{name}-desc")]
+    svg = element(
+        "svg",
+        *labels,
+        frame.marks,
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+        height=frame.height,
+        width="100%",
+    )
+    high = f"height:{frame.height}px"
     parts = [
-        element("div", frame.left, class_="left", aria_hidden="true", style=f"height:{frame.height}px"),
-        area,
+        element("div", frame.left, class_="left", aria_hidden="true", style=high),
+        element("div", svg, class_="area", style=high),
         element("div", frame.below, class_="below", aria_hidden="true"),
     ]
-    return element(
-        "figure",
-        element("figcaption", element("h3", facts["title"]), element("p", read, class_="read")),
-        legend(keys),
-        element("div", *parts, class_="frame wide" if frame.wide else "frame"),
-        element("details", element("summary", "The same as a table"), twin, class_="twin"),
-        class_=f"plot {facts['kind']}",
-        id=name,
+    drawn = element("div", *parts, class_="frame wide" if frame.wide else "frame")
+    return captioned(facts, read, joined([legend(keys), drawn]), twin)
+
+
+def captioned(facts: Mapping[str, Any], read: str, drawn: Markup, twin: Markup) -> Markup:
+    """A drawing with what it is, how it is read, and the same as a table."""
+    caption = element(
+        "figcaption", element("h3", facts["title"]), element("p", read, class_="read") if read else NOTHING
     )
+    folded = element("details", element("summary", "The same as a table"), twin, class_="twin")
+    return element("figure", caption, drawn, folded, class_=f"plot {facts['kind']}", id=facts["id"])
 
 
-def legend(keys: Sequence[Key]) -> Markup:
-    return element("ul", *(element("li", key.swatch, key.name) for key in keys), class_="legend") if keys else NOTHING
+def legend(keys: Iterable[Key]) -> Markup:
+    items = [element("li", key.swatch, key.name) for key in keys]
+    return element("ul", *items, class_="legend") if items else NOTHING
 
 
-def twin(name: str, title: str, rows: list[dict[str, Any]], total: int, columns: Sequence[Field]) -> Markup:
-    table = {"rows": rows, "total": total, "order": "in the order of the plot"}
+def twin(name: str, title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Field]) -> Markup:
+    table = {"rows": rows, "total": len(rows), "order": "in the order of the plot"}
     return listing(f"{name}-twin", title, table, columns, "There is nothing to list.")
 
 
@@ -75,7 +96,7 @@ def place(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") + "%"
 
 
-def grid(places: Sequence[float], *, upright: bool) -> Markup:
+def _grid(places: Sequence[float], *, upright: bool) -> Markup:
     """Thin lines at places in percent."""
     if upright:
         lines = [element("line", x1=place(at), x2=place(at), y1="0", y2="100%") for at in places]
@@ -106,19 +127,17 @@ def _tick(percent: float, tick: Tick, **more: str | int) -> Markup:
 def value_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:
     """The same for values, from below to above."""
     places = [100 - scale.percent(tick.value) for tick in ticks]
-    texts = [
-        element("span", tick.text, class_="tick", style=f"top:{place(at)}")
-        for at, tick in zip(places, ticks, strict=True)
-    ]
-    return grid(places, upright=False), joined(texts)
+    pairs = zip(places, ticks, strict=True)
+    texts = [element("span", tick.text, class_="tick", style=f"top:{place(at)}") for at, tick in pairs]
+    return _grid(places, upright=False), joined(texts)
 
 
 def level_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:
     """The same for values from left to right."""
     places = [scale.percent(tick.value) for tick in ticks]
-    return grid(places, upright=True), joined(_tick(at, tick) for at, tick in zip(places, ticks, strict=True))
+    return _grid(places, upright=True), joined(_tick(at, tick) for at, tick in zip(places, ticks, strict=True))
 
 
-def bands(names: Sequence[Markup | str], row_height: int) -> Markup:
+def bands(names: Iterable[str], row_height: int) -> Markup:
     """Names of rows, each as high as its row."""
     return joined(element("span", name, class_="row", style=f"height:{row_height}px") for name in names)

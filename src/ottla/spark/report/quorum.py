@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from ottla.health.wording import duration, number, plural
 from ottla.spark.report.material import Material, Part, table
 from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import thinned
 
-LINES: Final = 9
+LINES: Final = 8
 KEYS: Final = ("cluster", "replica")
 
 
@@ -20,7 +19,7 @@ def cluster_part(run: Mapping[str, Any]) -> Part:
     """Nodes and topics, where the run noted them."""
     seen = run.get("seen") or {}
     nodes = list(seen.get("nodes") or ())
-    part = Part(is_seen=bool(seen))
+    part = Part(has_rows=bool(seen))
     part.tables["nodes"] = table(nodes, len(nodes), "by id")
     part.numbers = {name: seen[name] for name in ("topics", "partitions") if seen.get(name) is not None}
     if nodes:
@@ -35,7 +34,7 @@ def cluster_part(run: Mapping[str, Any]) -> Part:
 def quorum_part(material: Material) -> Part:
     lag = material.rows("quorum_lag")
     replicas, elections = _replicas(lag), _elections(lag)
-    part = Part(is_seen="quorum_lag" in material.tables)
+    part = Part(has_rows=bool(replicas))
     part.tables["replicas"] = table(replicas, len(replicas), "by role and id")
     part.tables["elections"] = table(elections, len(elections), "in order of time")
     part.figures = _figures(material, lag, replicas, elections) if replicas else []
@@ -86,19 +85,29 @@ def _elections(lag: Rows) -> list[Row]:
 
 
 def _figures(material: Material, lag: Rows, replicas: list[Row], elections: list[Row]) -> list[Row]:
-    followers = [row for row in replicas if row["role"] != "leader"][:LINES] or replicas[:LINES]
+    followers = [row for row in replicas if row["role"] != "leader"] or replicas
     marks = [
         {"ms": row["window_start"], "name": f"epoch {row['leader_epoch']}: node {row['leader']} leads"}
         for row in elections
+        if row["elections"]
     ]
+    lines = [_line(material, lag, row) for row in followers[:LINES]]
+    if not any(line["points"] for line in lines):
+        return []
     return [
         {
-            "id": "quorum-lag", "area": "quorum", "kind": "lines", "title": "Records that replicas are behind the leader",
-            "groups": [], "unit": "records", "spans": [], "marks": marks,
-            "lines": [_line(material, lag, row) for row in followers],
-            "left_out": max(0, len(replicas) - LINES - 1),
+            "id": "quorum-lag",
+            "area": "quorum",
+            "kind": "lines",
+            "title": "Records that replicas are behind the leader",
+            "groups": [],
+            "unit": "records",
+            "spans": [],
+            "marks": marks,
+            "lines": lines,
+            "left_out": max(0, len(followers) - LINES),
         }
-    ]  # fmt: skip
+    ]
 
 
 def _line(material: Material, lag: Rows, row: Row) -> Row:
@@ -108,7 +117,5 @@ def _line(material: Material, lag: Rows, row: Row) -> Row:
         for each in mine.each(("window_start", "lag_offsets_max"))
         if each["lag_offsets_max"] is not None
     )
-    name = f"node {row['replica']} ({row['role']})" + (
-        f" of {row['cluster'][:8]}" if len(material.clusters) > 1 else ""
-    )
-    return {"name": name, "role": "series", "step": False, "points": thinned(points, material.from_ms, material.to_ms)}
+    of = f" of {row['cluster'][:8]}" if len(material.clusters) > 1 else ""
+    return material.line(f"node {row['replica']} ({row['role']}){of}", points)

@@ -24,7 +24,7 @@ def rebalances_part(material: Material) -> Part:
     rebalances = material.rows("rebalances")
     total = rebalances.count
     longest = rebalances.top(COLUMNS, KEPT_ROWS, [("duration_ms", "descending"), ("started", "ascending")])
-    part = Part(is_seen="rebalances" in material.tables)
+    part = Part(has_rows=total > 0)
     part.tables["rebalances"] = table(longest, total, "longest first")
     triggers = _triggers(rebalances)
     part.tables["triggers"] = table(triggers, len(triggers), "most frequent first")

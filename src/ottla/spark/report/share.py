@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.wording import number, plural
+from ottla.health.wording import plural
 from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
 from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import thinned
+from ottla.spark.report.thin import Point
 
 LINES: Final = 8
 BARS: Final = 12
@@ -38,7 +38,7 @@ def share_part(material: Material) -> Part:
     groups = _groups(delivery)
     poison = _poison(delivery)
     stalled = _stalled(delivery)
-    part = Part(is_seen="share_delivery" in material.tables)
+    part = Part(has_rows=bool(groups))
     part.tables["share_groups"] = table(groups, len(groups), "those with most redeliveries first")
     part.tables["stalled"] = table(stalled, len(stalled), "longest first")
     part.tables["poison"] = table(poison, len(poison), "by group, topic and offset")
@@ -59,7 +59,8 @@ def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["groups"]:
         return "No share groups"
     share = 100 * numbers["redelivered"] / numbers["delivered"] if numbers["delivered"] else 0
-    said = f"{plural(numbers['groups'], 'share group')}, {number(numbers['delivered'])} deliveries, {share:.1f} % of them repeated"
+    deliveries = plural(numbers["delivered"], "delivery", "deliveries")
+    said = f"{plural(numbers['groups'], 'share group')}, {deliveries}, {share:.1f} % of them repeated"
     return said + (f", {plural(numbers['poison'], 'record')} given up" if numbers["poison"] else "")
 
 
@@ -114,20 +115,37 @@ def _poison(delivery: Rows) -> list[Row]:
     return [found[key] for key in sorted(found, key=lambda key: tuple(map(str, key[:3])) + key[3:])]
 
 
-# --- figures ------------------------------------------------------------------------------------------------------------
+# --- figures ----------------------------------------------------------------------------------------------------------
 
 
 def _figures(material: Material, groups: list[Row]) -> list[Row]:
-    named = [(row["cluster"], row["group"]) for row in groups]
-    bars = [{"name": material.label(key), "bars": [{"name": _times(name), "value": row[name] or 0} for name in COUNTS]}
-            for key, row in zip(named[:BARS], groups, strict=False)]  # fmt: skip
-    base = {"area": "share", "groups": [key[1] for key in named[:LINES]]}
+    keys = [(row["cluster"], row["group"]) for row in groups]
+    base = {"area": "share", "groups": [key[1] for key in keys[:LINES]]}
+    bars = [
+        {"name": material.label(key), "bars": [{"name": _times(name), "value": row[name] or 0} for name in COUNTS]}
+        for key, row in zip(keys[:BARS], groups, strict=False)
+    ]
     return [
-        {**base, "id": "deliveries", "kind": "bars", "title": "How often records were delivered", "rows": bars,
-         "unit": "records", "left_out": max(0, len(groups) - BARS)},
-        {**base, "id": "redelivery", "kind": "lines", "title": "Deliveries that were not the record’s first", "unit": "%",
-         "lines": _rates(material, named[:LINES]), "spans": _storms(material), "left_out": max(0, len(groups) - LINES)},
-    ]  # fmt: skip
+        {
+            **base,
+            "id": "deliveries",
+            "kind": "bars",
+            "title": "How often records were delivered",
+            "unit": "records",
+            "rows": bars,
+            "left_out": max(0, len(groups) - BARS),
+        },
+        {
+            **base,
+            "id": "redelivery",
+            "kind": "lines",
+            "title": "Deliveries that were not the record’s first",
+            "unit": "%",
+            "lines": _rates(material, keys[:LINES]),
+            "spans": _storms(material),
+            "left_out": max(0, len(groups) - LINES),
+        },
+    ]
 
 
 def _times(name: str) -> str:
@@ -138,14 +156,13 @@ def _times(name: str) -> str:
 
 def _rates(material: Material, chosen: list[Key]) -> list[Row]:
     wanted = {"delivered": ("delivered", "sum"), "redelivered": ("redelivered", "sum")}
-    lines: dict[Key, list[tuple[int, float]]] = {key: [] for key in chosen}
+    lines: dict[Key, list[Point]] = {key: [] for key in chosen}
     rows = material.rows("share_delivery").among(chosen).grouped([*KEYS, "window_start"], wanted)
     for row in rows:
         if row["delivered"] and (row["cluster"], row["group"]) in lines:
             percent = round(100 * (row["redelivered"] or 0) / row["delivered"], 2)
             lines[row["cluster"], row["group"]].append((row["window_start"], percent))
-    return [{"name": material.label(key), "role": "series", "step": False,
-             "points": thinned(points, material.from_ms, material.to_ms)} for key, points in lines.items()]  # fmt: skip
+    return [material.line(material.label(key), points) for key, points in lines.items()]
 
 
 def _storms(material: Material) -> list[Row]:

@@ -25,18 +25,16 @@ _HELD: Final = ("partition_gained", "partition_revoked", "member_left", "member_
 def streams_part(material: Material) -> Part:
     movement = material.rows("task_movement")
     rows = movement.top(COLUMNS, KEPT_ROWS, [("started", "ascending"), ("group", "ascending"), ("task", "ascending")])
-    part = Part(is_seen="task_movement" in material.tables)
+    part = Part()
     part.tables["task_movement"] = table(rows, movement.count, "in order of time")
     kinds = {row["kind"]: row["count"] for row in movement.grouped(["kind"], {"count": ("started", "count")})}
-    part.tables["movement_kinds"] = table(
-        [{"kind": kind, "count": kinds[kind]} for kind in sorted(kinds)], len(kinds), "by name"
-    )
     keys = _keys(material)
     part.figures = [figure for at, key in enumerate(keys[:HEAT_MAPS], 1) if (figure := _heat_map(material, key, at))]
     warmups = movement.grouped([], {"longest": ("warmup_ms", "max")})
     longest = warmups[0]["longest"] if warmups else None
     part.numbers = {"groups": len(keys), "moved": kinds.get("moved", 0), "warmups": kinds.get("warmup_done", 0),
                     "longest_warmup_ms": longest}  # fmt: skip
+    part.has_rows = bool(keys)
     part.sentence = _sentence(part.numbers)
     return part
 
@@ -45,9 +43,10 @@ def _sentence(numbers: dict[str, Any]) -> str:
     if not numbers["groups"]:
         return "No streams groups"
     said = f"{plural(numbers['groups'], 'streams group')}, {plural(numbers['moved'], 'task')} moved"
-    if numbers["warmups"]:
-        said += f", {number(numbers['warmups'])} after a warm-up (the longest took {duration(numbers['longest_warmup_ms'] or 0)})"
-    return said
+    if not numbers["warmups"]:
+        return said
+    longest = duration(numbers["longest_warmup_ms"] or 0)
+    return f"{said}, {number(numbers['warmups'])} after a warm-up (the longest took {longest})"
 
 
 def _keys(material: Material) -> list[Key]:

@@ -175,12 +175,12 @@
     const points = [];
     for (const [, letter, text] of path.getAttribute("d").matchAll(/([MLHV])([^MLHV]+)/g)) {
       const [x, y] = letter === "V" ? [points.at(-1)[0], text] : letter === "H" ? [text, -points.at(-1)[1]] : text.split(",");
-      points.push([+x, -y || 0]);
+      points.push([+x, -y || 0, letter === "M"]);
     }
     return points;
   }
 
-  // The newest value at or before a moment; nothing before the first and after the last.
+  // The newest value at or before a moment; nothing before the first, after the last and in gaps.
   function valueAt(points, second) {
     if (!points.length || second < points[0][0] - 1e-3 || second > points.at(-1)[0] + 1e-3) return null;
     let low = 0, high = points.length - 1;
@@ -189,7 +189,8 @@
       if (points[middle][0] <= second + 1e-3) low = middle;
       else high = middle - 1;
     }
-    return points[low][1];
+    const isInGap = points[low + 1]?.[2] && second > points[low][0] + 1e-3;
+    return isInGap ? null : points[low][1];
   }
 
   function zoom(from, to) {
