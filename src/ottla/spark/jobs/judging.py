@@ -123,6 +123,8 @@ class Judge:
         """How each finding stood at the time of the last fact, the oldest first."""
         for change in self._engine.advance(self._now_ms):
             self._findings[change.finding.id] = change.finding
+        # Evidence may have grown since the last change that was told; of those resolved long ago only that is known.
+        self._findings |= {each.id: each for each in self._engine.findings()}
         return iter(sorted(self._findings.values(), key=lambda each: (each.since_ms, each.rule, each.id)))
 
     def unseen(self) -> list[Unseen]:

@@ -1,0 +1,35 @@
+"""The rules over rows, without Spark."""
+
+import json
+
+from ottla.spark.jobs.judging import Judge
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+KEY = json.dumps({"groupId": "workers", "topicId": TOPIC_ID, "partition": 0})
+
+
+def update(offset: int, state: int, count: int) -> str:
+    batch = {"firstOffset": offset, "lastOffset": offset, "deliveryState": state, "deliveryCount": count}
+    return json.dumps({"startOffset": offset, "stateBatches": [batch]})
+
+
+def given_up(offsets: range) -> Judge:
+    judge = Judge({}, {TOPIC_ID: "jobs"})
+    for offset in offsets:
+        for count in range(1, 6):
+            judge.take(1_000 * offset + count, "ShareUpdate", None, update(offset, 4 if count == 5 else 0, count), KEY)
+    return judge
+
+
+def test_findings_have_all_evidence_that_came():
+    (found,) = given_up(range(1, 13)).findings()
+    assert found.rule == "poison-records"
+    assert [tuple(each) for each in found.evidence["records"]] == [("jobs", 0, offset) for offset in range(1, 13)]
+
+
+def test_rows_that_do_not_fit_are_counted():
+    judge = Judge({}, {})
+    judge.take(1, "ShareUpdate", None, "{", KEY)
+    judge.take(2, "ShareUpdate", None, update(1, 0, 1), "[]")
+    assert judge.misfits == 2
+    assert list(judge.findings()) == []
