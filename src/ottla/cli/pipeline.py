@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.cluster import DEFAULT_SERVER, SERVER_VARIABLE, ClusterGroup, help_alone, print_json
+from ottla.cli.cluster import DEFAULT_SERVER, SERVER_VARIABLE, ClusterGroup, help_alone, key_and_value, print_json
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.spark.pipeline.batch import RunOptions
+    from ottla.spark.pipeline.options import RunOptions
     from ottla.spark.pipeline.origins import Origin
 
 T = TypeVar("T")
@@ -124,11 +124,12 @@ def run(
     steps = Steps()
     options = _run_options(Path(out), delta, given)
     with _one_line():
-        source = _source(given)
-        origin = _origin(source)
-        with _session(master, Path(out), delta, confs) as spark:
-            found = run_batch(spark, origin, options, steps.say)
+        origin = _origin(_source(given))
+        spark, found = run_batch(_session(master, Path(out), delta, confs), origin, options, steps.say)
+        try:
             written = _report(Path(out), spark if delta else None)
+        finally:
+            spark.stop()
     _end(steps, found, written, is_opened, as_json)
 
 
@@ -178,7 +179,7 @@ def _properties(path: Path | None) -> dict[str, str]:
 
 def _run_options(out: Path, delta: bool, given: Mapping[str, Given]) -> RunOptions:
     from ottla.health import ThresholdError, parse_thresholds
-    from ottla.spark.pipeline.batch import RunOptions
+    from ottla.spark.pipeline.options import RunOptions
 
     try:
         thresholds = parse_thresholds(given["rules"])
@@ -221,18 +222,24 @@ def _command() -> str:
     return shlex.join(["ottla", *sys.argv[1:]])
 
 
-@contextmanager
-def _session(master: str, out: Path, delta: bool, confs: tuple[str, ...]) -> Iterator[SparkSession]:
-    from ottla.cli.cluster import key_and_value
-    from ottla.spark.pipeline.session import pipeline_session
+def _session(master: str, out: Path, delta: bool, confs: tuple[str, ...]) -> Callable[[], SparkSession]:
+    """What starts Spark. What is wrong with this machine is said at once."""
+    from ottla.spark.pipeline.session import check_machine, pipeline_session
 
+    check_machine(delta=delta)
+    _quiet()
     out.mkdir(parents=True, exist_ok=True)
     conf = dict(key_and_value(each, "--conf") for each in confs)
-    spark = pipeline_session(master, log=out / SPARK_LOG, delta=delta, conf=conf)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return lambda: pipeline_session(master, log=out / SPARK_LOG, delta=delta, conf=conf)
+
+
+def _quiet() -> None:
+    """What readers say of their work is for Spark's logs; here it would stand between the lines of the steps."""
+    import logging
+
+    log = logging.getLogger("ottla.spark.progress")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
 
 
 class Written(NamedTuple):

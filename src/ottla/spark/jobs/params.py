@@ -43,3 +43,6 @@ class Params:
     """Of the health rules, written as `rule.key`."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     """Topic id -> name, where known: the records of groups have ids alone."""
+    share_limits: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """(Cluster, group) -> the delivery count limit and the lock duration in milliseconds of a share group, where known.
+    A group of no name stands for all that have no settings of their own."""

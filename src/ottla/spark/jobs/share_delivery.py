@@ -15,12 +15,10 @@ import msgspec
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from ottla.health.settings import DEFAULTS
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
-from ottla.spark.jobs.share_settings import LIMIT, LOCK, share_settings
 from ottla.spark.jobs.tables import SHARE_DELIVERY
 from ottla.spark.records.types import arrow_schema, ddl
 
@@ -38,7 +36,7 @@ _STATE, _SAMPLED_STATE, _OFFSETS = "state", "sampled_state", "offsets"
 _FOLDED: Final = tuple(
     each
     for each in SHARE_DELIVERY.columns
-    if each.name not in ("topic", "rejected", "lock_expiries", "time_in_lock_ms", "run_date")
+    if each.name not in ("rejected", "lock_expiries", "time_in_lock_ms", "run_date")
 )
 _METRICS: Final = "`group` string, node int, delivered bigint, rejected bigint, lock_expiries bigint, lock_ms bigint"
 
@@ -50,19 +48,11 @@ def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame
     if not steps:
         raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
     all_steps = reduce(lambda one, other: one.unionByName(other), steps)
-    settings = share_settings(inputs)
-    if settings is not None:
-        all_steps = all_steps.join(F.broadcast(settings), ["cluster", "group"], "left")
-    else:
-        all_steps = all_steps.withColumns({name: F.lit(None).cast("bigint") for name in (LIMIT, LOCK)})
-    limited = all_steps.fillna({LIMIT: DEFAULTS["share.delivery.count.limit"]}).fillna(
-        {LOCK: DEFAULTS["share.record.lock.duration.ms"]}
-    )
-    in_order = limited.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "what", "offset")
-    folded = in_order.mapInArrow(_Folding(params.share_window_ms), ddl(_FOLDED))
-    rows = _with_topics(folded, inputs)
+    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "what", "offset")
+    folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
+    rows = folded
     if "samples" in inputs:
-        rows = rows.unionByName(_metrics(inputs["samples"], params), allowMissingColumns=True)
+        rows = folded.unionByName(_metrics(inputs["samples"], params), allowMissingColumns=True)
     return as_table(rows, SHARE_DELIVERY, params)
 
 
@@ -93,6 +83,7 @@ def _from_records(written: DataFrame) -> DataFrame:
         F.lit(_STATE).alias("what"),
         "offset",
         F.concat(F.col("type"), F.lit(" "), F.coalesce("value", F.lit(""))).alias("text"),
+        F.lit(None).cast("string").alias("topic"),
     )
     # Their offsets give the order, whatever the clocks of coordinators say.
     so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
@@ -110,25 +101,9 @@ def _from_samples(told: DataFrame, what: str, order: Any) -> DataFrame:
         F.lit(what).alias("what"),
         order.alias("offset"),
         F.col("body").alias("text"),
+        body["topic"].alias("topic"),
         F.col("ts").alias("order_ts"),
     )
-
-
-def _with_topics(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    named: list[DataFrame] = []
-    if "metadata" in inputs:
-        name, topic_id = (F.get_json_object("value", f"$.{each}") for each in ("name", "topicId"))
-        topics = inputs["metadata"].where(F.col("type") == "TopicRecord")
-        named.append(topics.select("cluster", topic_id.alias("topic_id"), name.alias("topic")))
-    if "samples" in inputs:
-        looks = inputs["samples"].where((F.col("kind") == "share_offsets") & F.col("body").isNotNull())
-        name, topic_id = (F.get_json_object("body", f"$.{each}") for each in ("topic", "topic_id"))
-        named.append(looks.select("cluster", topic_id.alias("topic_id"), name.alias("topic")))
-    if not named:
-        return rows.withColumn("topic", F.lit(None).cast("string"))
-    names = reduce(lambda one, other: one.unionByName(other), named).where(F.col("topic_id").isNotNull())
-    return rows.join(F.broadcast(names.groupBy("cluster", "topic_id").agg(F.max("topic").alias("topic"))),
-                     ["cluster", "topic_id"], "left")  # fmt: skip
 
 
 # --- folding, in workers ----------------------------------------------------------------------------------------------
@@ -137,8 +112,10 @@ def _with_topics(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
 class _Folding:
     """Rows in order to rows of the table."""
 
-    def __init__(self, window_ms: int) -> None:
-        self._window_ms = window_ms
+    def __init__(self, params: Params) -> None:
+        self._window_ms = params.share_window_ms
+        self._limits = params.share_limits
+        self._topic_names = params.topic_names
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -146,23 +123,25 @@ class _Folding:
         schema = arrow_schema(_FOLDED)
         rows = (row for batch in batches for row in batch.to_pylist())
         for key, steps in groupby(rows, key=lambda row: tuple(row[name] for name in KEY)):
-            found = [{**dict(zip(KEY, key, strict=True)), **row} for row in self._folded(steps)]
+            cluster, group, topic_id, _ = key
+            common = {**dict(zip(KEY, key, strict=True)), "topic": self._topic_names.get(topic_id)}
+            found = [common | row for row in self._folded(self._limits_of(cluster, group), steps)]
             if found:
                 yield pa.RecordBatch.from_pylist(found, schema=schema)
 
-    def _folded(self, steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        fold: ShareFold | None = None
-        source = "samples"
+    def _limits_of(self, cluster: str, group: str) -> ShareLimits:
+        known = self._limits.get((cluster, group)) or self._limits.get((cluster, ""))
+        return ShareLimits() if known is None else ShareLimits(*known)
+
+    def _folded(self, limits: ShareLimits, steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        fold = ShareFold(self._window_ms, limits)
+        topic = None
         for step in steps:
-            if fold is None:
-                from_records = step["what"] == _STATE
-                fold = ShareFold(self._window_ms, ShareLimits(step[LIMIT], step[LOCK]), from_records=from_records)
-            if step["what"] == _STATE:
-                source = "records"
-                fold.is_from_records = True
             _take(fold, step)
-        for row in fold.rows() if fold is not None else ():
-            yield {**row, "source": source}
+            topic = step["topic"] or topic
+        for row in fold.rows():
+            more = {} if topic is None else {"topic": topic}
+            yield {**row, **more, "source": "records" if fold.is_from_records else "samples"}
 
 
 def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
@@ -177,6 +156,7 @@ def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
         fold.take_record(when, StateRecord(told.record == STATE_TYPES[0], told.start, batches))
     else:
         kind, _, value = text.partition(" ")
+        fold.is_from_records = True
         if value:
             fold.take_record(ts, _record(kind, value))
         else:

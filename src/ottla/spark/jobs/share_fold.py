@@ -75,10 +75,11 @@ class _Written(NamedTuple):
 class ShareFold:
     """Takes what is known of a share partition in the order of time, and gives one row for each window."""
 
-    def __init__(self, window_ms: int, limits: ShareLimits, *, from_records: bool = True) -> None:
+    def __init__(self, window_ms: int, limits: ShareLimits) -> None:
         self._window_ms = window_ms
         self._limits = limits
-        self.is_from_records = from_records
+        self.is_from_records = False
+        """Whether records themselves were taken, not samples of them."""
         self._minutes: dict[int, _Minute] = {}
         self._written: dict[int, _Written] = {}
         self._expired_at: dict[int, int] = {}

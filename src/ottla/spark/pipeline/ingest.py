@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.spark.errors import OttlaSparkError, explain_error
 from ottla.spark.pipeline.decoding import EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
-from ottla.spark.pipeline.observations import observation_files, read_observations
+from ottla.spark.pipeline.here import INPUT, are_small, plan_of, read_here, write_events
+from ottla.spark.pipeline.observations import FileDecoder, observation_files, read_observations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["Spool", "Starts", "ingest", "look_at"]
+__all__ = ["Reading", "Spool", "Starts", "look_at", "need_something"]
 
 REFUSED: Final = "TOPIC_AUTHORIZATION_FAILED"
-INPUT: Final = "input"
+T = TypeVar("T")
 
 
 class Starts(NamedTuple):
@@ -41,43 +42,56 @@ class Spool(NamedTuple):
     """Samples that observers could not keep."""
 
 
-def ingest(
-    spark: SparkSession,
-    origin: Origin | None,
-    observations: Sequence[str],
-    path: Path,
-    starts: Starts,
-    notes: list[str],
-) -> Spool:
-    """Read an origin and files of observers. Topics that may not be read are noted and left out."""
-    files = [each for directory in observations for each in observation_files(directory)]
-    topics = list(origin.topics) if origin is not None else []
-    while True:
-        frames = _frames(spark, origin, topics, files, starts)
-        if not frames:
-            return look_at(path)
-        try:
+class Reading:
+    """An origin and files of observers, on their way to events on disk."""
+
+    def __init__(self, origin: Origin | None, observations: Sequence[str], starts: Starts, notes: list[str]) -> None:
+        self._origin = origin
+        self._topics = list(origin.topics) if origin is not None else []
+        self._files = [each for directory in observations for each in observation_files(directory)]
+        self._decoder = EventDecoder(origin.cluster if origin else "", starts.commits_ms, starts.samples_ms)
+        self._files_decoder = FileDecoder(starts.samples_ms)
+        self._notes = notes
+
+    def here(self, path: Path) -> Spool | None:
+        """Read it in this process; None if it is too much for that."""
+        return self._until_allowed(lambda: self._read_here(path))
+
+    def _read_here(self, path: Path) -> Spool | None:
+        plan = None
+        if self._origin is not None and self._topics:
+            plan = plan_of(self._origin.format, self._origin.options(self._topics))
+        if not (plan is None or plan.is_small) or not are_small(self._files):
+            return None
+        write_events(read_here(plan, self._decoder, self._files, self._files_decoder), path)
+        return look_at(path)
+
+    def by_spark(self, spark: SparkSession, path: Path) -> Spool:
+        """Read it in Spark's workers."""
+        return self._until_allowed(lambda: self._read_by_spark(spark, path))
+
+    def _read_by_spark(self, spark: SparkSession, path: Path) -> Spool:
+        frames: list[DataFrame] = []
+        if self._origin is not None and self._topics:
+            rows = spark.read.format(self._origin.format).options(**self._origin.options(self._topics)).load()
+            frames.append(rows.mapInArrow(self._decoder, EVENT_DDL))
+        if self._files:
+            frames.append(read_observations(spark, self._files, self._files_decoder))
+        if frames:
             _write(frames, path)
-        except Exception as error:
-            refused = _refused(error, topics)
-            if refused is None:
-                raise
-            topics.remove(refused)
-            notes.append(f"{refused} was left out: it may not be read (needs READ on the topic)")
-        else:
-            return look_at(path)
+        return look_at(path)
 
-
-def _frames(
-    spark: SparkSession, origin: Origin | None, topics: list[str], files: list[str], starts: Starts
-) -> list[DataFrame]:
-    found: list[DataFrame] = []
-    if origin is not None and topics:
-        decoder = EventDecoder(origin.cluster, starts.commits_ms, starts.samples_ms)
-        found.append(origin.batch(spark, topics).mapInArrow(decoder, EVENT_DDL))
-    if files:
-        found.append(read_observations(spark, files, starts.samples_ms))
-    return found
+    def _until_allowed(self, read: Callable[[], T]) -> T:
+        """Topics that may not be read are noted and left out."""
+        while True:
+            try:
+                return read()
+            except Exception as error:
+                refused = _refused(error, self._topics)
+                if refused is None:
+                    raise
+                self._topics.remove(refused)
+                self._notes.append(f"{refused} was left out: it may not be read (needs READ on the topic)")
 
 
 def _write(frames: list[DataFrame], path: Path) -> None:

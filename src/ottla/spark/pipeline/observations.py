@@ -29,13 +29,13 @@ def observation_files(directory: str) -> list[str]:
     return found
 
 
-def read_observations(spark: SparkSession, files: list[str], from_ms: int = 0) -> DataFrame:
+def read_observations(spark: SparkSession, files: list[str], decoder: FileDecoder) -> DataFrame:
     """The samples in some files. Tasks open them by name, so that they have to see the same file system."""
     from ottla.spark.pipeline.decoding import EVENT_DDL
 
     slices = max(1, min(len(files), 2 * spark.sparkContext.defaultParallelism))
     paths = spark.createDataFrame([(path,) for path in files], "path string").repartition(slices)
-    return paths.mapInArrow(FileDecoder(from_ms), EVENT_DDL)
+    return paths.mapInArrow(decoder, EVENT_DDL)
 
 
 class FileDecoder:

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.pipeline.decoding import GROUP_TOPIC, SHARE_TOPIC
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "directory_origin"]
 
@@ -42,17 +39,24 @@ class Origin(Protocol):
     @property
     def notes(self) -> list[str]: ...
 
-    def batch(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        """The records of topics up to now, with Spark's columns for records."""
+    @property
+    def format(self) -> str:
+        """The format that reads it."""
 
-    def stream(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        """The same and what follows."""
+    def options(self, topics: Sequence[str]) -> dict[str, str]:
+        """The format's options for some topics."""
 
-    def metadata(self, spark: SparkSession) -> DataFrame | None:
-        """Records of the metadata log, decoded; None if it cannot be read here."""
+    @property
+    def metadata_options(self) -> dict[str, str] | None:
+        """Options of `ottla-records` for the metadata log; None if it cannot be read here."""
 
-    def topic_ids(self) -> Mapping[str, str]:
+    @property
+    def ids(self) -> Mapping[str, str]:
         """The ids of topics by name, as they are now."""
+
+    @property
+    def partitions(self) -> tuple[tuple[str, str, int], ...]:
+        """Directory, topic and partition of what is not internal, where files are read."""
 
 
 def _missing(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -77,24 +81,18 @@ class DirectoryOrigin:
     def where(self) -> str:
         return ", ".join(self.paths)
 
-    def batch(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        return spark.read.format("ottla-log").options(**self._options(topics)).load()
+    @property
+    def format(self) -> str:
+        return "ottla-log"
 
-    def stream(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        options = {**self._options(topics), "startingOffsets": "earliest"}
-        return spark.readStream.format("ottla-log").options(**options).load()
-
-    def _options(self, topics: Sequence[str]) -> dict[str, str]:
+    def options(self, topics: Sequence[str]) -> dict[str, str]:
         return {**_READ, "path": ",".join(self.paths), "topic": ",".join(topics)}
 
-    def metadata(self, spark: SparkSession) -> DataFrame | None:
+    @property
+    def metadata_options(self) -> dict[str, str] | None:
         if not self.has_metadata:
             return None
-        options = {"path": ",".join(self.paths), "record": "*", "topic": METADATA_TOPIC, "failOnDataLoss": "false"}
-        return spark.read.format("ottla-records").options(**options).load()
-
-    def topic_ids(self) -> Mapping[str, str]:
-        return self.ids
+        return {"path": ",".join(self.paths), "record": "*", "topic": METADATA_TOPIC, "failOnDataLoss": "false"}
 
 
 def directory_origin(paths: Sequence[str], observations: str) -> DirectoryOrigin:
@@ -157,19 +155,17 @@ class ClusterOrigin:
     topics: tuple[str, ...]
     ids: Mapping[str, str]
     notes: list[str] = field(default_factory=list)
+    partitions: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def where(self) -> str:
         return self.bootstrap_servers
 
-    def batch(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        return spark.read.format("ottla").options(**self._options(topics)).load()
+    @property
+    def format(self) -> str:
+        return "ottla"
 
-    def stream(self, spark: SparkSession, topics: Sequence[str]) -> DataFrame:
-        options = {**self._options(topics), "startingOffsets": "earliest"}
-        return spark.readStream.format("ottla").options(**options).load()
-
-    def _options(self, topics: Sequence[str]) -> dict[str, str]:
+    def options(self, topics: Sequence[str]) -> dict[str, str]:
         kafka = {f"kafka.{name}": value for name, value in self.settings.items()}
         return {
             **kafka,
@@ -179,11 +175,9 @@ class ClusterOrigin:
             "subscribe": ",".join(topics),
         }
 
-    def metadata(self, spark: SparkSession) -> DataFrame | None:
+    @property
+    def metadata_options(self) -> dict[str, str] | None:
         return None  # controllers show their log to few; what is needed of it, topics' ids, any broker tells
-
-    def topic_ids(self) -> Mapping[str, str]:
-        return self.ids
 
 
 def cluster_origin(bootstrap_servers: str, settings: Mapping[str, str], observations: str) -> ClusterOrigin:

@@ -17,7 +17,7 @@ from ottla.spark.errors import OttlaSparkError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DELTA_CONF", "check_java", "pipeline_session"]
+__all__ = ["DELTA_CONF", "check_java", "check_machine", "pipeline_session"]
 
 JAVA_LOWEST: Final = 17
 STANDARD_ERROR: Final = 2
@@ -44,14 +44,9 @@ _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 def pipeline_session(
     master: str, *, log: Path, delta: bool = False, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session of the given master, whose JVM and workers write to a file what they have to say.
-
-    OttlaSparkError if pyspark or Java is missing, or Java too old.
-    """
+    """A session of the given master, whose JVM and workers write to a file what they have to say."""
     from ottla.spark.sessions import register, session
 
-    _check_pyspark()
-    check_java()
     settings = dict(_CONF)
     if master.startswith("local"):
         settings |= _LOCAL
@@ -76,6 +71,14 @@ def _errors_into(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, STANDARD_ERROR)
         os.close(kept)
+
+
+def check_machine(*, delta: bool = False) -> None:
+    """OttlaSparkError if pyspark or Java is missing, or Java too old."""
+    _check_pyspark()
+    check_java()
+    if delta:
+        _delta_package()
 
 
 def _check_pyspark() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -16,10 +17,15 @@ from ottla.spark.jobs.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "table_path", "write_table"]
+__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "day_of", "table_path", "write_table"]
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
+
+
+def day_of(ms: int) -> str:
+    """The UTC date of a time in milliseconds."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
 
 
 class Days(NamedTuple):

@@ -1,0 +1,164 @@
+"""From events on disk to tables: the same for a run and for a step of a stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.share_settings import share_limits
+from ottla.spark.jobs.tables import TABLES
+from ottla.spark.pipeline.ends import ends_table
+from ottla.spark.pipeline.events import frames_of
+from ottla.spark.pipeline.here import plan_of, rows_of
+from ottla.spark.pipeline.ingest import Spool
+from ottla.spark.pipeline.jobs import JOBS, job_of
+from ottla.spark.pipeline.known import metadata_table, settings_in, topic_names
+from ottla.spark.pipeline.tables import Days, Format, count_rows, table_path, write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.spark.pipeline.options import RunOptions
+    from ottla.spark.pipeline.origins import Origin
+
+__all__ = ["Material", "compute", "fit", "prepare", "unseen_in"]
+
+ROWS_PER_PARTITION: Final = 500_000
+PARTITIONS_LOWEST: Final = 2
+PARTITIONS_HIGHEST: Final = 400
+SMALL_ROWS: Final = 2_000_000
+"""With fewer, several jobs run at once; with more, each takes all there is."""
+AT_ONCE: Final = 3
+NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
+_GROUPS: Final = frozenset({"records", "samples"})
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the jobs get, and where there is room for what they share."""
+
+    work: Path
+    params: Params
+    files: Mapping[str, Path]
+    """Parquet by the names of inputs."""
+
+
+def fit(spark: SparkSession, rows: int) -> None:
+    """Few partitions for few rows: each costs a task."""
+    partitions = min(max(rows // ROWS_PER_PARTITION, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def prepare(origin: Origin | None, spool: Spool, work: Path, options: RunOptions) -> Material:
+    """What can be had without Spark: the metadata log, the ends of partitions, and what the jobs must know."""
+    cluster = "" if origin is None else origin.cluster
+    files: dict[str, Path] = {}
+    metadata = _metadata(origin)
+    if metadata.num_rows:
+        files["metadata"] = _kept(metadata, work / "metadata.parquet")
+    if origin is not None and origin.partitions and spool.rows["commits"]:
+        files["ends"] = _kept(ends_table(cluster, origin.partitions), work / "ends.parquet")
+    params = Params(
+        from_ms=options.first_day_ms,
+        isolation=options.isolation,
+        lateness_ms=options.lateness_ms,
+        thresholds=options.thresholds,
+        topic_names=topic_names(spool.path, metadata),
+        share_limits=share_limits(settings_in(cluster, spool.path, metadata)),
+    )
+    return Material(work, params, files)
+
+
+def _metadata(origin: Origin | None) -> pa.Table:
+    if origin is None:
+        return metadata_table("", None, {})
+    wanted = origin.metadata_options
+    batches = None if wanted is None else rows_of(plan_of("ottla-records", wanted))
+    return metadata_table(origin.cluster, batches, origin.ids)
+
+
+def _kept(table: pa.Table, path: Path) -> Path:
+    import pyarrow.parquet as pq
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+    return path
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def compute(
+    spark: SparkSession,
+    spool: Spool,
+    material: Material,
+    out: Path,
+    days: Days,
+    form: Format,
+    done: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Compute and write every table that there is something for; says what was written."""
+    inputs = frames_of(spark.read.parquet(str(spool.path)), spool.rows)
+    inputs |= {name: spark.read.parquet(str(path)) for name, path in material.files.items()}
+    inputs |= _shared(spark, inputs, material, done)
+    names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(inputs)]
+
+    def write(name: str) -> dict[str, Any]:
+        started = time.monotonic()
+        write_table(job_of(name)(inputs, material.params), TABLES[name], out, days, form)
+        done(name)
+        return _written(name, out, form, time.monotonic() - started)
+
+    return _each(write, names, sum(spool.rows.values()))
+
+
+def _shared(
+    spark: SparkSession, inputs: Mapping[str, DataFrame], material: Material, done: Callable[[str], None]
+) -> dict[str, DataFrame]:
+    """What several tables are made from, computed once: the fold over groups, and what the rules say."""
+    if not _GROUPS & set(inputs):
+        return {}
+    from ottla.spark.jobs.findings import judged
+    from ottla.spark.jobs.folding import folded
+
+    def keep(made: tuple[str, Callable[[Mapping[str, DataFrame], Params], DataFrame]]) -> str:
+        name, job = made
+        job(inputs, material.params).write.parquet(str(material.work / name))
+        done(name)
+        return name
+
+    rows = SMALL_ROWS
+    found = _each(keep, [("folded", folded), ("judged", judged)], rows - 1)
+    return {name: spark.read.parquet(str(material.work / name)) for name in found}
+
+
+def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]:
+    if rows >= SMALL_ROWS:
+        return [do(each) for each in what]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(do, what))
+
+
+def _written(name: str, out: Path, form: Format, seconds: float) -> dict[str, Any]:
+    path = table_path(out, name)
+    rows = count_rows(path) if form == "parquet" else None
+    return {"name": name, "rows": rows, "path": f"tables/{name}", "format": form, "seconds": round(seconds, 2)}
+
+
+def unseen_in(work: Path) -> list[dict[str, Any]]:
+    """The rules that could not look, as the judge said."""
+    import pyarrow.dataset as ds
+
+    from ottla.spark.jobs.findings import UNSEEN
+
+    files = [str(file) for file in (work / "judged").glob("*.parquet")]
+    if not files:
+        return []
+    rows = ds.dataset(files).to_table(["rule", "missing", "sentence"], filter=ds.field("what") == UNSEEN).to_pylist()
+    return [{"rule": each["rule"], "missing": each["missing"], "why": each["sentence"]} for each in rows]

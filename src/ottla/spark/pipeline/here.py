@@ -1,0 +1,104 @@
+"""Reading in this process: what is small is read before Spark has planned how to.
+
+The readers are those that Spark's workers use, and so is what decodes; only who calls them differs.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.spark.formats import format_class
+from ottla.spark.pipeline.decoding import EVENT_COLUMNS, EventDecoder
+from ottla.spark.pipeline.observations import FileDecoder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["INPUT", "Plan", "are_small", "plan_of", "read_here", "rows_of", "write_events"]
+
+INPUT: Final = "input"
+BYTES_MAX: Final = 64 << 20
+RECORDS_MAX: Final = 400_000
+FILES_BYTES_MAX: Final = 16 << 20
+
+
+class Plan(NamedTuple):
+    """Tasks of a format's reader."""
+
+    reader: Any
+    partitions: Sequence[Any]
+
+    @property
+    def is_small(self) -> bool:
+        values = [each.value for each in self.partitions if each.value is not None]
+        sizes: list[int] = [value.size_bytes for value in values if hasattr(value, "size_bytes")]
+        counts: list[int] = [value.until - value.start for value in values if hasattr(value, "until")]
+        return sum(sizes) <= BYTES_MAX and sum(counts) <= RECORDS_MAX
+
+
+def plan_of(name: str, options: Mapping[str, str]) -> Plan:
+    """The tasks of a batch query, as Spark would have them planned."""
+    source = format_class(name)({key.lower(): value for key, value in options.items()})
+    reader = source.reader(None)  # type: ignore[arg-type]  # a format's schema is its own
+    return Plan(reader, reader.partitions())
+
+
+def rows_of(plan: Plan) -> Iterator[pa.RecordBatch]:
+    for partition in plan.partitions:
+        yield from plan.reader.read(partition)
+
+
+def are_small(files: Iterable[str]) -> bool:
+    return sum(Path(file).stat().st_size for file in files) <= FILES_BYTES_MAX
+
+
+def read_here(
+    plan: Plan | None, decoder: EventDecoder, files: Sequence[str], files_decoder: FileDecoder
+) -> Iterator[pa.RecordBatch]:
+    """The events of a plan and of some files."""
+    import pyarrow as pa
+
+    if plan is not None:
+        yield from decoder(rows_of(plan))
+    if files:
+        yield from files_decoder(iter([pa.RecordBatch.from_pydict({"path": list(files)})]))
+
+
+def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    """Events as Parquet, in a directory for each input, as Spark would lay them out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from ottla.spark.schemas import arrow_schema
+
+    schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
+    writers: dict[str, pq.ParquetWriter] = {}
+    seen: set[tuple[Any, ...]] = set()
+    shutil.rmtree(path, ignore_errors=True)  # of an attempt that failed
+    try:
+        for batch in batches:
+            name = batch.column(INPUT)[0].as_py()
+            fresh = _unseen(batch, seen) if name == "samples" else batch
+            if name not in writers:
+                directory = path / f"{INPUT}={name}"
+                directory.mkdir(parents=True)
+                writers[name] = pq.ParquetWriter(directory / "part-0.parquet", schema)
+            writers[name].write_batch(pa.RecordBatch.from_arrays(fresh.columns[1:], schema=schema))
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def _unseen(batch: pa.RecordBatch, seen: set[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Samples that were not written before: an observer may write to a topic and to files."""
+    import pyarrow as pa
+
+    keys = list(zip(*(batch.column(name).to_pylist() for name in ("cluster", "observer", "seq")), strict=True))
+    is_new = []
+    for key in keys:
+        is_new.append(key not in seen)
+        seen.add(key)
+    return batch if all(is_new) else batch.filter(pa.array(is_new))

@@ -1,0 +1,122 @@
+"""What is known before any job runs: names of topics, settings of share groups, and what there is in the cluster.
+
+It is little, so it is read from the events here and given to the jobs as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ottla.spark.jobs.share_settings import Setting
+from ottla.spark.pipeline.decoding import SAMPLES
+from ottla.spark.pipeline.here import INPUT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["METADATA_SCHEMA", "metadata_table", "seen_in", "settings_in", "topic_names"]
+
+_RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
+_JSON: Final = msgspec.json.Decoder()
+METADATA_SCHEMA: Final = (
+    ("cluster", "string"),
+    ("offset", "int64"),
+    ("timestamp", "int64"),
+    ("type", "string"),
+    ("version", "int32"),
+    ("epoch", "int32"),
+    ("value", "string"),
+)
+
+
+# --- the metadata log -------------------------------------------------------------------------------------------------
+
+
+def metadata_table(cluster: str, batches: Iterator[pa.RecordBatch] | None, ids: Mapping[str, str]) -> pa.Table:
+    """Records of the metadata log; where it cannot be read, one for each topic that is known otherwise."""
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in METADATA_SCHEMA])
+    if batches is None:
+        rows = [
+            (cluster, 0, 0, "TopicRecord", 0, 0, msgspec.json.encode({"name": name, "topicId": topic_id}).decode())
+            for name, topic_id in sorted(ids.items())
+        ]
+        return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+    return pa.Table.from_batches((_metadata_rows(cluster, batch, schema) for batch in batches), schema=schema)
+
+
+def _metadata_rows(cluster: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    times = batch.column("_timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // 1000
+    columns = [
+        pa.repeat(cluster, batch.num_rows),
+        batch.column("_offset"),
+        pa.array(times, pa.int64()),
+        batch.column("_record"),
+        batch.column("_version"),
+        batch.column("_epoch"),
+        batch.column("value"),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _of_type(metadata: pa.Table, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow.compute as pc
+
+    found = metadata.filter(pc.equal(metadata.column("type"), kind)).select(["timestamp", "value"])
+    for at_ms, value in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        yield at_ms, _JSON.decode(value)
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+def _samples(events: Path, kind: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Cluster, time and body of the samples of a kind."""
+    import pyarrow.dataset as ds
+
+    files = [str(file) for file in events.rglob(f"{INPUT}={SAMPLES}/**/*.parquet")]
+    if not files:
+        return
+    wanted = (ds.field("type") == kind) & ds.field("value").is_valid() & ds.field("error").is_null()
+    for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "value"], filter=wanted):
+        for cluster, ts, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield cluster, ts, _JSON.decode(value)
+
+
+def topic_names(events: Path, metadata: pa.Table) -> dict[str, str]:
+    """The names of topics by their ids, also of those that are no more."""
+    found = {body["topicId"]: body["name"] for _, body in _of_type(metadata, "TopicRecord")}
+    found |= {body["id"]: body["topic"] for _, _, body in _samples(events, "topic") if body.get("id")}
+    return found
+
+
+def settings_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[Setting]:
+    """All that was said of settings, by observers or by the metadata log."""
+    for at_ms, body in _of_type(metadata, "ConfigRecord"):
+        resource = _RESOURCES.get(body["resourceType"], "")
+        yield Setting(cluster, at_ms, resource, body["resourceName"], {body["name"]: body["value"]})
+    for told_of, ts, body in _samples(events, "configs"):
+        yield Setting(told_of, ts, body["resource"], body["name"], body["values"])
+
+
+def seen_in(events: Path) -> dict[str, Any]:
+    """What there was in the cluster when it was last looked at, as far as observers tell."""
+    seen: dict[str, Any] = {}
+    for _, _, body in _samples(events, "cluster"):
+        brokers = body.get("brokers", ())
+        seen["nodes"] = [{name: each.get(name) for name in ("id", "host", "port", "rack")} for each in brokers]
+    topics = {body["topic"]: len(body.get("partitions", ())) for _, _, body in _samples(events, "topic")}
+    if topics:
+        seen |= {"topics": len(topics), "partitions": sum(topics.values())}
+    groups = {body["group"]: body.get("type", "") for _, _, body in _samples(events, "group")}
+    if groups:
+        seen["groups"] = dict(sorted(Counter(groups.values()).items()))
+    return seen

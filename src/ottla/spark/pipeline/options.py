@@ -1,0 +1,53 @@
+"""What a run, or a stream, is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ottla.health.samples import OBSERVATIONS
+from ottla.spark.jobs.params import DAY_MS, HOUR_MS, MINUTE_MS, Isolation
+from ottla.spark.pipeline.ingest import Starts
+from ottla.spark.pipeline.tables import Days, Format, day_of
+
+__all__ = ["RunOptions", "Say"]
+
+Say = Callable[[str], None]
+LATENESS_MS: Final = 10 * MINUTE_MS
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    out: Path
+    format: Format = "parquet"
+    since_ms: int | None = None
+    lateness_ms: int = LATENESS_MS
+    isolation: Isolation = "read_uncommitted"
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    observations: tuple[str, ...] = ()
+    """Directories with files of an observer."""
+    topic: str = OBSERVATIONS
+    command: str = ""
+
+    @property
+    def first_day_ms(self) -> int | None:
+        """Days are computed whole."""
+        return None if self.since_ms is None else self.since_ms // DAY_MS * DAY_MS
+
+    @property
+    def days(self) -> Days:
+        first = self.first_day_ms
+        return Days(first=None if first is None else day_of(first))
+
+    @property
+    def starts(self) -> Starts:
+        first = self.first_day_ms
+        # Lag as time looks back an hour; rules that open slowly, longer.
+        return Starts() if first is None else Starts(first - 2 * HOUR_MS, first - DAY_MS)
+
+    @property
+    def archive(self) -> Path:
+        """What a stream has read, for good."""
+        return self.out / "events"
