@@ -57,8 +57,15 @@ __all__ = ["Answer", "Client", "always"]
 KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
 COORDINATORS_HELD_MAX: Final = 10_000
 BATCHED_COORDINATORS_VERSION: Final = 4
-LANES: Final = {"Fetch": "fetch", "ShareFetch": "share-fetch", "JoinGroup": "join-group", "SyncGroup": "sync-group"}
-"""Requests that brokers hold back until there is something to say."""
+LANES: Final = {
+    "Fetch": "fetch",
+    "ShareFetch": "share-fetch",
+    "JoinGroup": "join-group",
+    "SyncGroup": "sync-group",
+    "DescribeShareGroupOffsets": "share-offsets",
+    "DescribeLogDirs": "log-dirs",
+}
+"""Requests that brokers hold back until there is something to say, or whose answers take them long to find."""
 
 NOT_ANSWERED: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 """What a topic gets that the broker has left out of its answer."""
