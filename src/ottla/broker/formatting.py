@@ -6,7 +6,7 @@ A directory counts as formatted once it has meta.properties, which is written la
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ottla.broker.config import NodeConfig
 from ottla.log.disk import Disk, replace_file
@@ -14,6 +14,7 @@ from ottla.metadata import features
 from ottla.metadata.format import METADATA_DIR, format_files, standalone_voters
 from ottla.metadata.uuids import draw
 from ottla.wire import uuid_text
+from ottla.wire.keyed import Versioned
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 from ottla.wire.types.control_records import VotersRecord
 
@@ -47,10 +48,12 @@ def format_directories(
     cluster_id: str | None = None,
     levels: Mapping[str, int] | None = None,
     controller_port: int | None = None,
+    credentials: Sequence[Versioned] = (),
 ) -> str:
     """Format all directories of a node that are not yet; gives the cluster's id.
 
     `levels` come from `features.levels_for_format`. `controller_port` is given where the configuration says 0.
+    `credentials` are records of SCRAM users.
     """
     cluster_id = cluster_id or uuid_text(draw(random_uuid))
     is_dynamic = not config.voters
@@ -62,7 +65,7 @@ def format_directories(
         has_voters = path == config.metadata_dir and is_dynamic
         voters = _voters(config, directory_id, controller_port) if has_voters else None
         meta = MetaProperties(cluster_id, config.node_id, directory_id)
-        files = format_files(meta, levels, now_ms, voters=voters)
+        files = format_files(meta, levels, now_ms, voters=voters, credentials=credentials)
         disk.make_directory(f"{path}/{METADATA_DIR}" if voters is not None else path)
         for name, content in files.items():
             replace_file(disk, f"{path}/{name}", content)

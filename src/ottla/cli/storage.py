@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
     from ottla.broker.inspection import Inspection
+    from ottla.wire.keyed import Versioned
 
 _EXIT_PROBLEMS = 1
 _LARGE_BYTES = 256 << 20
@@ -30,6 +31,13 @@ def storage() -> None:
 @click.option(
     "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature that is not at its default."
 )
+@click.option(
+    "--add-scram",
+    "users",
+    multiple=True,
+    metavar="MECHANISM=[name=USER,password=…]",
+    help="A user who can log in by SCRAM from the start, as kafka-storage takes it.",
+)
 @click.option("--node-id", type=click.IntRange(0), help="The node's id. [1]")
 @click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted already.")
 def format_(
@@ -37,6 +45,7 @@ def format_(
     config: str | None,
     cluster_id: str | None,
     features: Sequence[str],
+    users: Sequence[str],
     node_id: int | None,
     ignore_formatted: bool,
 ) -> None:
@@ -56,6 +65,7 @@ def format_(
         _check_cluster_id(cluster_id)
         is_unstable = node_config["unstable.feature.versions.enable"]
         levels = _levels(features, is_dynamic=not node_config.voters, is_unstable=is_unstable)
+        credentials = _credentials(users, levels)
     except ConfigError as error:
         raise Failure(str(error)) from None
     from ottla.broker.formatting import format_directories, is_formatted
@@ -72,7 +82,9 @@ def format_(
         raise Failure(str(error)) from None
     try:
         now_ms = time.time_ns() // 1_000_000
-        made = format_directories(disk, node_config, now_ms, cluster_id=cluster_id, levels=levels)
+        made = format_directories(
+            disk, node_config, now_ms, cluster_id=cluster_id, levels=levels, credentials=credentials
+        )
     except OSError as error:
         raise Failure(f"the directory cannot be written: {error}") from None
     finally:
@@ -91,6 +103,17 @@ def _check_cluster_id(cluster_id: str | None) -> None:
         uuid_bytes(cluster_id)
     except ValueError as error:
         raise Failure(f"{cluster_id} is no cluster id: {error}") from None
+
+
+def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versioned]:
+    if not users:
+        return []
+    from ottla.cli.scram import credential
+    from ottla.metadata.features import METADATA_VERSION, SCRAM_FROM
+
+    if levels[METADATA_VERSION] < SCRAM_FROM:
+        raise Failure("this metadata.version has no SCRAM credentials", "leave out --add-scram or --feature")
+    return [credential(user) for user in users]
 
 
 def _levels(features: Sequence[str], *, is_dynamic: bool, is_unstable: bool) -> dict[str, int]:

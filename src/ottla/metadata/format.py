@@ -15,6 +15,7 @@ meta.properties, which makes the directory count as formatted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.metadata import features
@@ -31,14 +32,19 @@ VOTERS_CHECKPOINT: Final = f"{METADATA_DIR}/{BOOTSTRAP_ID.file_name}"
 
 
 def format_files(
-    meta: MetaProperties, levels: features.Levels, now_ms: int, *, voters: VotersRecord | None = None
+    meta: MetaProperties,
+    levels: features.Levels,
+    now_ms: int,
+    *,
+    voters: VotersRecord | None = None,
+    credentials: Sequence[Versioned] = (),
 ) -> dict[str, bytes]:
     """File name -> content for one log directory, in the order in which the files are to be written.
 
     `levels` come from `features.levels_for_format`. `voters` are given for the metadata directory of a quorum whose
-    voters are kept in the log, and there only.
+    voters are kept in the log, and there only. `credentials` are records of users who can log in from the start.
     """
-    files = {BOOTSTRAP_CHECKPOINT: write_bootstrap(bootstrap_records(levels), now_ms)}
+    files = {BOOTSTRAP_CHECKPOINT: write_bootstrap([*bootstrap_records(levels), *credentials], now_ms)}
     if voters is not None:
         files[VOTERS_CHECKPOINT] = _voters_checkpoint(voters, levels[features.KRAFT_VERSION], now_ms)
     files[META_PROPERTIES_FILE] = write_meta_properties(meta, now_ms)

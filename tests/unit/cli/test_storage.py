@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.cli import run
+from ottla.metadata.format import read_bootstrap
+from ottla.wire.types import DescribeUserScramCredentialsRequest
+from ottla.wire.types.cluster_metadata import UserScramCredentialRecord
 from tests.unit.broker.desk import batch, running_node
 from tests.unit.broker.metadata_records import LOG
 
@@ -213,3 +218,59 @@ def test_a_directory_in_use_is_not_looked_at(tmp_path: Path, capsys: pytest.Capt
     with running_node(tmp_path):
         assert check(tmp_path) == 2
     assert "in use" in capsys.readouterr().err
+
+
+class TestAddScram:
+    def credentials(self, data: Path) -> list[Any]:
+        records = read_bootstrap((data / "bootstrap.checkpoint").read_bytes())
+        return [each.message for each in records if isinstance(each.message, UserScramCredentialRecord)]
+
+    def test_users_are_there_from_the_start(self, tmp_path: Path):
+        data = tmp_path / "data"
+        users = (
+            "SCRAM-SHA-256=[name=ann,password=secret]",
+            'SCRAM-SHA-512=[name=bob,iterations=8192,salt="c2FsdA==",saltedpassword="cGFzcw=="]',
+        )
+        options = [word for user in users for word in ("--add-scram", user)]
+        assert run(["storage", "format", "--data", str(data), *options]) == 0
+        ann, bob = self.credentials(data)
+        assert (ann.name, ann.mechanism, ann.iterations, len(ann.salt), len(ann.stored_key)) == ("ann", 1, 4096, 24, 32)
+        assert (bob.name, bob.mechanism, bob.iterations, bob.salt, len(bob.stored_key)) == ("bob", 2, 8192, b"salt", 64)
+        assert bob.server_key == hmac.digest(b"pass", b"Server Key", "sha512")
+
+    @pytest.mark.parametrize(
+        "user",
+        [
+            "SCRAM-SHA-1=[name=ann,password=secret]",
+            "SCRAM-SHA-256=name=ann,password=secret",
+            "SCRAM-SHA-256=[password=secret]",
+            "SCRAM-SHA-256=[name=ann]",
+            "SCRAM-SHA-256=[name=ann,password=secret,saltedpassword=c2FsdA==]",
+            "SCRAM-SHA-256=[name=ann,saltedpassword=c2FsdA==]",
+            "SCRAM-SHA-256=[name=ann,password=secret,iterations=100]",
+            "SCRAM-SHA-256=[name=ann,password=secret,iterations=many]",
+            "SCRAM-SHA-256=[name=ann,password=secret,salt=???]",
+            "SCRAM-SHA-256=[name=ann,password=secret,colour=red]",
+            "SCRAM-SHA-256=[name=ann,name=bob,password=secret]",
+        ],
+    )
+    def test_what_is_no_credential(self, tmp_path: Path, user: str, capsys: pytest.CaptureFixture[str]):
+        data = tmp_path / "data"
+        assert run(["storage", "format", "--data", str(data), "--add-scram", user]) != 0
+        said = capsys.readouterr()
+        assert "secret" not in said.out + said.err
+        assert not data.exists()
+
+    def test_not_before_metadata_versions_know_of_them(self, tmp_path: Path):
+        old = ["--feature", "metadata.version=3.4-IV0", "--add-scram", "SCRAM-SHA-256=[name=ann,password=secret]"]
+        assert run(["storage", "format", "--data", str(tmp_path / "data"), *old]) != 0
+
+    def test_a_node_shows_them(self, tmp_path: Path):
+        user = "SCRAM-SHA-256=[name=ann,password=secret,iterations=5000]"
+        assert run(["storage", "format", "--data", str(tmp_path), "--add-scram", user]) == 0
+        with running_node(tmp_path) as running:
+            (shown,) = running.desk.ask(DescribeUserScramCredentialsRequest(None), 0).results
+        assert (shown.user, [(each.mechanism, each.iterations) for each in shown.credential_infos]) == (
+            "ann",
+            [(1, 5000)],
+        )
