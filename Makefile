@@ -36,7 +36,11 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	@echo "setup: done; try $(BIN)/ottla --help"
 
 .PHONY: demo
-demo: setup ## a guided tour of what there is
+demo: setup ## a small cluster with real workloads, three incidents and a report; about 5 minutes (DEMO_STAY=1 keeps its broker)
+	@$(BIN)/ottla demo $(if $(DEMO_STAY),--stay)
+
+.PHONY: tour
+tour: setup ## a guided tour of what there is, with claims that are checked; some seconds
 	@$(BIN)/ottla tour
 
 .PHONY: test
@@ -92,5 +96,5 @@ lock: ## pin the newest allowed packages anew in requirements/
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,14 +21,21 @@ from ottla.cli.demo.journal import now_ms
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node
 from ottla.cli.doctor import java
-from ottla.client import Client
-from ottla.health import Engine, Finding
-from ottla.health.samples import OBSERVATIONS, Sample, fact_in
+from ottla.client import EARLIEST, LATEST, Client, fetch
+from ottla.health import Finding
+from ottla.health.finding import by_urgency
+from ottla.health.samples import OBSERVATIONS, Sample
 from ottla.observe import read_topic
+from ottla.spark.jobs.judging import Judge
+from ottla.wire import to_json, uuid_text
+from ottla.wire.keyed import decode_keyed
 
 __all__ = ["NotJudged", "why_no_spark", "with_spark", "without_spark"]
 
-PIPELINE_S: Final = 600.0
+SHARE_STATE: Final = "__share_group_state"
+
+Row = tuple[int, int, str, str | None, str | None, str | None]
+"""Time, rank, kind, error, body and key: records come before samples of the same moment."""
 
 
 class NotJudged(Exception):
@@ -65,32 +73,67 @@ async def with_spark(children: Children, ground: Ground, narrator: Narrator) -> 
 
 
 async def without_spark(node: Node, ground: Ground) -> dict[str, Any]:
-    """Let the rules look at the samples, and write what they find."""
+    """Let the rules look at samples and at the state of share groups, and write what they find."""
     async with Client(node.bootstrap, client_id="demo") as client:
         samples = await read_topic(client, OBSERVATIONS)
-    facts = judged(samples)
+        states = [row async for row in _share_states(client)]
+        names = {uuid_text(topic.topic_id): name for name, topic in (await client.all_topics()).items()}
+    facts = judged(samples, states, names)
     ground.report_json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     return facts
 
 
-def judged(samples: list[Sample]) -> dict[str, Any]:
+class StateRecord(NamedTuple):
+    """A record of `__share_group_state`, as the jobs know it: key and value are JSON."""
+
+    timestamp_ms: int
+    kind: str
+    key: str
+    value: str
+
+
+async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
+    partitions = (await client.topics([SHARE_STATE]))[SHARE_STATE].partitions
+    async for record in fetch(client, {(SHARE_STATE, number): EARLIEST for number in partitions}, until=LATEST):
+        keyed = decode_keyed(SHARE_STATE, record.key or b"", record.value)
+        if keyed.value is not None:
+            key, value = to_json(keyed.key, keyed.key_version), to_json(keyed.value, keyed.value_version)
+            kind = type(keyed.value).__name__.removesuffix("Value")
+            yield StateRecord(record.timestamp_ms, kind, json.dumps(key), json.dumps(value))
+
+
+def judged(
+    samples: Sequence[Sample], states: Sequence[StateRecord] = (), topic_names: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The facts of a report that has findings alone."""
-    engine = Engine()
-    for sample in samples:
-        fact = fact_in(sample)
-        if fact is not None:
-            engine.take(sample.ts, fact)
-    end_ms = samples[-1].ts if samples else 0
-    engine.advance(end_ms)
+    judge = Judge({}, topic_names or {})
+    rows: list[Row] = [(each.timestamp_ms, 0, each.kind, None, each.value, each.key) for each in states]
+    rows += [(each.ts, 1, each.kind, each.error, _body(each), None) for each in samples if not (states and _told(each))]
+    for ts, _, kind, error, body, key in sorted(rows, key=lambda row: row[:2]):
+        judge.take(ts, kind, error, body, key)
+    findings = sorted(judge.findings(), key=by_urgency)
     return {
         "v": 1,
         "generated": now_ms(),
-        "range": {"from_ms": samples[0].ts if samples else None, "to_ms": end_ms},
-        "clusters": sorted({sample.cluster for sample in samples}),
-        "findings": [_as_dict(each) for each in engine.findings()],
-        "unseen": [msgspec.to_builtins(each) for each in engine.unseen()],
+        "range": {"from_ms": min((each.ts for each in samples), default=None), "to_ms": _last_ms(samples)},
+        "clusters": sorted({each.cluster for each in samples}),
+        "findings": [_as_dict(each) for each in findings],
+        "unseen": [msgspec.to_builtins(each) for each in judge.unseen()],
         "run": {"versions": {"ottla": __version__}, "notes": ["no tables: the rules looked at samples, without Spark"]},
     }
+
+
+def _body(sample: Sample) -> str | None:
+    return None if sample.body is None else json.dumps(sample.body)
+
+
+def _told(sample: Sample) -> bool:
+    """Whether the records themselves say it, all of it."""
+    return sample.kind == "share_state" and sample.error is None
+
+
+def _last_ms(samples: Sequence[Sample]) -> int | None:
+    return max((each.ts for each in samples), default=None)
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:

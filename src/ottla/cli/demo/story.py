@@ -151,7 +151,10 @@ class Story:
         await self._cast.exit_all()
 
     async def _until(self, moment_s: float, meanwhile: str) -> None:
-        await self._pause(self._began_s + moment_s - monotonic(), meanwhile)
+        """Wait for a moment of the plan. What is late already makes all that follows late: distances stay."""
+        left_s = self._began_s + moment_s - monotonic()
+        self._began_s -= min(left_s, 0)
+        await self._pause(left_s, meanwhile)
 
     async def _pause(self, seconds: float, meanwhile: str) -> None:
         """Wait, and notice if one of the processes ends by itself."""

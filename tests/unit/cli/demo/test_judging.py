@@ -1,7 +1,9 @@
+import json
+
 import pytest
 
 from ottla.cli.demo import judging
-from ottla.cli.demo.judging import judged, why_no_spark
+from ottla.cli.demo.judging import StateRecord, judged, why_no_spark
 from ottla.cli.doctor import Check
 from ottla.health.samples import Sample
 
@@ -24,6 +26,18 @@ def test_the_rules_look_at_samples():
 def test_what_is_open_has_no_end():
     facts = judged([cluster(1, 1_000), *(cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(2, 20))])
     assert [(each["state"], each["until_ms"]) for each in facts["findings"]] == [("open", None)]
+
+
+def test_what_records_tell_is_not_taken_from_samples_too():
+    body = {"group": "workers", "topic": "jobs", "topic_id": "x", "partition": 0,
+            "batches": [{"first": 7, "last": 7, "state": 4, "count": 5}]}  # fmt: skip
+    sample = Sample(kind="share_state", ts=2_000, cluster="c", observer="o", seq=1, body=body)
+    given_up = {"firstOffset": 8, "lastOffset": 8, "deliveryState": 4, "deliveryCount": 5}
+    key = json.dumps({"groupId": "workers", "topicId": "x", "partition": 0})
+    state = StateRecord(1_000, "ShareUpdate", key, json.dumps({"startOffset": 8, "stateBatches": [given_up]}))
+    (alone,), (both,) = judged([sample])["findings"], judged([sample], [state], {"x": "jobs"})["findings"]
+    assert alone["evidence"]["records"] == [["jobs", 0, 7]]
+    assert both["evidence"]["records"] == [["jobs", 0, 8]]
 
 
 def test_nothing_was_seen():

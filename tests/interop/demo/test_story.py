@@ -1,0 +1,81 @@
+"""The whole story at its own pace, and what the report must then say: on ottla with Spark, and on Apache Kafka."""
+
+import asyncio
+import json
+import time
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ottla.cli.demo import judging, truth
+from ottla.cli.demo.cast import Cast
+from ottla.cli.demo.children import Children
+from ottla.cli.demo.command import Wishes, run
+from ottla.cli.demo.expected import Expectation, expectations
+from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.ledger import accounts
+from ottla.cli.demo.narrator import Narrator
+from ottla.cli.demo.plan import Plan
+from ottla.cli.demo.story import Story
+from ottla.cli.demo.watcher import Watcher
+from ottla.cli.demo.word_totals import kafka_streams
+from tests.interop.demo.apache_node import ApacheNode
+
+pytestmark = pytest.mark.interop
+
+DEMO_MAX_S = 600
+
+
+def broken(report: dict[str, Any], told: dict[str, Any]) -> list[Expectation]:
+    return [each for each in expectations(report, told) if not each.holds]
+
+
+def test_the_demo_finds_out_what_happened(tmp_path: Path):
+    out, terminal, began = tmp_path / "demo", StringIO(), time.monotonic()
+    code = run(Wishes(out=out), Console(file=terminal, width=140))
+    assert code == 0, terminal.getvalue()
+    assert time.monotonic() - began < DEMO_MAX_S
+    report, told = (json.loads((out / name).read_text()) for name in ("report.json", "truth.json"))
+    assert broken(report, told) == []
+    assert len(told["poison"]) == 12
+    assert all(each["balanced"] for each in told["ledger"])
+    assert "task_movement" in report["tables"]
+    assert (out / "report.html").stat().st_size > 10_000
+    said = terminal.getvalue()
+    for step in range(1, 7):
+        assert f"{step}/6 " in said
+    assert f"report {out / 'report.html'}" in said.splitlines()
+
+
+async def tell_on_apache(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    plan, ground = Plan(), Ground(path / "demo")
+    ground.prepare()
+    narrator = Narrator(Console(file=StringIO()))
+    node = ApacheNode(path / "kafka", plan)
+    try:
+        async with Children(ground.said) as children:
+            cast = Cast(children, ground, plan, node, await kafka_streams(narrator))
+            await Story(plan, ground, node, cast, Watcher(children, plan), narrator).tell()
+            report = await judging.without_spark(node, ground)
+    finally:
+        node.close()
+    return report, truth.told(ground, plan) | {"ledger": [each.facts() for each in accounts(ground)]}
+
+
+def test_the_same_is_seen_on_apache_kafka(tmp_path: Path):
+    report, told = asyncio.run(tell_on_apache(tmp_path))
+    assert [each for each in told["ledger"] if not each["balanced"]] == []
+    assert broken(report, told) == []
+
+
+def test_a_second_run_is_set_up_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    narrator, took_s = Narrator(Console(file=StringIO())), []
+    for _ in range(2):
+        began = time.monotonic()
+        asyncio.run(kafka_streams(narrator))
+        took_s.append(time.monotonic() - began)
+    assert took_s[1] < 0.6 * took_s[0]
