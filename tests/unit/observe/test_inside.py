@@ -1,0 +1,49 @@
+"""What ottla brokers tell beside Kafka's protocol."""
+
+from ottla.health.facts import ShareMetrics, ShareWindow
+from ottla.observe.looks.inside import metrics_facts, window_facts
+
+PAGE = """\
+# HELP ottla_share_records_delivered_total deliveries
+# TYPE ottla_share_records_delivered_total counter
+ottla_share_sessions 3
+ottla_share_partitions{group="idle"} 2
+ottla_share_records_delivered_total{group="risk"} 120
+ottla_share_records_redelivered_total{group="risk"} 20
+ottla_share_records_acknowledged_total{group="risk",type="accept"} 70
+ottla_share_records_acknowledged_total{group="risk",type="release"} 18
+ottla_share_records_acknowledged_total{group="risk",type="reject"} 2
+ottla_share_lock_expiries_total{group="risk"} 4
+ottla_share_lock_seconds_bucket{group="risk",le="+Inf"} 90
+ottla_share_lock_seconds_sum{group="risk"} 12.345
+ottla_share_lock_seconds_count{group="risk"} 90
+ottla_share_records_delivered_total{group="odd \\"name\\"\\\\"} 1
+kafka_server_brokertopicmetrics_bytesin_total 5
+nonsense
+"""
+
+
+def test_counters_of_share_groups():
+    assert metrics_facts(PAGE, 1) == [
+        ShareMetrics(
+            group="risk", node=1, delivered=120, redelivered=20, accepted=70, released=18, rejected=2, lock_expiries=4,
+            lock_ms=12_345, lock_count=90,
+        ),
+        ShareMetrics(group='odd "name"\\', node=1, delivered=1),
+    ]  # fmt: skip
+
+
+def test_windows():
+    ranges = [
+        {"firstOffset": 5, "lastOffset": 9, "deliveryCount": 4},
+        {"firstOffset": 10, "lastOffset": 10, "deliveryCount": 1},
+    ]
+    partitions = [
+        {"topic": "orders", "partition": 2, "startOffset": 7, "endOffset": 10, "ranges": ranges},
+        {"topic": "orders", "partition": 3, "startOffset": 7, "endOffset": 7, "ranges": []},
+        {"topic": None, "partition": 0, "startOffset": 7, "endOffset": 9, "ranges": []},
+    ]
+    assert list(window_facts({"group": "g", "partitions": partitions})) == [
+        ShareWindow(group="g", topic="orders", partition=2, start=7, end=10, first_count=4),
+        ShareWindow(group="g", topic="orders", partition=3, start=7, end=7),
+    ]
