@@ -1,0 +1,304 @@
+"""What looks ask, and what they make of answers: of old brokers, of missing rights, of nodes that are down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ottla.client import Client, TopicPartition
+from ottla.client.errors import ResponseError, UnsupportedVersionError
+from ottla.health.facts import Cluster, Coverage, Group, Lag, Transaction
+from ottla.observe.looks import LOOKS
+from ottla.observe.memory import Bounds, Memory, Moment, rounds
+from ottla.observe.sighting import Sighting
+from ottla.wire import frames, types
+from tests.unit.client.fake import FakeBroker, FakeCluster, run
+
+NOW_MS = 1_700_000_000_000
+DENIED_GROUP, DENIED_TOPIC, DENIED_CLUSTER = 30, 29, 31
+LISTED = types.ListGroupsResponse.ListedGroup
+KAFKA_3_6 = {
+    "ListGroups": (0, 4),
+    "ConsumerGroupDescribe": (0, -1),
+    "ShareGroupDescribe": (0, -1),
+    "StreamsGroupDescribe": (0, -1),
+    "DescribeShareGroupOffsets": (0, -1),
+    "DescribeCluster": (0, 1),
+    "ListOffsets": (0, 8),
+}
+
+
+async def look(kind: str, client: Client, memory: Memory, **more: Any) -> list[Sighting]:
+    return list(await LOOKS[kind](Moment(client, memory, NOW_MS, **more)))
+
+
+def of(seen: list[Sighting], kind: type[Any]) -> list[Any]:
+    return [each.fact for each in seen if isinstance(each.fact, kind)]
+
+
+def errors(seen: list[Sighting]) -> list[tuple[str, str, str | None]]:
+    return [(each.kind, each.entity, each.error) for each in seen if each.error]
+
+
+def described_cluster(cluster: FakeCluster) -> types.DescribeClusterResponse:
+    kind = types.DescribeClusterResponse.DescribeClusterBroker
+    brokers = tuple(kind(each.node_id, "127.0.0.1", each.port) for each in cluster.brokers.values())
+    return types.DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=brokers)
+
+
+def classic(*names: str) -> Callable[[frames.Request], types.DescribeGroupsResponse]:
+    kind = types.DescribeGroupsResponse.DescribedGroup
+
+    def answer(request: frames.Request) -> types.DescribeGroupsResponse:
+        return types.DescribeGroupsResponse(
+            groups=tuple(kind(group_id=each, group_state="Stable") for each in request.body.groups)
+        )
+
+    return answer
+
+
+def on_cluster(work: Callable[[FakeCluster, Client], Awaitable[None]], nodes: int = 1, **topics: list[int]) -> None:
+    async def body() -> None:
+        async with FakeCluster(nodes, topics) as cluster, cluster.client() as client:
+            await work(cluster, client)
+
+    run(body)
+
+
+# --- old brokers ------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_broker_is_seen_as_far_as_it_goes():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        broker = cluster.broker()
+        broker.versions |= KAFKA_3_6
+        broker.on("DescribeCluster", described_cluster(cluster))
+        broker.on("ListGroups", types.ListGroupsResponse(groups=(LISTED("billing", "consumer", "Stable"),)))
+        broker.on("DescribeGroups", classic())
+        broker.disconnect()  # so that the versions are asked for again
+        memory = Memory()
+        (cluster_fact,) = of(await look("cluster", client, memory), Cluster)
+        assert [each.reachable for each in cluster_fact.brokers] == [True]
+        seen = await look("group", client, memory)
+        assert [(each.group, each.type) for each in of(seen, Group)] == [("billing", "classic")]
+        (hidden,) = of(seen, Coverage)
+        assert hidden == Coverage(
+            what="group.types",
+            visible=False,
+            why="kind unknown: this cluster lists groups without types (before Kafka 3.8)",
+        )
+        assert await look("share_offsets", client, memory) == []
+        assert errors(seen) == []
+
+    on_cluster(work)
+
+
+def test_an_api_that_is_not_there_fails_as_a_whole():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        cluster.broker().versions["DescribeQuorum"] = (0, -1)
+        cluster.broker().disconnect()
+        with pytest.raises(UnsupportedVersionError):
+            await look("quorum", client, Memory())
+
+    on_cluster(work)
+
+
+# --- rights -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_may_not_be_described_is_named():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        kind = types.DescribeGroupsResponse.DescribedGroup
+        both = (kind(group_id="mine", group_state="Empty"), kind(error_code=DENIED_GROUP, group_id="yours"))
+        listed = tuple(LISTED(name, "consumer", "Empty", "classic") for name in ("mine", "yours"))
+        cluster.broker().on("ListGroups", types.ListGroupsResponse(groups=listed))
+        cluster.broker().on("DescribeGroups", types.DescribeGroupsResponse(groups=both))
+        seen = await look("group", client, Memory())
+        assert [each.group for each in of(seen, Group)] == ["mine"]
+        assert errors(seen) == [("group", "yours", "GROUP_AUTHORIZATION_FAILED")]
+
+    on_cluster(work)
+
+
+def test_a_quorum_that_may_not_be_described():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        cluster.broker().on("DescribeQuorum", types.DescribeQuorumResponse(error_code=DENIED_CLUSTER))
+        with pytest.raises(ResponseError, match="CLUSTER_AUTHORIZATION_FAILED"):
+            await look("quorum", client, Memory())
+
+    on_cluster(work)
+
+
+def test_share_state_that_may_not_be_read():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        ends = iter((4, 9))
+
+        def offsets(request: frames.Request) -> types.ListOffsetsResponse:
+            part = types.ListOffsetsResponse.ListOffsetsPartitionResponse(0, 0, offset=next(ends))
+            topic = types.ListOffsetsResponse.ListOffsetsTopicResponse("__share_group_state", (part,))
+            return types.ListOffsetsResponse(topics=(topic,))
+
+        def refused(request: frames.Request) -> types.FetchResponse:
+            part = types.FetchResponse.PartitionData(partition_index=0, error_code=DENIED_TOPIC)
+            asked = request.body.topics[0]
+            topic = types.FetchResponse.FetchableTopicResponse(asked.topic, asked.topic_id, (part,))
+            return types.FetchResponse(responses=(topic,))
+
+        cluster.broker().on("ListOffsets", offsets)
+        cluster.broker().on("Fetch", refused)
+        memory = Memory(topics=await client.all_topics())
+        first = await look("share_state", client, memory)  # begins at the end: there is nothing to read
+        assert of(first, Coverage) == [Coverage(what="share_state", visible=True)]
+        (hidden,) = of(await look("share_state", client, memory), Coverage)
+        assert (hidden.visible, hidden.why) == (
+            False, "needs READ on __share_group_state (answer: TOPIC_AUTHORIZATION_FAILED)",
+        )  # fmt: skip
+
+    on_cluster(work, __share_group_state=[1])
+
+
+# --- nodes that are down ----------------------------------------------------------------------------------------------
+
+
+def test_the_groups_of_other_coordinators_are_seen():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        for node_id, broker in cluster.brokers.items():
+            listed = LISTED(f"group-{node_id}", "consumer", "Stable", "classic")
+            broker.on("ListGroups", types.ListGroupsResponse(groups=(listed,)))
+            broker.on("DescribeGroups", classic())
+        memory = Memory()
+        assert len(of(await look("group", client, memory), Group)) == 2
+        cluster.broker(2).on("ListGroups", types.ListGroupsResponse(error_code=41))
+        seen = await look("group", client, memory)
+        assert [each.group for each in of(seen, Group)] == ["group-1"]
+        assert errors(seen) == [("group", "node:2", "NOT_CONTROLLER")]
+
+    on_cluster(work, nodes=2)
+
+
+def test_a_node_that_does_not_answer_is_told_from_one_that_does():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        cluster.broker(1).on("DescribeCluster", described_cluster(cluster))
+        port = cluster.broker(2).port
+        await cluster.broker(2).stop()
+        memory = Memory()
+        (fact,) = of(await look("cluster", client, memory), Cluster)
+        assert [(each.id, each.reachable) for each in fact.brokers] == [(1, True), (2, False)]
+        assert fact.brokers[1].error == "connection refused"
+        assert memory.apis["ListGroups"] == 5
+        await cluster.broker(2).start(port)
+
+    on_cluster(work, nodes=2)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_only_so_many_groups_are_looked_at_and_that_is_said():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        listed = tuple(LISTED(f"g{number}", "consumer", "Empty", "classic") for number in range(5))
+        cluster.broker().on("ListGroups", types.ListGroupsResponse(groups=listed))
+        cluster.broker().on("DescribeGroups", classic())
+        seen = await look("group", client, Memory(), bounds=Bounds(groups=3))
+        assert [each.group for each in of(seen, Group)] == ["g0", "g1", "g2"]
+        assert [each.why for each in of(seen, Coverage)] == ["only 3 of 5 groups are sampled, the first by name"]
+
+    on_cluster(work)
+
+
+def answer_offsets(broker: FakeBroker, end: int = 10) -> None:
+    def offsets(request: frames.Request) -> types.ListOffsetsResponse:
+        kind = types.ListOffsetsResponse
+        return kind(
+            topics=tuple(
+                kind.ListOffsetsTopicResponse(
+                    topic.name,
+                    tuple(
+                        kind.ListOffsetsPartitionResponse(
+                            each.partition_index, 0, offset=end if each.timestamp == -1 else 0
+                        )
+                        for each in topic.partitions
+                    ),
+                )
+                for topic in request.body.topics
+            )
+        )
+
+    broker.on("ListOffsets", offsets)
+
+
+def test_partitions_are_asked_for_in_rounds_and_each_only_once_for_all_groups():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        broker = cluster.broker()
+        listed = tuple(LISTED(name, "consumer", "Empty", "classic") for name in ("a", "b"))
+        broker.on("ListGroups", types.ListGroupsResponse(groups=listed))
+        broker.on("DescribeGroups", classic())
+        answer_offsets(broker)
+
+        def committed(request: frames.Request) -> types.OffsetFetchResponse:
+            kind = types.OffsetFetchResponse
+            parts = tuple(kind.OffsetFetchResponsePartitions(number, 10) for number in range(5))
+            topics = (kind.OffsetFetchResponseTopics("orders", partitions=parts),
+                      kind.OffsetFetchResponseTopics("deleted", partitions=parts[:1]))  # fmt: skip
+            return kind(
+                groups=tuple(kind.OffsetFetchResponseGroup(each.group_id, topics) for each in request.body.groups)
+            )
+
+        broker.on("OffsetFetch", committed)
+        memory = Memory(topics=await client.all_topics())
+        await look("group", client, memory)
+        seen = await look("lag", client, memory, bounds=Bounds(partitions_per_round=2))
+        lags = {(each.group, each.topic, each.partition): each for each in of(seen, Lag)}
+        assert len(lags) == 12
+        assert lags["a", "orders", 4].high_watermark == 10
+        assert lags["b", "deleted", 0].high_watermark is None
+        assert len(broker.asked_for("OffsetFetch")) == 1
+        sizes = [sum(len(topic.partitions) for topic in each.topics) for each in broker.asked_for("ListOffsets")]
+        assert max(sizes) == 2
+        assert sum(sizes) == 3 * 5  # start, end and last stable of each partition
+
+    on_cluster(work, orders=[1] * 5)
+
+
+def test_rounds_name_every_partition_once():
+    places = [TopicPartition("t", number) for number in (3, 1, 2, 1)]
+    assert list(rounds(places, 2)) == [[TopicPartition("t", 1), TopicPartition("t", 2)], [TopicPartition("t", 3)]]
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def producers(first_offset: int) -> types.DescribeProducersResponse:
+    kind = types.DescribeProducersResponse
+    state = kind.ProducerState(
+        producer_id=77, producer_epoch=3, last_timestamp=5, current_txn_start_offset=first_offset
+    )
+    part = kind.PartitionResponse(0, active_producers=(state,))
+    return kind(topics=(kind.TopicResponse("orders", (part,)),))
+
+
+@pytest.mark.parametrize(("later", "is_hanging"), [(40, True), (50, False), (-1, False)])
+def test_a_producer_hangs_if_it_has_the_same_transaction_open_before_and_after_nobody_knew_it(
+    later: int, is_hanging: bool
+):
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        broker = cluster.broker()
+        kind = types.ListOffsetsResponse
+
+        def offsets(request: frames.Request) -> types.ListOffsetsResponse:
+            end = 40 if request.body.isolation_level else 90
+            part = kind.ListOffsetsPartitionResponse(0, 0, offset=end)
+            return kind(topics=(kind.ListOffsetsTopicResponse("orders", (part,)),))
+
+        broker.on("ListOffsets", offsets)
+        broker.on("DescribeProducers", producers(40), producers(later))
+        done = types.ListTransactionsResponse.TransactionState("t", 77, "CompleteCommit")
+        broker.on("ListTransactions", types.ListTransactionsResponse(transaction_states=(done,)))
+        seen = await look("transactions", client, Memory(topics=await client.all_topics()))
+        hanging = of(seen, Transaction)
+        assert [each.producer for each in hanging] == ([77] if is_hanging else [])
+        assert all(each.id is None and each.partitions[0].first_offset == 40 for each in hanging)
+
+    on_cluster(work, orders=[1])
