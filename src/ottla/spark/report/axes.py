@@ -19,7 +19,7 @@ STEPS_MS: Final = (
     *(n * HOUR_MS for n in (1, 2, 3, 6, 12)),
     *(n * DAY_MS for n in (1, 2, 7, 14, 28, 91, 182, 365)),
 )
-TICKS: Final = 8
+TICKS: Final = 6
 DURATIONS_MS: Final = {
     1: "1 ms", 10: "10 ms", 100: "100 ms", SECOND_MS: "1 s", 10 * SECOND_MS: "10 s", MINUTE_MS: "1 min",
     10 * MINUTE_MS: "10 min", HOUR_MS: "1 h", 10 * HOUR_MS: "10 h", 4 * DAY_MS: "4 d", 40 * DAY_MS: "40 d",
@@ -44,7 +44,7 @@ class Scale(NamedTuple):
 
 
 def ticks_of_time(scale: Scale) -> list[Tick]:
-    """At most eight, at full seconds, minutes, hours or days of UTC."""
+    """At most six, at full seconds, minutes, hours or days of UTC."""
     step = next((each for each in STEPS_MS if scale.length / each <= TICKS), STEPS_MS[-1])
     first = math.ceil(scale.low / step) * step
     form = "%H:%M:%S" if step < MINUTE_MS else "%H:%M" if step < DAY_MS else "%m-%d"

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.health.wording import duration
 from ottla.spark.report.axes import Scale
-from ottla.spark.report.forms import iso
+from ottla.spark.report.forms import iso, shortened
 from ottla.spark.report.listing import fields
 from ottla.spark.report.plot import Frame, Key, bands, figure, place, time_axis, twin
 
@@ -103,7 +103,7 @@ def _patterns(name: str) -> Markup:
 
 def _keys(looks: _Looks, roles: set[str]) -> Iterator[Key]:
     for process, number in list(looks.numbers.items())[:LEGEND]:
-        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {process}")
+        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {shortened(process)}")
     if "warmup" in roles:
         yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")
     if "standby" in roles:

@@ -136,13 +136,12 @@ def _number(name: str, value: float) -> Markup:
 
 
 def _list(values: Sequence[Any]) -> Markup:
+    if not values:
+        return escaped("none")
     if all(isinstance(each, list) and len(each) == 3 for each in values):
         return escaped(_records(values))
-    texts = list(map(str, values))
-    rest = len(texts) - LISTED
-    return (
-        escaped(", ".join(texts[:LISTED]) + (f" and {rest:,} more" if rest > 0 else "")) if texts else escaped("none")
-    )
+    rest = len(values) - LISTED
+    return escaped(", ".join(map(str, values[:LISTED])) + (f" and {rest:,} more" if rest > 0 else ""))
 
 
 def _records(values: Sequence[Sequence[Any]]) -> str:

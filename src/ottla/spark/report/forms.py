@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ottla.draw.markup import Markup, element, escaped, joined
 from ottla.health.wording import duration
 
-__all__ = ["UNKNOWN", "ago", "identity", "iso", "moment", "number", "percent", "ratio", "short_number", "span"]
+__all__ = [
+    "UNKNOWN",
+    "ago",
+    "identity",
+    "iso",
+    "moment",
+    "number",
+    "percent",
+    "ratio",
+    "short_number",
+    "shortened",
+    "span",
+]
 
 EXACT_DIGITS: Final = 7
 UNKNOWN: Final = element("span", "–", title="not known", class_="unknown")
 _SHORT: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
-ID_LENGTH: Final = 8
+UUID: Final = re.compile(r"\b([0-9a-fA-F]{8})(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+SHORT_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def number(value: float | None) -> Markup:
@@ -65,19 +79,22 @@ def span(from_ms: int, to_ms: int | None) -> Markup:
     """From when to when, and how long that is."""
     if to_ms is None:
         return joined(["since ", moment(from_ms)])
+    if to_ms == from_ms:
+        return joined(["at ", moment(from_ms)])
     return joined(["from ", moment(from_ms), " to ", moment(to_ms), f" ({duration(to_ms - from_ms)})"])
 
 
 def identity(value: Any) -> Markup:
-    """An id: its first letters; the script offers all of them for copying."""
+    """An id: its first letters; the script offers all of them for copying. Names that somebody chose stay whole."""
     if value is None:
         return UNKNOWN
     text = str(value)
-    if len(text) <= ID_LENGTH + 4 or not _is_random(text):
-        return element("code", text)
-    return element("code", f"{text[:ID_LENGTH]}…", title=text, data_copy=text, class_="id")
+    short = shortened(text)
+    return element("code", text) if short == text else element("code", short, title=text, data_copy=text, class_="id")
 
 
-def _is_random(text: str) -> bool:
-    """A uuid in either of its forms, not a name that somebody chose."""
-    return len(text) in (22, 36) and " " not in text and any(letter.isdigit() for letter in text)
+def shortened(text: str) -> str:
+    """With the first eight letters of the uuid in it, in either of the forms that uuids are written in."""
+    if SHORT_UUID.fullmatch(text) and any(letter.isdigit() for letter in text):
+        return f"{text[:8]}…"
+    return UUID.sub(r"\1…", text)

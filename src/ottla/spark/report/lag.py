@@ -7,10 +7,13 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.wording import duration, plural
+from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import Key, Material, Part, table
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point
 
+WINDOW_MS: Final = Params().lag_window_ms
+"""A row tells how it was at the end of its window."""
 LINES: Final = 8
 KEYS: Final = ("cluster", "group")
 TOPIC: Final = (*KEYS, "topic")
@@ -54,7 +57,7 @@ def _rows(lag: Rows) -> list[Row]:
             (each for each in (mine.get("max_lag_seconds"), row["seconds"]) if each is not None), default=None
         )
         if row["lag"] > mine["max_lag_records"]:
-            mine["max_lag_records"], mine["max_at"] = row["lag"], row["window_start"]
+            mine["max_lag_records"], mine["max_at"] = row["lag"], row["window_start"] + WINDOW_MS
     _count_partitions(lag, found)
     return sorted(
         found.values(), key=lambda row: (-row["max_lag_records"], row["cluster"], row["group"], row["topic"] or "")
@@ -92,5 +95,5 @@ def _lines(material: Material, chosen: list[Key], series: list[Row], column: str
     for row in series:
         key = (row["cluster"], row["group"])
         if key in points and row[column] is not None:
-            points[key].append((row["window_start"], round(row[column], 3)))
+            points[key].append((row["window_start"] + WINDOW_MS, round(row[column], 3)))
     return [material.line(material.label(key), found) for key, found in points.items() if found]

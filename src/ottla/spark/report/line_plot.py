@@ -25,7 +25,8 @@ UNITS: Final = {"%": " %", "s": " s"}
 _WIDE: Final = ("group", "assignment")
 
 Facts = Mapping[str, Any]
-Points = Sequence[tuple[int, float]]
+Points = Sequence[tuple[int, Any]]
+"""Times and values; no value says that nothing is known from then on."""
 
 
 def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
@@ -43,7 +44,7 @@ def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
 
 def _values(lines: Sequence[Facts]) -> tuple[Scale, list[float]]:
     """From 0, but for lines that are all far above it, as epochs may be."""
-    found = [value for line in lines for _, value in line["points"]] or [0]
+    found = [value for line in lines for _, value in line["points"] if value is not None] or [0]
     low, high = min(found), max(found)
     is_near_zero = low <= (high - low) * 2 or low < 10
     scale, ticks = ticks_of_values(0 if is_near_zero else low, max(high, low + 1))
@@ -70,13 +71,14 @@ def _stretched(time: Scale, values: Scale, paths: Sequence[Markup]) -> Markup:
 
 
 def _line(line: Facts, classes: str, time: Scale) -> Markup:
-    points = line["points"]
-    if not points:
+    runs = list(_runs(line["points"], has_steps=line["step"]))
+    if not runs:
         return NOTHING
-    drawn = _steps(points, time) if line["step"] else "".join(_joined(run, time) for run in _runs(points))
+    drawn = "".join(_steps(run, time) if line["step"] else _joined(run, time) for run in runs)
     path = element("path", d=drawn, class_=classes, data_name=line["name"])
     if line["role"] in _WIDE:
         return path
+    points = [point for run in runs for point in run]
     dots = "".join(f"M{_at(point, time)}h0" for point in (points if len(points) <= DOTTED else points[-1:]))
     return joined([path, element("path", d=dots, class_=f"{classes} dots")])
 
@@ -99,16 +101,17 @@ def _steps(points: Points, time: Scale) -> str:
     return f"M{places[0]}" + "".join("H{}V{}".format(*each.split(",")) for each in places[1:])
 
 
-def _runs(points: Points) -> Iterator[Points]:
-    """The points without the gaps between them."""
+def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
+    """The points without the pauses between them. Steps go on until something else is told."""
     between = [after[0] - before[0] for before, after in pairwise(points)]
-    limit = GAP * median(between) if len(between) > GAP else float("inf")
-    start = 0
-    for at, length in enumerate(between, 1):
-        if length > limit:
-            yield points[start:at]
-            start = at
-    yield points[start:]
+    limit = float("inf") if has_steps or len(between) <= GAP else GAP * median(between)
+    run: list[tuple[int, float]] = []
+    for at, (ms, value) in enumerate(points):
+        if value is not None:
+            run.append((ms, value))
+        if run and (value is None or at + 1 == len(points) or between[at] > limit):
+            yield run
+            run = []
 
 
 def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
@@ -159,7 +162,7 @@ def _told(facts: Facts) -> str:
 
 
 def _reach(points: Points, unit: str) -> str:
-    values = [value for _, value in points]
+    values = [value for _, value in points if value is not None]
     low, high, last = map(short_number, (min(values), max(values), values[-1]))
     return f"between {low} and {high} {unit}, at the end {last}"
 
@@ -171,6 +174,8 @@ def _twin(facts: Facts) -> Markup:
     for line in facts["lines"]:
         columns.append(Field(f"line {len(columns)}", line["name"], "number"))
         for ms, value in line["points"]:
+            if value is None:
+                continue
             by_time.setdefault(ms, {"time": ms})[columns[-1].name] = value
     rows = [by_time[ms] for ms in sorted(by_time)]
     return twin(facts["id"], facts["title"], rows, columns)

@@ -15,6 +15,7 @@ from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, rat
 __all__ = ["CSV_BYTES", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
 
 SHOWN_ROWS: Final = 200
+SHORT: Final = 24
 CSV_BYTES: Final = 120_000
 """Of one table, written as an address."""
 
@@ -96,17 +97,23 @@ def _heading(column: Field, kind: str | None = None) -> Markup:
     return element("th", column.title, scope="col", class_=_kind(column) if kind is None else None)
 
 
-def _kind(column: Field) -> str | None:
-    return "num" if column.form in _NUMERIC else None
+def _kind(column: Field, value: Any = None) -> str | None:
+    """Numbers stand right; short words are not broken."""
+    if column.form in _NUMERIC:
+        return "num"
+    return "short" if isinstance(value, str) and len(value) <= SHORT else None
 
 
 def _row(row: Row, columns: Sequence[Field]) -> Markup:
     first, *others = columns
-    return element("tr", element("th", cell(row, first), scope="row"), *(_cell(row, each) for each in others))
+    kind = None if first.form in _NUMERIC else _kind(first, row.get(first.name))
+    head = element("th", cell(row, first), scope="row", class_=kind)
+    return element("tr", head, *(_cell(row, each) for each in others))
 
 
 def _cell(row: Row, column: Field) -> Markup:
-    return element("td", cell(row, column), data_label=column.title, class_=_kind(column))
+    kind = _kind(column, row.get(column.name))
+    return element("td", cell(row, column), data_label=column.title, class_=kind)
 
 
 def cell(row: Row, column: Field) -> Markup:

@@ -48,8 +48,7 @@ LISTINGS: Final = {
         "",
         "group:text, group_epoch:plain:epoch, started:time, duration_ms:ms:took, ended_by:text:ended by, "
         "trigger:words:begun by, trigger_members:ids:who, members_before:number:members before, "
-        "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved, "
-        "source:text",
+        "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "task_movement": _listing(
         "What moved",

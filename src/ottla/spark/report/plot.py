@@ -8,7 +8,7 @@ are the data themselves: seconds since the begin of the plot, and values, of whi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_time
@@ -27,6 +27,10 @@ __all__ = [
     "twin",
     "value_axis",
 ]
+
+
+EDGE: Final = 2  # percent
+"""Texts of ticks this near to an end of the axis stand within it, not in the middle over their line."""
 
 
 class Frame(NamedTuple):
@@ -121,7 +125,8 @@ def _upright(scale: Scale, tick: Tick) -> Markup:
 
 
 def _tick(percent: float, tick: Tick, **more: str | int) -> Markup:
-    return element("span", tick.text, class_="tick", style=f"left:{place(percent)}", **more)
+    kind = "tick begin" if percent < EDGE else "tick end" if percent > 100 - EDGE else "tick"
+    return element("span", tick.text, class_=kind, style=f"left:{place(percent)}", **more)
 
 
 def value_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from ottla.health.wording import duration, number, plural
+from ottla.health.wording import duration, plural
 from ottla.spark.report.material import Material, Part, table
 from ottla.spark.report.rows import Row, Rows
 
@@ -59,7 +59,8 @@ def _sentence(numbers: dict[str, Any]) -> str:
     )
     if numbers["leaderless_ms"]:
         said += f", at most {duration(numbers['leaderless_ms'])} without a leader"
-    return said + f", no replica more than {number(numbers['max_lag_offsets'] or 0)} records behind"
+    most = numbers["max_lag_offsets"]
+    return said + (f", no replica more than {plural(most, 'record')} behind" if most else ", no replica behind")
 
 
 def _replicas(lag: Rows) -> list[Row]:

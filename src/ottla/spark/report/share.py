@@ -8,10 +8,12 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.wording import plural
+from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
 from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import Point
+from ottla.spark.report.thin import POINTS_MAX, Point
 
+WINDOW_MS: Final = Params().share_window_ms
 LINES: Final = 8
 BARS: Final = 12
 KEYS: Final = ("cluster", "group")
@@ -162,7 +164,21 @@ def _rates(material: Material, chosen: list[Key]) -> list[Row]:
         if row["delivered"] and (row["cluster"], row["group"]) in lines:
             percent = round(100 * (row["redelivered"] or 0) / row["delivered"], 2)
             lines[row["cluster"], row["group"]].append((row["window_start"], percent))
-    return [material.line(material.label(key), points) for key, points in lines.items()]
+    return [_rate(material, key, points) for key, points in lines.items()]
+
+
+def _rate(material: Material, key: Key, points: list[Point]) -> Row:
+    """A rate is one of the whole minute: a step. After the last minute before a pause nothing is known."""
+    line = material.line(material.label(key), points)
+    if len(points) > POINTS_MAX // 2:
+        return line
+    drawn: list[list[float | None]] = []
+    for at, (ms, percent) in enumerate(points):
+        drawn.append([ms, percent])
+        end_ms = ms + WINDOW_MS
+        if at + 1 == len(points) or points[at + 1][0] > end_ms:
+            drawn += [[min(end_ms, max(material.to_ms, ms)), percent], [end_ms, None]]
+    return line | {"step": True, "points": drawn[:-1]}
 
 
 def _storms(material: Material) -> list[Row]:

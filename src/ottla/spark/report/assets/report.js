@@ -152,13 +152,14 @@
 
     ticks() {
       const below = this.figure.querySelector(".below"), lines = this.figure.querySelector(".grid.time");
-      const step = STEPS.find((each) => (range.to - range.from) / each <= 8) ?? STEPS.at(-1);
+      const step = STEPS.find((each) => (range.to - range.from) / each <= 6) ?? STEPS.at(-1);
       const form = step < MINUTE ? "second" : step < DAY ? "minute" : "day";
       all(".tick", below).forEach((tick) => tick.remove());
       lines.replaceChildren();
       for (let ms = Math.ceil(range.from / step) * step, n = 0; ms <= range.to && n < 20; ms += step, n++) {
-        const tick = Object.assign(document.createElement("span"), { className: "tick", textContent: clockOf(ms, form) });
-        tick.style.left = `${this.placeOf(ms)}%`;
+        const at = this.placeOf(ms);
+        const tick = Object.assign(document.createElement("span"), { className: `tick${at < 2 ? " begin" : at > 98 ? " end" : ""}`, textContent: clockOf(ms, form) });
+        tick.style.left = `${at}%`;
         below.insertBefore(tick, below.querySelector(".days"));
         const line = document.createElementNS(lines.namespaceURI, "line");
         for (const [name, value] of Object.entries({ x1: tick.style.left, x2: tick.style.left, y1: "0", y2: "100%" })) line.setAttribute(name, value);
