@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import time
 from io import StringIO
 from pathlib import Path
@@ -48,6 +51,18 @@ def test_the_demo_finds_out_what_happened(tmp_path: Path):
     for step in range(1, 7):
         assert f"{step}/6 " in said
     assert f"report {out / 'report.html'}" in said.splitlines()
+
+
+def test_without_java_and_maven_it_says_so_and_finds_the_same(tmp_path: Path):
+    """Nothing but Python on the path."""
+    bare = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    command = [sys.executable, "-m", "ottla", "demo", "--out", str(tmp_path / "demo")]
+    ended = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=DEMO_MAX_S, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "no Java development kit on the PATH: a member in Python plays the streams group" in ended.stdout
+    assert "no Spark (Spark needs Java 17 or newer" in ended.stdout
+    report, told = (json.loads((tmp_path / "demo" / name).read_text()) for name in ("report.json", "truth.json"))
+    assert broken(report, told) == []
 
 
 async def tell_on_apache(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

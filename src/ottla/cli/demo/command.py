@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Coroutine
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ from ottla.client import ClientError
 __all__ = ["Wishes", "run"]
 
 EXIT_TERMINATED: Final = 143
+WIDTH_OF_FILES: Final = 100
 TOLD: Final = ("Python", "Spark", "Java", "Maven", "ports", "disk")
 """What of the doctor's words the story is about."""
 
@@ -50,7 +52,7 @@ def run(wishes: Wishes, console: Console | None = None) -> int:
     """Tell the story and give the exit code; Failure says what got in the way."""
     ground = Ground(wishes.out)
     ground.prepare()
-    narrator = Narrator(console or Console(highlight=False))
+    narrator = Narrator(console or _console())
     try:
         return asyncio.run(_terminable(_Demo(wishes, ground, narrator).run()))
     except (ChildDied, TookTooLong, judging.NotJudged, ClientError) as error:
@@ -58,12 +60,19 @@ def run(wishes: Wishes, console: Console | None = None) -> int:
         raise Failure(f"the demo could not go on: {error}", advice, code=EXIT_REFUSED) from error
 
 
-async def _terminable(work: Any) -> int:  # noqa: ANN401  (a coroutine, whose other types nobody needs)
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_OF_FILES
+    return console
+
+
+async def _terminable(work: Coroutine[object, object, int]) -> int:
     """SIGTERM ends the story like Ctrl-C: everything that was started is ended first."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel, "SIGTERM")
     try:
-        return int(await task)
+        return await task
     except asyncio.CancelledError as cancelled:
         if cancelled.args == ("SIGTERM",):
             return EXIT_TERMINATED
@@ -85,9 +94,12 @@ class _Demo:
             cast = Cast(children, self._ground, self._plan, node, application)
             watcher = Watcher(children, self._plan)
             await Story(self._plan, self._ground, node, cast, watcher, self._narrator).tell()
-            is_well = self._settle_accounts()
+            settled = accounts(self._ground)
+            told = truth.told(self._ground, self._plan) | {"ledger": [each.facts() for each in settled]}
+            truth.write(told, self._ground.truth)
+            is_well = show_accounts(self._narrator.console, settled)
             facts = await self._judge(children, node)
-            is_well = self._sum_up(facts) and is_well
+            is_well = self._sum_up(facts, told) and is_well
             if self._wishes.stay:
                 await self._stay(node)
         return 0 if is_well else EXIT_REFUSED
@@ -111,15 +123,6 @@ class _Demo:
             self._narrator.warn(f"{missing}: a member in Python plays the streams group")
             return None
 
-    def _settle_accounts(self) -> bool:
-        """Write the truth down, and see whether every record is accounted for."""
-        settled = accounts(self._ground)
-        told = truth.told(self._ground, self._plan)
-        told["ledger"] = [each.facts() for each in settled]
-        truth.write(told, self._ground.truth)
-        self._truth = told
-        return show_accounts(self._narrator.console, settled)
-
     async def _judge(self, children: Children, node: Node) -> dict[str, Any]:
         began = monotonic()
         reason = judging.why_no_spark() if self._wishes.spark else "not wanted"
@@ -134,14 +137,14 @@ class _Demo:
         self._narrator.step(6, "pipeline", f"{found} findings, {how}, in {monotonic() - began:.1f} s")
         return facts
 
-    def _sum_up(self, facts: dict[str, Any]) -> bool:
+    def _sum_up(self, facts: dict[str, Any], told: truth.Truth) -> bool:
         console = self._narrator.console
         console.print()
         show_findings(console, facts["findings"])
         console.print()
         is_well = True
         if self._wishes.speed == 1:
-            is_well = show_expectations(console, expectations(facts, self._truth))
+            is_well = show_expectations(console, expectations(facts, told))
         else:
             console.print("told too fast for the rules to be judged by it: their times are those of real clusters")
         report = self._ground.report_html if self._ground.report_html.exists() else self._ground.report_json
