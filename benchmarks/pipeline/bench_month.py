@@ -1,0 +1,156 @@
+"""`ottla pipeline run` over made-up months of growing size: time, memory, and whether both stay in proportion.
+
+    python -m benchmarks pipeline [--sizes 1000000,10000000,100000000] [--groups 10000] [--cluster] [--out FILE]
+
+Each month is written first (benchmarks/pipeline/month.py), then read by a process of its own, on two cores of this
+machine or, with --cluster, on a standalone Spark cluster of a master and two workers. Memory is that of all processes
+together, sampled twice a second. There is nobody to stand beside: what is compared are the sizes. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.broker.brokers import resident_bytes
+from benchmarks.pipeline.month import Month, write_month
+from benchmarks.runner import describe_surroundings
+from tests.interop.spark.sessions import standalone_cluster
+
+PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "msgspec")
+RESULTS = Path(__file__).parents[1] / "results" / "pipeline.json"
+SAMPLE_S = 0.5
+MEBIBYTE = 1 << 20
+
+
+class Figures(NamedTuple):
+    records: int
+    segment_bytes: int
+    seconds: float
+    memory_bytes: int
+    tables: dict[str, int]
+    findings_as_planted: bool
+
+
+def children(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in path.read_text(encoding="ascii").split():
+            yield from children(int(child))
+
+
+class Watch:
+    """The most memory that a process and those below it had together."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.peak_bytes = 0
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._is_over.wait(SAMPLE_S):
+            self.peak_bytes = max(self.peak_bytes, self._together())
+
+    def _together(self) -> int:
+        try:
+            return sum(resident_bytes(each) for each in children(self._pid) if each != self._pid)
+        except OSError:  # one has ended meanwhile
+            return 0
+
+
+@contextmanager
+def master(directory: Path, is_cluster: bool) -> Iterator[str]:
+    """Where the work is done."""
+    if not is_cluster:
+        yield "local[2]"
+        return
+    directory.mkdir(parents=True)
+    with standalone_cluster(directory) as url:
+        yield url
+
+
+def run_pipeline(month: Month, out: Path, url: str) -> tuple[float, int]:
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", "--from-log", str(month.directory)]
+    command += ["--out", str(out), "--master", url, "--conf", f"spark.local.dir={out.parent}", "--json"]
+    began = time.perf_counter()
+    with (out.parent / "run.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        with Watch(os.getpid()) as watch:  # a cluster's processes are ours as well
+            status = process.wait()
+    if status:
+        raise SystemExit((out.parent / "run.log").read_text(encoding="utf-8")[-2_000:])
+    return time.perf_counter() - began, watch.peak_bytes
+
+
+def measure(size: int, groups: int, base: Path, is_cluster: bool) -> Figures:
+    directory = base / f"month-{size}"
+    month = write_month(directory / "log", min(groups, size // 100), size)
+    try:
+        with master(directory / "cluster", is_cluster) as url:
+            seconds, memory_bytes = run_pipeline(month, directory / "out", url)
+        run = json.loads((directory / "out" / "run.json").read_text(encoding="utf-8"))
+        tables = {each["name"]: each["rows"] for each in run["tables"]}
+        report = json.loads((directory / "out" / "report.json").read_text(encoding="utf-8"))
+        return Figures(month.records, month.size_bytes, seconds, memory_bytes, tables, planted(report, month))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def planted(report: dict[str, Any], month: Month) -> bool:
+    """Whether the groups whose epochs climb are found, and no others."""
+    found = {each["subject"]["name"] for each in report["findings"] if each["rule"] == "epochs-climb"}
+    return found == set(month.climbing)
+
+
+def line(figures: Figures) -> str:
+    return (
+        f"{figures.records:>13,} records  {figures.segment_bytes / MEBIBYTE:>8,.0f} MiB  {figures.seconds:>8,.1f} s  "
+        f"{figures.records / figures.seconds:>9,.0f}/s  {figures.memory_bytes / MEBIBYTE:>7,.0f} MiB of memory  "
+        f"{'as planted' if figures.findings_as_planted else 'FINDINGS DIFFER'}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="1000000,10000000,100000000", help="records of each month")
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--cluster", action="store_true", help="a standalone Spark cluster of two workers")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file for the results")
+    options = parser.parse_args(arguments)
+    found: list[Figures] = []
+    with tempfile.TemporaryDirectory(prefix="ottla-month-") as base:
+        for size in map(int, options.sizes.split(",")):
+            found.append(measure(size, options.groups, Path(base), options.cluster))
+            sys.stdout.write(line(found[-1]) + "\n")
+            sys.stdout.flush()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    where = "standalone cluster of two workers" if options.cluster else "local[2]"
+    known = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    known[where] = {"surroundings": describe_surroundings(PACKAGES), "months": [each._asdict() for each in found]}
+    options.out.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
