@@ -187,7 +187,7 @@ def unregister_broker(state: ControllerState, request: UnregisterBrokerRequest, 
         raise Reject(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
     records = elections.broker_unregistered(state, broker.broker_id)
     records.append(Versioned(UnregisterBrokerRecord(broker.broker_id, broker.epoch), 0))
-    return Result(tuple(records), UnregisterBrokerResponse(error_message=None), is_atomic=False)
+    return Result(tuple(records), UnregisterBrokerResponse(), is_atomic=False)
 
 
 def unregister_controller(state: ControllerState, request: UnregisterControllerRequest, context: Context) -> Result:

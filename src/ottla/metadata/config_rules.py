@@ -376,13 +376,15 @@ def _check_client_metrics(values: Mapping[str, object]) -> None:
     interval = values.get("interval.ms")
     low, high = _INTERVAL_MS
     if isinstance(interval, int) and not low <= interval <= high:
-        raise ConfigError(f"interval.ms cannot be {interval}: it is between {low} and {high}")
+        # In the words that kafka-client-metrics is known to print.
+        raise ConfigError(
+            f"Invalid value {interval} for interval.ms, interval must be between {low} and {high} (1 hour)"
+        )
     patterns = values.get("match")
     for entry in patterns if isinstance(patterns, tuple) else ():
         name, equals, expression = entry.partition("=")
         if not equals or name.strip() not in _MATCHES or not _is_expression(expression.strip()):
-            names = ", ".join(_MATCHES)
-            raise Reject(ErrorCode.INVALID_CONFIG, f"match cannot have {entry!r}: it is a name=expression of {names}.")
+            raise Reject(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {entry}")
 
 
 def _is_expression(text: str) -> bool:

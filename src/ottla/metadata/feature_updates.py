@@ -88,6 +88,8 @@ def _check_update(
 
 def _check_supported(state: ControllerState, name: str, level: int) -> None:
     if name not in state.settings.supported_features:
+        if not level:  # nobody need support what is off
+            raise _invalid(name, level, f"Feature {name} not found.")
         raise _invalid(name, level, f"Local controller {state.settings.node_id} does not support this feature.")
     for who, supported in _nodes(state):
         low, high = supported.get(name, (0, 0))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
+from tests.unit.broker.desk import Desk, RunningNode, running_node
 
 ATTEMPTS_MAX = 100_000
 BROKER = 4
@@ -85,7 +88,46 @@ def limit_rate(desk: Desk, bytes_per_second: int | None) -> None:
     assert [each.error_code for each in answer.responses] == [0], answer
 
 
-def folders(directory: Path, topic: Topic) -> list[str]:
-    """The directories of a topic's partitions, with what follows the name of one that is marked."""
-    found = [path for each in ("a", "b") for path in (directory / each).glob(f"{topic.name}-*")]
-    return sorted(f"{path.parent.name}/{path.name.partition('.')[0]}{path.name.rpartition('-')[2]}" for path in found)
+class CopyingDisk(OsDisk):
+    """Keeps what a process that is killed leaves behind: all directories as they are after each thing that is done."""
+
+    def __init__(self, root: Path, kept: Path) -> None:
+        super().__init__(durable=False)
+        self._root, self._kept = root, kept
+        self.is_watching = False
+        self.images: list[Path] = []
+
+    def keep(self) -> None:
+        if self.is_watching:
+            image = self._kept / str(len(self.images))
+            shutil.copytree(self._root, image)
+            self.images.append(image)
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        file = super().open(path, create=create)
+        if not self.is_watching or not any(each in path for each in ("__cluster_metadata", "-future")):
+            return file
+        watched = CopyingFile(os.dup(file.fileno()))
+        watched.owner = self
+        file.close()
+        return watched
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.keep()
+
+    def make_directory(self, path: str) -> None:
+        super().make_directory(path)
+        self.keep()
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self.keep()
+
+
+class CopyingFile(OsFile):
+    owner: CopyingDisk
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> None:
+        super().write(buffers, position)
+        self.owner.keep()

@@ -1,15 +1,13 @@
 """DescribeLogDirs and AlterReplicaLogDirs on a node with two directories."""
 
 import errno
-import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
@@ -18,6 +16,7 @@ from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRe
 from tests.unit.broker.desk import RunningNode, batch, running_node, values
 from tests.unit.broker.log_dirs import (
     BROKER,
+    CopyingDisk,
     Held,
     arrival,
     describe,
@@ -272,51 +271,6 @@ def test_aborted_transactions_stay_hidden_after_a_move(running: RunningNode, tmp
 
 
 # --- crashes
-
-
-class CopyingDisk(OsDisk):
-    """Keeps what a process that is killed leaves behind: all directories as they are after each thing that is done."""
-
-    def __init__(self, root: Path, kept: Path) -> None:
-        super().__init__(durable=False)
-        self._root, self._kept = root, kept
-        self.is_watching = False
-        self.images: list[Path] = []
-
-    def keep(self) -> None:
-        if self.is_watching:
-            image = self._kept / str(len(self.images))
-            shutil.copytree(self._root, image)
-            self.images.append(image)
-
-    def open(self, path: str, *, create: bool = False) -> OsFile:
-        file = super().open(path, create=create)
-        if not self.is_watching or not any(each in path for each in ("__cluster_metadata", "-future")):
-            return file
-        watched = CopyingFile(os.dup(file.fileno()))
-        watched.owner = self
-        file.close()
-        return watched
-
-    def rename(self, source: str, target: str) -> None:
-        super().rename(source, target)
-        self.keep()
-
-    def make_directory(self, path: str) -> None:
-        super().make_directory(path)
-        self.keep()
-
-    def unlink(self, path: str) -> None:
-        super().unlink(path)
-        self.keep()
-
-
-class CopyingFile(OsFile):
-    owner: CopyingDisk
-
-    def write(self, buffers: Sequence[Buffer], position: int) -> None:
-        super().write(buffers, position)
-        self.owner.keep()
 
 
 def test_a_crash_at_any_step_of_a_move_loses_nothing(tmp_path: Path):

@@ -198,6 +198,8 @@ def test_a_change_of_subscriptions_is_told_with_the_next_push(running: RunningNo
     assert push(line, asked) is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
     again = ask(line, asked.client_instance_id)
     assert (again.error_code, again.requested_metrics) == (0, ("org.apache.kafka.producer",))
+    assert push(line, again) is ErrorCode.THROTTLING_QUOTA_EXCEEDED  # it has pushed a moment ago
+    running.advance(1_000)
     assert push(line, again) is ErrorCode.NONE
 
 

@@ -2,7 +2,7 @@
 
 A client asks what is wanted and then pushes, each at most once in an interval; the first push after an answer may come
 at any time, since clients spread theirs. Whoever shows a number that does not stand for what is asked of him is told
-so, and may ask again at once. After a push that says it was the last there is no other. A client that is silent for
+so, and may ask again at once, though not push. After a push that says it was the last there is no other. A client that is silent for
 three intervals, or whose connection ends, is forgotten; so is the one that was silent for longest when there are too
 many.
 """
@@ -66,7 +66,6 @@ class Instance:
     def note_ask(self, now_ms: int) -> None:
         self.asked_at_ms = now_ms
         self.has_answer = True
-        self.last_error = ErrorCode.NONE
 
     def note_push(self, now_ms: int) -> None:
         self.pushed_at_ms = now_ms
@@ -109,9 +108,11 @@ class Instances:
 
     def check_ask(self, instance: Instance, now_ms: int) -> None:
         """Reject who asks too early."""
-        if not instance.is_time_to_ask(now_ms) and instance.last_error not in _ASKS_AGAIN:
+        if instance.is_time_to_ask(now_ms):
+            instance.note_ask(now_ms)
+        elif instance.last_error not in _ASKS_AGAIN:
             raise Reject(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-        instance.note_ask(now_ms)
+        instance.last_error = ErrorCode.NONE
 
     def check_push(
         self,

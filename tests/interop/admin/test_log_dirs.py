@@ -1,0 +1,241 @@
+"""Log directories by raw requests and by tools, the same on both brokers; and moves that a crash interrupts."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.interop.apache import ApacheKafka, tool
+from tests.interop.node.brokers import APACHE, OTTLA, Node, wanted
+from tests.interop.serving import OttlaServe
+from tests.unit.broker.desk import Desk, batch, values
+from tests.unit.broker.log_dirs import CopyingDisk, arrival, describe, limit_rate, move, other, place_of, two_dirs
+
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+TIME_LIMIT_S = 60
+KILLS = 6
+VALUE = bytes(2_000)
+
+
+def directories(root: Path) -> dict[str, str]:
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    return {"log.dirs": f"{root}/a,{root}/b"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dirs")
+
+
+@pytest.fixture(scope="module", params=wanted())
+def two(request: pytest.FixtureRequest, root: Path, apache_jars: Path) -> Iterator[Node]:
+    """A node with two directories."""
+    place = root / str(request.param)
+    kind: Callable[..., Node] = ApacheKafka if request.param == APACHE else OttlaServe
+    with kind(place / "node", data_dir=place / "a", **directories(place)) as node:
+        yield node
+        assert "Traceback" not in node.log, node.log
+
+
+@pytest.fixture
+def desk(two: Node) -> Iterator[Desk]:
+    desk = Desk.at(two.bootstrap_servers)
+    yield desk
+    desk.close_all()
+
+
+def place(two: Node, name: str) -> Path:
+    return two.data_dir.parent / name
+
+
+# --- the same on both
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_what_is_held_is_described(desk: Desk, version: int):
+    topic = desk.topic()
+    assert desk.produce(topic, batch(b"a", b"b")).error_code == 0
+    found = describe(desk, topic.name, version=version)
+    assert sorted(found) == ["a", "b"]
+    (held,) = [held for each in found.values() for held in each.values()]
+    assert held == (len(batch(b"a", b"b")), 0, False)
+    assert describe(desk, "nowhere", version=version) == {"a": {}, "b": {}}
+
+
+def test_what_cannot_be_moved(desk: Desk, two: Node):
+    topic = desk.topic().name
+    assert move(desk, "/nowhere", topic) == [57]
+    assert move(desk, "a", topic) == [57]
+    assert move(desk, f"{place(two, 'a')}/", topic) == [57]
+    assert move(desk, place(two, "a"), topic, 9) == [3]
+    assert move(desk, place(two, "a"), "nowhere") == [3]
+    assert move(desk, place(two, "a"), "x" * 240) == [17]
+
+
+def test_a_partition_is_moved_while_it_is_written_to(desk: Desk, two: Node):
+    topic = desk.topic()
+    for number in range(300):
+        desk.produce(topic, batch(b"%d" % number + VALUE))
+    source = place_of(desk, topic.name)
+    assert move(desk, place(two, other(source)), topic.name) == [0]
+    for number in range(300, 400):
+        assert desk.produce(topic, batch(b"%d" % number + VALUE)).base_offset == number
+    arrival(desk, topic.name, other(source))
+    found = desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+    assert values(found) == [b"%d" % number + VALUE for number in range(400)]
+    assert (place(two, other(source)) / f"{topic.name}-0").is_dir()
+    assert not (place(two, source) / f"{topic.name}-0").exists()
+
+
+def test_the_tools_print_the_same(desk: Desk, two: Node, tmp_path: Path):
+    topic = desk.topic()
+    desk.produce(topic, batch(b"a"))
+    where = ("--bootstrap-server", two.bootstrap_servers)
+    source = place_of(desk, topic.name)
+    plan = tmp_path / "plan.json"
+    target = str(place(two, other(source)))
+    assigned = [{"topic": topic.name, "partition": 0, "replicas": [1], "log_dirs": [target]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": assigned}))
+    executed = tool(REASSIGN, *where, "--execute", "--reassignment-json-file", str(plan))
+    assert f"Successfully started moving log directory to {target} for replica {topic.name}-0 with broker 1" in executed
+    arrival(desk, topic.name, other(source))
+    assert tool(REASSIGN, *where, "--verify", "--reassignment-json-file", str(plan)) == (
+        "Status of partition reassignment:\n"
+        f"Reassignment of partition {topic.name}-0 is completed.\n"
+        f"Reassignment of replica {topic.name}-0-1 completed successfully.\n"
+        "Clearing broker-level throttles on broker 1\n"
+        f"Clearing topic-level throttles on topic {topic.name}\n"
+    )
+    described = tool(LOG_DIRS, *where, "--describe", "--topic-list", topic.name)
+    first, second, content = described.splitlines()
+    assert first == "Querying brokers for log directories information"
+    assert second == "Received log directory information from brokers 1"
+    (broker,) = json.loads(content)["brokers"]
+    held = {Path(each["logDir"]).name: each["partitions"] for each in broker["logDirs"]}
+    size = len(batch(b"a"))
+    assert held == {
+        source: [],
+        other(source): [{"partition": f"{topic.name}-0", "size": size, "offsetLag": 0, "isFuture": False}],
+    }
+    assert all(each["error"] is None for each in broker["logDirs"])
+
+
+# --- crashes
+
+
+class Load:
+    """A producer that notes what was acknowledged, until it is stopped."""
+
+    def __init__(self, servers: str, topic: str, first: int) -> None:
+        self.acknowledged: list[int] = []
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 1, "message.timeout.ms": 10_000}
+        )
+        self._topic, self._next = topic, first
+        self._is_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_ended.is_set():
+            number, self._next = self._next, self._next + 1
+            self._producer.produce(self._topic, b"%d" % number, partition=0, on_delivery=self._delivered(number))
+            self._producer.poll(0.0005)
+
+    def _delivered(self, number: int) -> Callable[[object, object], None]:
+        def delivered(error: object, _: object) -> None:
+            if error is None:
+                self.acknowledged.append(number)
+
+        return delivered
+
+    def end(self) -> int:
+        self._is_ended.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.flush(TIME_LIMIT_S)
+        return self._next
+
+
+def stored(servers: str, topic: str) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "r", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[int] = []
+    deadline = time.monotonic() + TIME_LIMIT_S
+    while time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is None:
+            continue
+        if message.error():
+            consumer.close()
+            return found
+        if not message.value().startswith(b"#"):
+            found.append(int(message.value()))
+    raise AssertionError("the end of the partition does not come")
+
+
+@pytest.mark.skipif(OTTLA not in wanted(), reason="ottla alone is killed")
+def test_a_killed_node_loses_nothing_that_it_was_moving(tmp_path: Path):
+    node = OttlaServe(tmp_path / "node", data_dir=tmp_path / "a", **directories(tmp_path))
+    node.start()
+    desk = Desk.at(node.bootstrap_servers)
+    topic = desk.topic()
+    for _ in range(500):
+        desk.produce(topic, batch(b"#" + bytes(20_000)))
+    acknowledged: list[int] = []
+    first = 0
+    for round_ in range(KILLS):
+        load = Load(node.bootstrap_servers, topic.name, first)
+        source = place_of(desk, topic.name)
+        limit_rate(desk, None)
+        move(desk, tmp_path / other(source), topic.name)
+        time.sleep(0.03 * round_)  # from the beginning of the way to its end
+        node.kill()
+        first = load.end()
+        acknowledged += load.acknowledged
+        desk.close_all()
+        node.start()
+        desk = Desk.at(node.bootstrap_servers)
+        assert "Traceback" not in node.log, node.log
+        found = stored(node.bootstrap_servers, topic.name)
+        assert found == sorted(set(found)), "a record came twice"
+        assert set(acknowledged) <= set(found), sorted(set(acknowledged) - set(found))[:10]
+    assert acknowledged
+    desk.close_all()
+    node.stop()
+
+
+@pytest.mark.skipif(APACHE not in wanted(), reason="Apache Kafka goes on where ottla was killed")
+def test_apache_kafka_goes_on_where_a_move_was_cut_off(tmp_path: Path, apache_jars: Path):
+    disk = CopyingDisk(tmp_path / "data", tmp_path / "images")
+    with two_dirs(tmp_path / "data", disk=disk) as running:
+        topic, desk = running.desk.topic(), running.desk
+        for number in range(60):
+            desk.produce(topic, batch(b"%d" % number, timestamp=time.time_ns() // 1_000_000))
+        source = place_of(desk, topic.name)
+        running.change(lambda: setattr(disk, "is_watching", True))
+        move(desk, tmp_path / "data" / other(source), topic.name)
+        arrival(desk, topic.name, other(source))
+        running.change(lambda: setattr(disk, "is_watching", False))
+    for image in states_of(disk.images, topic.name):
+        with ApacheKafka(image / "node", data_dir=image / "a", **directories(image)) as kafka:
+            assert stored(kafka.bootstrap_servers, topic.name) == list(range(60)), image
+            kafka.stop()
+
+
+def states_of(images: list[Path], topic: str) -> list[Path]:
+    """The last image of each state in which the directories can be found."""
+    states: dict[tuple[str, ...], Path] = {}
+    for image in images:
+        found = sorted(path.relative_to(image) for path in image.glob(f"?/{topic}-0*"))
+        states[tuple(f"{path.parent}{str(path).rpartition('-')[2]}" for path in found)] = image
+    assert len(states) >= 4, states
+    return list(states.values())
