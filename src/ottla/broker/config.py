@@ -24,6 +24,8 @@ from ottla.wire.properties import read_properties
 __all__ = ["ConfigError", "ListenerConfig", "NodeConfig", "environment_settings", "file_settings", "set_option"]
 
 ENVIRONMENT_PREFIX: Final = "OTTLA_"
+_OF_COMMANDS: Final = frozenset({"OTTLA_BOOTSTRAP"})
+"""Variables that are no settings: they tell other commands of `ottla` where the cluster is."""
 DEFAULT_PORT: Final = 9092
 LOOPBACK: Final = "127.0.0.1"
 
@@ -76,7 +78,7 @@ def environment_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in the environment: `_` stands for a dot, `__` for an underscore and `___` for a dash."""
     found = {}
     for variable, value in environment.items():
-        if variable.startswith(ENVIRONMENT_PREFIX):
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _OF_COMMANDS:
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
             found[name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")] = value
     return found

@@ -3,7 +3,7 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
-    "configs": Entry("ottla.cli.configs:configs", "Show and change settings, on any cluster."),
+    "configs": Entry("ottla.cli.configs:configs", "Show and change settings and quotas, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Break a small cluster three times, and find out why."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
@@ -21,7 +21,7 @@ COMMANDS = {
     "share": Entry("ottla.cli.share:share", "See share groups and what they have in flight, on any cluster."),
     "storage": Entry("ottla.cli.storage:storage", "Format, show and check log directories."),
     "streams": Entry("ottla.cli.streams:streams", "See the groups of Kafka Streams applications, on any cluster."),
-    "topics": Entry("ottla.cli.topics:topics", "List, create, delete and describe topics, on any cluster."),
+    "topics": Entry("ottla.cli.topics:topics", "See, change, read and write topics, on any cluster."),
     "tour": Entry("ottla.cli.tour:tour", "Take a guided tour of what there is."),
     "version": Entry("ottla.cli.version:version", "Show the versions of ottla, Python and the packages it uses."),
 }

@@ -97,8 +97,8 @@ def active(commands: Commands, tools: Tools, name: str, protocol: str) -> None:
         assert ["-" if each is None else str(each) for each in ours] == theirs[str(row["partition"])]
         assert row["partition"] in held[row["memberId"]]
     assert "has 2 members (one, two)" in commands.refused("reset", name, "--all-topics", "--to-earliest", "--execute")
-    assert "has 2 members (one, two), so it stays" in commands.refused("delete", name)
-    assert "members of the group are subscribed" in commands.refused("delete-offsets", name, "--topic", name)
+    assert "has 2 members (one, two), so it stays" in commands.refused("delete", name, "--yes")
+    assert "members of the group are subscribed" in commands.refused("delete-offsets", name, "--topic", name, "--yes")
 
 
 def empty(commands: Commands, tools: Tools, name: str) -> None:
@@ -112,8 +112,8 @@ def empty(commands: Commands, tools: Tools, name: str) -> None:
     assert all(0 < time.time() * 1000 - row["oldestTimestampMs"] < 600_000 for row in behind)
     (listed,) = [each for each in commands.json("list", "--lag") if each["groupId"] == name]
     assert (listed["members"], listed["lag"]) == (0, PARTITIONS * (PER_PARTITION - 5))
-    assert commands("delete-offsets", name, "--topic", f"{name}:0") == f"{name}-0 deleted\n"
+    assert commands("delete-offsets", name, "--topic", f"{name}:0", "--yes") == f"{name}-0 deleted\n"
     assert len(commands.json("offsets", name)["partitions"]) == PARTITIONS - 1
-    assert commands("delete", name) == f"{name} deleted\n"
+    assert commands("delete", name, "--yes") == f"{name} deleted\n"
     assert name not in tools.groups("--list")
     assert f"there is no group '{name}'" in commands.refused("describe", name)

@@ -470,9 +470,9 @@ def test_a_share_group_has_starts(capsys: Capture):
         (asked,) = found.broker().asked_for("AlterShareGroupOffsets")
         assert asked.topics[0].partitions[0].start_offset == START
         capsys.readouterr()
-        assert run(to(found, "delete-offsets", "workers", "--topic", "orders:0")) == 2
+        assert run(to(found, "delete-offsets", "workers", "--topic", "orders:0", "--yes")) == 2
         assert "share groups forget whole topics" in capsys.readouterr().err
-        assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope")) == 6
+        assert run(to(found, "delete-offsets", "workers", "--topic", "orders", "--topic", "nope", "--yes")) == 6
         told = capsys.readouterr()
         assert told.out == "orders deleted\n"
         assert "UNKNOWN_TOPIC_OR_PARTITION" in told.err
@@ -490,9 +490,9 @@ def deletion(request: frames.Request) -> types.DeleteGroupsResponse:
 
 def test_delete(capsys: Capture):
     with cluster(DeleteGroups=deletion) as found:
-        assert run(to(found, "delete", "idle", "nobody", "--if-exists")) == 0
+        assert run(to(found, "delete", "idle", "nobody", "--if-exists", "--yes")) == 0
         assert capsys.readouterr().out == "idle deleted\nnobody was not there\n"
-        assert run(to(found, "delete", "idle", "idl", "billing", "secret")) == 6
+        assert run(to(found, "delete", "idle", "idl", "billing", "secret", "--yes")) == 6
         out, err = capsys.readouterr()
         assert out == "idle deleted\n"
         assert "there is no group 'idl'; did you mean idle?" in err
@@ -505,12 +505,12 @@ def test_delete_offsets(capsys: Capture):
     part = kind.OffsetDeleteResponsePartition
     answer = kind(topics=(kind.OffsetDeleteResponseTopic("orders", (part(0), part(1, 86))),))
     with cluster(OffsetDelete=answer) as found:
-        assert run(to(found, "delete-offsets", "billing", "--topic", "orders")) == 6
+        assert run(to(found, "delete-offsets", "billing", "--topic", "orders", "--yes")) == 6
         out, err = capsys.readouterr()
         assert out == "orders-0 deleted\n"
         assert err == "ottla: orders-1 stays, since members of the group are subscribed to its topic\n"
     with cluster(OffsetFetch=nothing_kept) as found:
-        assert run(to(found, "delete-offsets", "idle", "--topic", "orders")) == 2
+        assert run(to(found, "delete-offsets", "idle", "--topic", "orders", "--yes")) == 2
         assert "group 'idle' has no offsets of these topics" in capsys.readouterr().err
 
 
@@ -518,3 +518,18 @@ def test_a_broker_that_hangs_up_is_reported(capsys: Capture):
     with cluster(ListGroups=DROP) as found:
         assert run([*to(found, "list"), "--timeout", "0.5"]) == 3
     assert "was lost" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "plan"),
+    [
+        (("delete", "idle"), "would delete group idle and its offsets\n"),
+        (("delete-offsets", "idle", "--topic", "orders"), "would forget what group idle has committed for orders\n"),
+    ],
+)
+def test_without_a_terminal_nothing_goes_unless_told_so(words: tuple[str, ...], plan: str, capsys: Capture):
+    with cluster() as found:
+        assert run(to(found, *words)) == 2
+        assert capsys.readouterr().err.startswith(f"{plan}ottla: nothing was changed")
+        assert not found.broker().asked_for("DeleteGroups")
+        assert not found.broker().asked_for("OffsetDelete")

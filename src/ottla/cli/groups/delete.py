@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.cluster import Target, on_cluster, target_options
+from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_IN_PART, EXIT_REFUSED, Failure, nearest
 from ottla.cli.groups.find import check_inactive, chosen_partitions, has_members, kept_offsets, listed_group
 from ottla.cli.refusal import one_line
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @click.option("--if-exists", is_flag=True, help="A group that is not there is no error.")
+@yes_option
 @target_options
-def delete(target: Target, names: tuple[str, ...], if_exists: bool) -> None:
+def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -> None:
     """Delete groups with their offsets. A group that has members cannot be deleted."""
+    confirm([f"would delete group {name} and its offsets" for name in dict.fromkeys(names)], yes)
 
     async def work(client: Client) -> dict[str, str]:
         from ottla.client.groups import try_delete
@@ -70,12 +73,15 @@ async def _why(client: Client, name: str, error: ResponseError) -> str:
     metavar="TOPIC[:P,...]",
     help="Of these partitions; repeatable.",
 )
+@yes_option
 @target_options
-def delete_offsets(target: Target, name: str, topics: tuple[str, ...]) -> None:
+def delete_offsets(target: Target, name: str, topics: tuple[str, ...], yes: bool) -> None:
     """Forget what a group has committed for some topics. Members must not be subscribed to them.
 
     A share group forgets whole topics, and must have no members at all; it begins anew with them.
     """
+
+    confirm([f"would forget what group {name} has committed for {topic}" for topic in topics], yes)
 
     async def work(client: Client) -> dict[str, ResponseError | None]:
         group = await listed_group(client, name)

@@ -1,0 +1,29 @@
+"""`ottla configs`: settings, levels of loggers, and quotas, on any cluster.
+
+`subject` says whose settings are meant, `show` lays them out; the commands that look and those that change have a
+module each. Quotas of users, clients and addresses are settings here like others, but another API serves them.
+"""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.cluster import ClusterGroup, help_alone
+from ottla.cli.configs.change import set_configs, unset
+from ottla.cli.configs.look import get, list_configs
+
+
+@click.group(cls=ClusterGroup, invoke_without_command=True)
+@click.pass_context
+def configs(context: click.Context) -> None:
+    """Show and change settings on any cluster.
+
+    TYPE is topic, broker, group, client-metrics, broker-logger, or user, client and ip for quotas. A broker's NAME is
+    its node id, or 'default' for what holds for all brokers; 'default' is also the user, client or address without
+    quotas of its own.
+    """
+    help_alone(context)
+
+
+for command in (list_configs, get, set_configs, unset):
+    configs.add_command(command)

@@ -1,0 +1,154 @@
+"""`ottla configs set` and `unset`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Target, on_cluster, target_options
+from ottla.cli.configs.look import bound_name, bounds_of, known
+from ottla.cli.configs.subject import Subject, client_option, type_argument
+from ottla.cli.failure import Failure
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+    from ottla.client.configs import Change, Resource
+
+validate_option = click.option("--validate-only", is_flag=True, help="Only see whether it would work.")
+
+
+@click.command("set")
+@type_argument
+@click.argument("name")
+@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@client_option
+@validate_option
+@target_options
+def set_configs(
+    target: Target, kind: str, name: str, settings: tuple[str, ...], client: str | None, validate_only: bool
+) -> None:
+    """Set single settings; the others stay. All that are named are changed, or none.
+
+    KEY+=VALUE adds an entry to a list, and KEY-=VALUE takes one away.
+    """
+    subject = Subject(kind, name, client)
+    changes = [change_of(text) for text in settings]
+    if subject.is_quota:
+        _change_quotas(target, subject, {each.name: _quota(each) for each in changes}, validate_only=validate_only)
+    else:
+        _change(target, subject.resource, changes, validate_only=validate_only)
+    _say(subject, changes, validate_only=validate_only)
+
+
+@click.command()
+@type_argument
+@click.argument("name")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@client_option
+@validate_option
+@target_options
+def unset(target: Target, kind: str, name: str, keys: tuple[str, ...], client: str | None, validate_only: bool) -> None:
+    """Take settings away, so that weaker ones or the defaults hold again."""
+    from ottla.client.configs import Change, Operation
+
+    subject = Subject(kind, name, client)
+    changes = [Change(Operation.DELETE, key) for key in keys]
+    if subject.is_quota:
+        _change_quotas(target, subject, dict.fromkeys(keys), validate_only=validate_only)
+    else:
+        _change(target, subject.resource, changes, validate_only=validate_only)
+    _say(subject, changes, validate_only=validate_only)
+
+
+def change_of(text: str) -> Change:
+    """KEY=VALUE, KEY+=VALUE or KEY-=VALUE; the value may be empty."""
+    from ottla.client.configs import Change, Operation
+
+    key, equals, value = text.partition("=")
+    operation = {"+": Operation.APPEND, "-": Operation.SUBTRACT}.get(key[-1:], Operation.SET)
+    key = key.rstrip("+-").strip()
+    if not equals or not key:
+        raise Failure(f"{text!r} is not KEY=VALUE", "for instance retention.ms=60000")
+    return Change(operation, key, value)
+
+
+def _quota(change: Change) -> float:
+    try:
+        return float(change.value or "")
+    except ValueError:
+        raise Failure(f"{change.name} cannot be {change.value!r}: a quota is a number") from None
+
+
+def _say(subject: Subject, changes: Sequence[Change], *, validate_only: bool) -> None:
+    done = "could be changed" if validate_only else "changed"
+    click.echo(f"{subject} {done}: {', '.join(change.name for change in changes)}")
+
+
+def _change_quotas(
+    target: Target, subject: Subject, changes: Mapping[str, float | None], *, validate_only: bool
+) -> None:
+    entity = subject.entity
+
+    async def work(client: Client) -> None:
+        from ottla.client.quotas import alter_quotas
+
+        await alter_quotas(client, entity, changes, validate_only=validate_only)
+
+    on_cluster(target, work)
+
+
+def _change(target: Target, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:
+    names = [change.name for change in changes]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise Failure(f"{twice} is to be changed twice", "one change for each setting at a time")
+
+    async def work(client: Client) -> None:
+        await change_settings(client, resource, changes, validate_only=validate_only)
+
+    on_cluster(target, work)
+
+
+async def change_settings(
+    client: Client, resource: Resource, changes: Sequence[Change], *, validate_only: bool = False
+) -> None:
+    """Change settings; what the broker refuses for its name or its size is explained."""
+    from ottla.client import ResponseError
+    from ottla.client.configs import alter
+    from ottla.wire.errors import ErrorCode
+
+    try:
+        await alter(client, resource, changes, validate_only=validate_only)
+    except ResponseError as error:
+        if error.code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
+            await _explain(client, resource, changes)
+        raise
+
+
+async def _explain(client: Client, resource: Resource, changes: Sequence[Change]) -> None:
+    """A Failure that says more than the broker, if we know more."""
+    from ottla.client.configs import ResourceType, describe
+
+    entries = await describe(client, resource)
+    if resource.type is not ResourceType.BROKER:
+        for change in changes:
+            known(entries, change.name, str(resource))
+    bounds = await bounds_of(client, resource, [change.name for change in changes])
+    for change in changes:
+        low, high = bounds.get(change.name, (None, None))
+        if change.value is None or not _is_outside(change.value, low, high):
+            continue
+        bound = bound_name("min" if _is_outside(change.value, low, None) else "max", change.name)
+        raise Failure(
+            f"{change.name}={change.value} is outside this broker's {low or ''}–{high or ''}", f"change {bound} first"
+        )
+
+
+def _is_outside(value: str, low: str | None, high: str | None) -> bool:
+    try:
+        number = int(value)
+    except ValueError:
+        return False
+    return (low is not None and number < int(low)) or (high is not None and number > int(high))

@@ -1,0 +1,31 @@
+"""Asking before something is gone for good."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import click
+
+from ottla.cli.failure import EXIT_REFUSED, Failure
+
+T = TypeVar("T")
+
+
+def yes_option(command: Callable[..., T]) -> Callable[..., T]:
+    return click.option("--yes", "-y", is_flag=True, help="Do it without asking; needed where nobody can be asked.")(
+        command
+    )
+
+
+def confirm(plan: Iterable[str], yes: bool) -> None:
+    """Say what would go, and go on if that is wanted. Without a terminal only `--yes` says so."""
+    if yes:
+        return
+    for line in plan:
+        click.echo(line, err=True)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Failure("nothing was changed: there is no terminal to ask", "--yes does it without asking")
+    if not click.confirm("Do it?", err=True):
+        raise Failure("nothing was changed", code=EXIT_REFUSED)

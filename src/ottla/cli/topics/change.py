@@ -1,0 +1,147 @@
+"""`ottla topics create`, `delete`, `alter` and `grow`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Target, key_and_value, on_cluster, target_options
+from ottla.cli.configs.change import change_of, change_settings
+from ottla.cli.confirm import confirm, yes_option
+from ottla.cli.failure import EXIT_IN_PART, Failure
+from ottla.cli.refusal import code_of, one_line
+from ottla.cli.topics.find import Ends, ends_of, found_topics
+from ottla.health.wording import number, plural
+
+if TYPE_CHECKING:
+    from ottla.client import Client, ResponseError
+    from ottla.client.topics import TopicDescription
+
+validate_option = click.option("--validate-only", is_flag=True, help="Only see whether it would work.")
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--partitions", type=click.IntRange(1), help="How many; else the cluster's num.partitions.")
+@click.option(
+    "--copies",
+    "--replication-factor",
+    "copies",
+    type=click.IntRange(1, 32767),
+    help="How many replicas; else the cluster's default.",
+)
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; repeatable.")
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no error.")
+@validate_option
+@target_options
+def create(
+    target: Target,
+    names: tuple[str, ...],
+    partitions: int | None,
+    copies: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    validate_only: bool,
+) -> None:
+    """Create topics."""
+    from ottla.client.topics import CLUSTER_DEFAULT, NewTopic, try_create
+    from ottla.wire.errors import ErrorCode
+
+    settings = dict(key_and_value(each, "--config") for each in configs)
+    wanted = [
+        NewTopic(name, partitions or CLUSTER_DEFAULT, copies or CLUSTER_DEFAULT, settings)
+        for name in dict.fromkeys(names)
+    ]
+    outcomes = on_cluster(target, lambda client: try_create(client, *wanted, validate_only=validate_only))
+    fine = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
+    _report(outcomes, "could be created" if validate_only else "created", fine, "was there already")
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@yes_option
+@target_options
+def delete(target: Target, names: tuple[str, ...], if_exists: bool, yes: bool) -> None:
+    """Delete topics with all their records."""
+    from ottla.client.topics import try_delete
+    from ottla.wire.errors import ErrorCode
+
+    wanted = tuple(dict.fromkeys(names))
+    if not yes:
+        confirm(on_cluster(target, lambda client: _losses(client, wanted, if_exists=if_exists)), yes)
+    outcomes = on_cluster(target, lambda client: try_delete(client, *wanted))
+    fine = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
+    _report(outcomes, "deleted", fine, "was not there")
+
+
+async def _losses(client: Client, names: tuple[str, ...], *, if_exists: bool) -> list[str]:
+    """What would be gone with each topic."""
+    known = await client.all_topics() if if_exists else {}
+    found = await found_topics(client, [name for name in names if not if_exists or name in known])
+    ends = await ends_of(client, found)
+    return [_loss(topic, ends) for topic in found]
+
+
+def _loss(topic: TopicDescription, ends: Ends) -> str:
+    spans = [ends.get(at, (None, None)) for at in ends if at.topic == topic.name]
+    records = sum(end - start for start, end in spans if start is not None and end is not None)
+    return f"would delete {topic.name}: {plural(len(topic.partitions), 'partition')}, {number(records)} records"
+
+
+def _report(outcomes: Mapping[str, object], done: str, fine: int | None, why_fine: str) -> None:
+    """One line for each topic; then, if some failed, one Failure that says why."""
+    from ottla.client import ResponseError
+
+    failures: list[ResponseError] = []
+    for name, outcome in sorted(outcomes.items()):
+        if not isinstance(outcome, ResponseError):
+            click.echo(f"{name} {done}")
+        elif outcome.code == fine:
+            click.echo(f"{name} {why_fine}")
+        else:
+            failures.append(outcome)
+    if failures:
+        code = code_of(failures[0]) if len(failures) == len(outcomes) else EXIT_IN_PART
+        raise Failure("; ".join(map(one_line, failures)), code=code)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--unset", "unsets", multiple=True, metavar="KEY", help="Give a setting its default back; repeatable.")
+@validate_option
+@target_options
+def alter(target: Target, name: str, settings: tuple[str, ...], unsets: tuple[str, ...], validate_only: bool) -> None:
+    """Change settings of a topic: all of the changes, or none. Other settings stay.
+
+    KEY+=VALUE adds an entry to a list, and KEY-=VALUE takes one away.
+    """
+    from ottla.client.configs import Change, Operation, Resource, ResourceType
+
+    changes = [*map(change_of, settings), *(Change(Operation.DELETE, key) for key in unsets)]
+    if not changes:
+        raise Failure("there is nothing to change", "give KEY=VALUE or --unset KEY")
+
+    async def work(client: Client) -> None:
+        await found_topics(client, [name])
+        await change_settings(client, Resource(ResourceType.TOPIC, name), changes, validate_only=validate_only)
+
+    on_cluster(target, work)
+    done = "could be changed" if validate_only else "changed"
+    click.echo(f"{name} {done}: {', '.join(change.name for change in changes)}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("count", type=click.IntRange(1))
+@validate_option
+@target_options
+def grow(target: Target, name: str, count: int, validate_only: bool) -> None:
+    """Raise the number of a topic's partitions to COUNT. It cannot be lowered, and keys then go to other partitions."""
+    from ottla.client.topics import add_partitions
+
+    on_cluster(target, lambda client: add_partitions(client, name, count, validate_only=validate_only))
+    click.echo(f"{name} {'could have' if validate_only else 'has'} {count} partitions")

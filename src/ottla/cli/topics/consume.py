@@ -1,0 +1,188 @@
+"""`ottla topics consume`: read records, from a place on, through a filter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ottla.cli.cluster import Target, json_option, on_cluster, target_options
+from ottla.cli.failure import Failure
+from ottla.cli.moments import moment_ms, moment_of_duration_ms
+from ottla.cli.topics.decoding import FORMS, decoded, filter_row, internal, row_json
+from ottla.cli.topics.find import ends_of, found_topics
+from ottla.health.wording import number
+
+if TYPE_CHECKING:
+    from ottla.client import Client, ConsumerRecord, TopicPartition
+    from ottla.client.offsets import Isolation
+    from ottla.client.topics import TopicDescription
+    from ottla.filters import Filter
+
+BEGINNING: Final = "beginning"
+END: Final = "end"
+PLACES_NAMED_MAX: Final = 5
+
+Starts = dict["TopicPartition", int]
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "start",
+    metavar="beginning|end|N|-N|TIME",
+    help="Where to begin: an offset, N records before the end, an ISO date, or how long ago (1h).",
+)
+@click.option("--max", "most", type=click.IntRange(1), help="Stop after so many records.")
+@click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; repeatable.")
+@click.option("--filter", "text", metavar="EXPR", help="Only records that match, such as 'value.amount > 100'.")
+@click.option("--decode", "form", type=click.Choice(FORMS), default="auto", show_default=True, help="What bytes are.")
+@click.option("--values", "only_values", is_flag=True, help="Only the values, one to a line.")
+@click.option("--committed", is_flag=True, help="Nothing of transactions that are open or were aborted.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is written later; without it reading ends.")
+@json_option
+@target_options
+def consume(
+    target: Target,
+    name: str,
+    start: str | None,
+    most: int | None,
+    partitions: tuple[int, ...],
+    text: str | None,
+    form: str,
+    only_values: bool,
+    committed: bool,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    """Read the records of a topic, up to its end or, with --follow, on and on.
+
+    Reading begins with the first record; with --follow and without --from at the end. Records of Kafka's own topics
+    are shown decoded.
+    """
+    matches = _filter(text)
+    place = start or (END if follow else BEGINNING)
+    show = _printer(form, as_json=as_json, only_values=only_values)
+
+    async def work(client: Client) -> None:
+        (topic,) = await found_topics(client, [name])
+        starts = await _starts(client, topic, partitions, place)
+        left = most
+        async with aclosing(_records(client, starts, committed=committed, follow=follow)) as records:
+            async for record in records:
+                if matches is not None and not matches(filter_row(record)):
+                    continue
+                show(record)
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+
+    on_cluster(target, work)
+
+
+def _filter(text: str | None) -> Filter | None:
+    if text is None:
+        return None
+    from ottla.filters import FilterError, compile_filter
+
+    try:
+        return compile_filter(text)
+    except FilterError as error:
+        raise Failure(f"--filter: {error}", "for instance 'value.amount > 100 and key ~ \"^eu-\"'") from None
+
+
+async def _records(client: Client, starts: Starts, *, committed: bool, follow: bool) -> AsyncGenerator[ConsumerRecord]:
+    from ottla.client import LATEST, Fetcher
+
+    isolation: Isolation = "read_committed" if committed else "read_uncommitted"
+    async with Fetcher(client, starts, isolation=isolation) as fetcher:
+        async for record in fetcher.records(until=None if follow else LATEST):
+            yield record
+
+
+# --- where to begin ---------------------------------------------------------------------------------------------------
+
+
+async def _starts(client: Client, topic: TopicDescription, partitions: tuple[int, ...], place: str) -> Starts:
+    there = {each.partition for each in topic.partitions}
+    absent = next((each for each in partitions if each not in there), None)
+    if absent is not None:
+        raise Failure(f"topic '{topic.name}' has no partition {absent}", f"it has {len(there)}, counted from 0")
+    ends = await ends_of(client, [topic])
+    spans = {
+        at: (start, end)
+        for at, (start, end) in ends.items()
+        if start is not None and end is not None and (not partitions or at.partition in partitions)
+    }
+    if place == BEGINNING:
+        return {at: start for at, (start, _) in spans.items()}
+    if place == END:
+        return {at: end for at, (_, end) in spans.items()}
+    digits = place.removeprefix("-")
+    if digits.isascii() and digits.isdecimal():
+        return _by_number(spans, int(digits), is_from_end=place.startswith("-"))
+    return await _by_time(client, spans, _moment(place))
+
+
+def _by_number(spans: dict[TopicPartition, tuple[int, int]], wanted: int, *, is_from_end: bool) -> Starts:
+    if is_from_end:
+        return {at: max(start, end - wanted) for at, (start, end) in spans.items()}
+    chosen = {at: wanted for at, (start, end) in spans.items() if start <= wanted <= end}
+    if not chosen:
+        known = sorted(spans.items())[:PLACES_NAMED_MAX]
+        there = ", ".join(f"{at} has {number(start)} to {number(end)}" for at, (start, end) in known)
+        raise Failure(f"no partition has the offset {number(wanted)}", there)
+    return chosen
+
+
+async def _by_time(client: Client, spans: dict[TopicPartition, tuple[int, int]], at_ms: int) -> Starts:
+    from ottla.client import list_offsets
+
+    listed = await list_offsets(client, dict.fromkeys(spans, at_ms))
+    return {at: each.offset if each.offset >= 0 else spans[at][1] for at, each in listed.items()}
+
+
+def _moment(text: str) -> int:
+    if text[-1:].isalpha() and text[:1].isdigit():
+        return moment_of_duration_ms(text)
+    return moment_ms(text)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def _printer(form: str, *, as_json: bool, only_values: bool) -> Callable[[ConsumerRecord], None]:
+    def show(record: ConsumerRecord) -> None:
+        if as_json:
+            click.echo(json.dumps(row_json(record, form), ensure_ascii=False))
+        elif only_values:
+            click.echo(decoded(record.value, form)["text"] or "")
+        else:
+            click.echo(_line(record, form))
+
+    return show
+
+
+def _line(record: ConsumerRecord, form: str) -> str:
+    """`2  4,133  2026-11-15 02:58:11.204  eu-7731  {"amount": 120.5}  trace-id=7f`."""
+    moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC) if record.timestamp_ms >= 0 else None
+    opened = internal(record)
+    if opened is not None:
+        texts = [json.dumps(opened, ensure_ascii=False)]
+    else:
+        texts = [_text(decoded(each, form)["text"]) for each in (record.key, record.value)]
+        texts += [f"{_text(key)}={_text(decoded(value, form)['text'])}" for key, value in record.headers]
+    when = "-" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}.{record.timestamp_ms % 1000:03d}"
+    return "  ".join([str(record.partition), number(record.offset), when, *texts])
+
+
+def _text(text: str | None) -> str:
+    """A text on one line that leaves the terminal alone."""
+    if text is None:
+        return "-"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,0 +1,108 @@
+"""`ottla topics list`: every topic in a line, with what is in it and who reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
+from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_under_replicated, is_unhealthy
+from ottla.cli.watch import Watch, look, watch_options
+from ottla.health.wording import number, size
+
+if TYPE_CHECKING:
+    from ottla.client import Client, TopicPartition
+    from ottla.client.readers import Reader
+    from ottla.client.topics import TopicDescription
+
+COLUMNS = (
+    Column("NAME"),
+    Column("PARTITIONS", is_number=True),
+    Column("COPIES", is_number=True),
+    Column("RECORDS", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("READERS"),
+    Column("NOTE"),
+)
+
+
+class Listing(NamedTuple):
+    """Topics, and what is known of them beyond their description. Where brokers do not tell, something is missing."""
+
+    topics: list[TopicDescription]
+    ends: Ends
+    sizes: dict[TopicPartition, int]
+    readers: dict[str, list[Reader]]
+
+
+@click.command("list")
+@click.option("--unhealthy", is_flag=True, help="Only topics with partitions that lack a leader or replicas.")
+@click.option("--internal", is_flag=True, help="Also the topics that Kafka keeps for itself.")
+@json_option
+@watch_options
+@target_options
+def list_topics(target: Target, unhealthy: bool, internal: bool, as_json: bool, watch: Watch) -> None:
+    """List the topics, with their records, their size on disk and the groups that read them."""
+
+    async def find(client: Client) -> Listing:
+        found = [
+            each
+            for each in await found_topics(client, ())
+            if (internal or not each.is_internal) and (not unhealthy or any(map(is_unhealthy, each.partitions)))
+        ]
+        return await _listing(client, found)
+
+    def show(listing: Listing) -> None:
+        print_table(COLUMNS, (_row(listing, each) for each in listing.topics))
+
+    look(target, watch, find, _json if as_json else None, show)
+
+
+async def _listing(client: Client, topics: list[TopicDescription]) -> Listing:
+    from ottla.client import ClientError
+    from ottla.client.readers import readers
+    from ottla.client.sizes import leader_sizes
+
+    try:
+        reading = await readers(client)
+    except ClientError:
+        reading = {}
+    return Listing(topics, await ends_of(client, topics), await leader_sizes(client, topics), reading)
+
+
+def _facts(listing: Listing, topic: TopicDescription) -> dict[str, Any]:
+    places = [at for at in listing.ends if at.topic == topic.name]
+    ends = [listing.ends[at] for at in places]
+    sizes = [listing.sizes[at] for at in places if at in listing.sizes]
+    return {
+        "name": topic.name,
+        "id": id_text(topic),
+        "internal": topic.is_internal,
+        "partitions": len(topic.partitions),
+        "copies": topic.replication_factor,
+        "offline": sum(not has_leader(each) for each in topic.partitions),
+        "under_replicated": sum(is_under_replicated(each) for each in topic.partitions),
+        "records": sum(end - start for start, end in ends if start is not None and end is not None) if ends else None,
+        "size_bytes": sum(sizes) if sizes else None,
+        "readers": [{"group": each.group_id, "kind": each.kind} for each in listing.readers.get(topic.name, ())],
+    }
+
+
+def _json(listing: Listing) -> dict[str, Any]:
+    return {"rows": [_facts(listing, each) for each in listing.topics]}
+
+
+def _row(listing: Listing, topic: TopicDescription) -> tuple[object, ...]:
+    facts = _facts(listing, topic)
+    notes = ["internal"] * topic.is_internal
+    notes += [f"{facts[key]} {key.replace('_', '-')}" for key in ("offline", "under_replicated") if facts[key]]
+    return (
+        topic.name,
+        facts["partitions"],
+        facts["copies"],
+        None if facts["records"] is None else number(facts["records"]),
+        None if facts["size_bytes"] is None else size(facts["size_bytes"]),
+        ", ".join(f"{each['group']} ({each['kind']})" for each in facts["readers"]),
+        ", ".join(notes),
+    )

@@ -1,0 +1,106 @@
+"""`ottla topics produce`: write records that come as words or as lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Target, json_option, key_and_value, on_cluster, print_json, target_options
+from ottla.cli.failure import Failure
+from ottla.cli.topics.find import found_topics
+from ottla.health.wording import plural
+
+if TYPE_CHECKING:
+    from ottla.client import Client, Delivered, ProducerRecord
+
+AT_A_TIME = 500
+"""Lines that are sent together."""
+
+
+@click.command()
+@click.argument("name")
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@click.option("--key", help="The key of every record.")
+@click.option("--key-separator", metavar="TEXT", help="Each value begins with its key, up to this text.")
+@click.option("--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of every record; repeatable.")
+@click.option("--partition", type=click.IntRange(0), help="Where to; else the key decides.")
+@click.option("--tombstone", is_flag=True, help="Write a record without a value for the key.")
+@click.option(
+    "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
+)
+@json_option
+@target_options
+def produce(
+    target: Target,
+    name: str,
+    values: tuple[str, ...],
+    key: str | None,
+    key_separator: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    tombstone: bool,
+    compression: str,
+    as_json: bool,
+) -> None:
+    """Write records: each VALUE, or without any each line of standard input."""
+    if tombstone and (values or key is None):
+        raise Failure("a tombstone has a key and no value", "give --key and no VALUE")
+    from ottla.client import Producer, ProducerRecord
+
+    marks = [(name, value.encode()) for name, value in (key_and_value(each, "--header") for each in headers)]
+
+    def record(text: str | None) -> ProducerRecord:
+        own, value = _split(text, key, key_separator)
+        return ProducerRecord(name, _bytes(value), _bytes(own), marks, partition)
+
+    async def work(client: Client) -> list[Delivered]:
+        await found_topics(client, [name])
+        producer = Producer(client, compression=compression)
+        done: list[Delivered] = []
+        for some in _together([None] if tombstone else values or _lines()):
+            done += await producer.send_all([record(text) for text in some])
+        return done
+
+    _report(on_cluster(target, work), as_json)
+
+
+def _split(text: str | None, key: str | None, separator: str | None) -> tuple[str | None, str | None]:
+    if text is None or separator is None:
+        return key, text
+    own, found, value = text.partition(separator)
+    if not found:
+        raise Failure(f"{text!r} has no {separator!r} behind its key")
+    return own, value
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _lines() -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in sys.stdin)
+
+
+def _together(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
+    left = iter(texts)
+    while some := list(islice(left, AT_A_TIME)):
+        yield some
+
+
+def _report(done: list[Delivered], as_json: bool) -> None:
+    if as_json:
+        rows = [{"p": each.partition, "offset": each.offset, "ts_ms": each.timestamp_ms} for each in done]
+        print_json({"rows": rows})
+        return
+    if len(done) == 1:
+        click.echo(f"{done[0].topic}-{done[0].partition} offset {done[0].offset}")
+        return
+    counts: dict[int, int] = {}
+    for each in done:
+        counts[each.partition] = counts.get(each.partition, 0) + 1
+    shares = ", ".join(f"{count} to partition {partition}" for partition, count in sorted(counts.items()))
+    click.echo(f"{plural(len(done), 'record')} written" + (f": {shares}" if shares else ""))
