@@ -5,12 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.cluster import DEFAULT_SERVER, SERVER_VARIABLE, ClusterGroup, help_alone, key_and_value, print_json
+from ottla.cli.cluster import (
+    DEFAULT_SERVER,
+    SERVER_VARIABLE,
+    ClusterGroup,
+    Seconds,
+    help_alone,
+    key_and_value,
+    print_json,
+)
 from ottla.cli.failure import EXIT_NOT_ALLOWED, EXIT_REFUSED, Failure
 from ottla.cli.refusal import failure_of
 
@@ -134,6 +143,33 @@ def run(
 
 
 @pipeline.command()
+@_with_options
+@click.option(
+    "--lateness", default="10m", show_default=True, metavar="TIME", help="How late rows may come for windows to wait."
+)
+@click.option("--every", type=Seconds(), default="30s", show_default=True, metavar="TIME", help="How often to look.")
+@click.option("--once", is_flag=True, help="Stop when all that is there is read.")
+def follow(
+    lateness: str, every: float, once: bool, out: str, master: str, delta: bool, confs: tuple[str, ...], **given: Given
+) -> None:
+    """Keep the tables and the report up to date, until interrupted.
+
+    What is read is kept below --out, so that nothing is lost that brokers compact or delete. Killed and started again,
+    it goes on where it was.
+    """
+    from ottla.spark.pipeline.following import follow as follow_on
+
+    options = replace(_run_options(Path(out), delta, given), lateness_ms=_duration_ms("--lateness", lateness))
+    if options.observations:
+        raise Failure("--observations: a stream reads topics", "`ottla pipeline run` reads files")
+    with _one_line():
+        origin = _origin(_source(given))
+        assert origin is not None, "without files there is a cluster"
+        start = _session(master, Path(out), delta, confs)
+        follow_on(start, origin, options, None if once else every, Steps().say)
+
+
+@pipeline.command()
 @click.option("--out", default="out", show_default=True, metavar="DIR", help="Where the tables are.")
 @click.option("--open", "is_opened", is_flag=True, help="Show the report in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -195,6 +231,15 @@ def _run_options(out: Path, delta: bool, given: Mapping[str, Given]) -> RunOptio
         topic=given["topic"],
         command=_command(),
     )
+
+
+def _duration_ms(option: str, text: str) -> int:
+    from ottla.spark.options import duration_ms
+
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise Failure(f"{option}: {error}") from None
 
 
 def _since_ms(text: str | None, now_ms: int) -> int | None:

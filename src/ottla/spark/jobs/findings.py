@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.folds.facts import group_facts
+from ottla.spark.jobs.folds.folding import RecordRow
+from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.frames import as_table
 from ottla.spark.jobs.judging import CONFIG_RECORD, SHARE_RECORDS, Judge, finding_row
 from ottla.spark.jobs.params import Params
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "findings", "judged", "judged_rows"]
 
 UNSEEN: Final = "unseen"
+FACTS_AT_ONCE: Final = 5_000
+_TOLD: Final = columns("cluster:text group:text ts:long seq:long kind:text body:text")
 _SAMPLE_RANK, _RECORD_RANK = 1, 0
 _JUDGED: Final = (
     *columns("what:text missing:texts"),
@@ -50,7 +56,7 @@ def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     """Findings, and the rules that could not look."""
-    facts = list(_facts(inputs))
+    facts = list(_facts(inputs, params))
     if not facts:
         raise OttlaSparkError("findings needs samples or records of groups")
     everything = reduce(lambda one, other: one.unionByName(other), facts)
@@ -64,7 +70,7 @@ def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
-def _facts(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
+def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFrame]:
     samples, records, metadata = inputs.get("samples"), inputs.get("records"), inputs.get("metadata")
     if metadata is not None:
         configs = metadata.where(F.col("type") == CONFIG_RECORD)
@@ -74,8 +80,7 @@ def _facts(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
         states = records.where(F.col("type").isin(*SHARE_RECORDS))
         where = F.concat_ws("-", "topic", F.lpad(F.col("partition").cast("string"), 6, "0"))
         yield _fact_rows(states, "timestamp", _RECORD_RANK, where, "offset", "type", "value", F.col("key"))
-    if "group_facts" in inputs:
-        told = inputs["group_facts"]
+        told = _group_facts(records, samples, params)
         yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), "seq", "kind", "body", F.lit(None))
     if samples is not None:
         if states is not None:
@@ -85,6 +90,18 @@ def _facts(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
                 samples.where(is_told_twice).join(doubled, ["cluster", "kind"], "left_anti")
             )
         yield _fact_rows(samples, "ts", _SAMPLE_RANK, F.col("observer"), "seq", "kind", "body", F.lit(None))
+
+
+def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) -> DataFrame:
+    """Groups as their records tell them, those that nobody observed: of the others the rules know what was seen."""
+    history = records.where(F.col("type").isin(*GROUP_RECORDS) & F.col("group").isNotNull())
+    if samples is not None:
+        is_told = (F.col("kind") == "group") & F.col("body").isNotNull()
+        observed = samples.where(is_told).select("cluster", F.col("entity").alias("group")).distinct()
+        history = history.join(observed, ["cluster", "group"], "left_anti")
+    wanted = history.select("cluster", "group", "partition", "offset", "timestamp", "type", "key", "value")
+    in_order = wanted.repartition("cluster", "group").sortWithinPartitions("cluster", "group", "partition", "offset")
+    return in_order.mapInArrow(_Telling(params), ddl(_TOLD))
 
 
 def _fact_rows(
@@ -102,6 +119,29 @@ def _fact_rows(
         F.col(body).alias("body"),
         key.cast("string").alias("key"),
     )
+
+
+class _Telling:
+    """Records of groups, in order, to facts."""
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = arrow_schema(_TOLD)
+        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        told = (
+            (cluster, group, ts, seq, fact.kind, msgspec.json.encode(fact).decode())
+            for (cluster, group), history in groupby(rows, key=lambda row: row[:2])
+            for seq, (ts, fact) in enumerate(group_facts(group, (RecordRow(*row[2:]) for row in history), self._params))
+        )
+        while some := list(islice(told, FACTS_AT_ONCE)):
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(cells, field.type) for cells, field in zip(zip(*some, strict=True), schema, strict=True)],
+                schema=schema,
+            )
 
 
 # --- judging, in one worker -------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""The events that a stream has read, kept for good: a directory for each of its steps, merged by the next run.
+"""The events that a stream has read, kept for good, since brokers compact and delete what they have.
 
-A step that is done again after a crash writes to the same directory. What comes twice all the same (a run reads the
-origin again) is told apart by its place: topic, partition and offset of a record, observer and number of a sample.
+Each step of the stream has a directory of its own below each input: a step that is done again after a crash writes over
+what it wrote. What comes twice all the same (a run reads the origin again) is told apart by its place: topic, partition
+and offset of a record, observer and number of a sample. Rows that came too late for a window wait in `late_<table>`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from ottla.spark.pipeline.ingest import Spool, look_at
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LATE", "Archive", "distinct_events"]
+__all__ = ["STEP", "Archive", "distinct_events"]
 
-LATE: Final = "late"
+STEP: Final = "step"
+LATE: Final = "late_"
 MERGED: Final = "merged-"
 
 
@@ -34,29 +36,43 @@ def distinct_events(events: DataFrame) -> DataFrame:
 
 
 class Archive:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._late = path.parent / LATE
+    """`events` and `late_<table>` below an output directory."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self.path = out / "events"
 
     def exists(self) -> bool:
-        return any(self.path.glob(f"*/{INPUT}=*"))
+        return any(self.path.glob(f"{INPUT}=*/{STEP}=*"))
 
-    def late_rows(self) -> int:
-        """How many rows came too late for the tables, and wait for a run."""
+    def add(self, events: DataFrame, step: str) -> None:
+        _write_step(events, step, self.path)
+
+    def add_late(self, events: DataFrame, table: str, step: str) -> None:
+        _write_step(events, step, self._out / f"{LATE}{table}")
+
+    def late_tables(self) -> dict[str, int]:
+        """How many rows came too late for each table, and wait for a run."""
         import pyarrow.parquet as pq
 
-        tables = sorted(self._late.glob("late_*"))
-        return max(
-            (sum(pq.read_metadata(file).num_rows for file in each.rglob("*.parquet")) for each in tables), default=0
-        )
+        return {
+            path.name.removeprefix(LATE): sum(pq.read_metadata(file).num_rows for file in path.rglob("*.parquet"))
+            for path in sorted(self._out.glob(f"{LATE}*"))
+        }
 
-    def steps(self) -> list[str]:
-        return [str(each) for each in sorted(self.path.glob("*")) if any(each.glob(f"{INPUT}=*"))]
+    def look(self) -> Spool:
+        return look_at(self.path)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """What was in time, each event once."""
+        return distinct_events(spark.read.parquet(str(self.path)).drop(STEP))
 
     def joined(self, spark: SparkSession, spool: Spool, path: Path) -> Spool:
-        """What the archive has and what was read now, each once."""
-        there = [*self.steps(), *([str(spool.path)] if any(spool.rows.values()) else [])]
-        frames = [spark.read.parquet(each) for each in there]
+        """What the archive has, what was late, and what was read now, each once."""
+        stored = [self.path, *sorted(self._out.glob(f"{LATE}*"))]
+        frames = [spark.read.parquet(str(each)).drop(STEP) for each in stored]
+        if any(spool.rows.values()):
+            frames.append(spark.read.parquet(str(spool.path)))
         events = frames[0]
         for frame in frames[1:]:
             events = events.unionByName(frame)
@@ -65,12 +81,20 @@ class Archive:
 
     def compact(self, spool: Spool) -> None:
         """Let what was joined stand for all steps. If this is cut short, some events are there twice: no harm."""
-        old = self.steps()
-        if not old:
+        if not self.exists():
             return
-        new = self.path / f".{MERGED}{uuid4().hex[:8]}"
-        shutil.move(spool.path, new)
-        new.rename(self.path / new.name.removeprefix("."))
-        for each in old:
-            shutil.rmtree(each)
-        shutil.rmtree(self._late, ignore_errors=True)
+        old = list(self.path.glob(f"{INPUT}=*/{STEP}=*"))
+        name = f"{STEP}={MERGED}{uuid4().hex[:8]}"
+        for each in spool.path.glob(f"{INPUT}=*"):
+            (self.path / each.name).mkdir(exist_ok=True)
+            each.rename(self.path / each.name / name)
+        for directory in [*old, *self._out.glob(f"{LATE}*")]:
+            shutil.rmtree(directory)
+
+
+def _write_step(events: DataFrame, step: str, path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    rows = events.withColumn(STEP, F.lit(step))
+    writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    writer.partitionBy(INPUT, STEP).parquet(str(path))

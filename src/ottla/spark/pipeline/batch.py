@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["run"]
+__all__ = ["run", "told"]
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
 ) -> tuple[SparkSession, dict[str, Any]]:
     """Do it, and give the session and what the run file says. Spark starts while what is small is read."""
     notes = list(origin.notes) if origin is not None else []
-    archive = Archive(options.archive)
+    archive = Archive(options.out)
     with Workplace(options.out) as work, _meanwhile(start_spark) as started:
         began = time.monotonic()
         reading = Reading(origin, options.observations, options.starts, notes)
@@ -39,22 +39,19 @@ def run(
         spark = started.result()
         if spool is None:
             spool = reading.by_spark(spark, work / "events")
-        late = archive.late_rows()
+        late = sum(archive.late_tables().values())
         if archive.exists():
             spool = archive.joined(spark, spool, work / "all")
         need_something(spool, _where(origin, options))
         say(f"✓ read {sum(spool.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
         fit(spark, sum(spool.rows.values()))
         material = prepare(origin, spool, work, options)
-        done: list[str] = []
-        tables = compute(spark, spool, material, options.out, options.days, options.format, done.append)
-        say(f"✓ {len(done)} jobs")
+        tables = compute(spark, spool, material, options, say, is_complete=options.since_ms is None)
+        say(f"✓ {len(tables)} jobs")
         found = {
-            **_told(spool, origin, options),
-            "inputs": _inputs(spool, _where(origin, options), late),
+            **told(spool, origin, options, late),
             "tables": _counted(spark, tables, options.out),
             "unseen": unseen_in(work),
-            "seen": seen_in(spool.path),
             "notes": notes + _not_computed(tables),
         }
         archive.compact(spool)
@@ -72,7 +69,11 @@ def _where(origin: Origin | None, options: RunOptions) -> str:
     return ", ".join([*([] if origin is None else [origin.where]), *options.observations])
 
 
-def _told(spool: Spool, origin: Origin | None, options: RunOptions) -> dict[str, Any]:
+def told(spool: Spool, origin: Origin | None, options: RunOptions, late: int) -> dict[str, Any]:
+    """What the run file says of what was read, and by whom."""
+    where = _where(origin, options)
+    counted = {"samples": {"dropped": spool.dropped, "late": late}}
+    nothing = {"dropped": 0, "late": 0}
     return {
         "v": 1,
         "run_id": uuid4().hex,
@@ -80,22 +81,14 @@ def _told(spool: Spool, origin: Origin | None, options: RunOptions) -> dict[str,
         **versions(),
         "clusters": [origin.cluster] if origin is not None else [],
         "range": {"from_ms": options.first_day_ms or spool.from_ms, "to_ms": spool.to_ms},
+        "inputs": [
+            {"name": name, "where": where, "rows": rows, **counted.get(name, nothing)}
+            for name, rows in spool.rows.items()
+        ],
+        "seen": seen_in(spool.path),
         "thresholds": dict(options.thresholds),
         "command": options.command,
     }
-
-
-def _inputs(spool: Spool, where: str, late: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "where": where,
-            "rows": rows,
-            "dropped": spool.dropped if name == "samples" else 0,
-            "late": late if name == "samples" else 0,
-        }
-        for name, rows in spool.rows.items()
-    ]
 
 
 def _counted(spark: SparkSession, tables: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:

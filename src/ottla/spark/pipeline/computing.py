@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,13 +18,13 @@ from ottla.spark.pipeline.here import plan_of, rows_of
 from ottla.spark.pipeline.ingest import Spool
 from ottla.spark.pipeline.jobs import JOBS, job_of
 from ottla.spark.pipeline.known import metadata_table, settings_in, topic_names
-from ottla.spark.pipeline.tables import Days, Format, count_rows, table_path, write_table
+from ottla.spark.pipeline.tables import DAY, Days, count_rows, table_path, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ottla.spark.pipeline.options import RunOptions
+    from ottla.spark.pipeline.options import RunOptions, Say
     from ottla.spark.pipeline.origins import Origin
 
 __all__ = ["Material", "compute", "fit", "prepare", "unseen_in"]
@@ -36,6 +36,8 @@ SMALL_ROWS: Final = 2_000_000
 """With fewer, several jobs run at once; with more, each takes all there is."""
 AT_ONCE: Final = 3
 NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
+FINDINGS: Final = "findings"
+SHARED: Final = {"folded": "followed the groups", "judged": "asked the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
 
 
@@ -95,32 +97,39 @@ def _kept(table: pa.Table, path: Path) -> Path:
 
 
 def compute(
-    spark: SparkSession,
-    spool: Spool,
-    material: Material,
-    out: Path,
-    days: Days,
-    form: Format,
-    done: Callable[[str], None],
+    spark: SparkSession, spool: Spool, material: Material, options: RunOptions, say: Say, *, is_complete: bool
 ) -> list[dict[str, Any]]:
-    """Compute and write every table that there is something for; says what was written."""
+    """Compute and write every table that there is something for; says what was written.
+
+    `is_complete`: the events reach back to the beginning, though only some days are to be written. Then findings are
+    written anew, since one that began long ago may be over now.
+    """
     inputs = frames_of(spark.read.parquet(str(spool.path)), spool.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in material.files.items()}
-    inputs |= _shared(spark, inputs, material, done)
+    inputs |= _shared(spark, inputs, material, say)
     names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(inputs)]
 
     def write(name: str) -> dict[str, Any]:
         started = time.monotonic()
-        write_table(job_of(name)(inputs, material.params), TABLES[name], out, days, form)
-        done(name)
-        return _written(name, out, form, time.monotonic() - started)
+        params, days = material.params, options.days
+        if name == FINDINGS and (is_complete or not _has_before(options)):
+            params, days = replace(params, from_ms=None), Days()
+        write_table(job_of(name)(inputs, params), TABLES[name], options.out, days, options.format)
+        written = _written(name, options, time.monotonic() - started)
+        rows = "" if written["rows"] is None else f" {written['rows']:,} rows"
+        say(f"  {name}{rows} ({written['seconds']:.1f} s)")
+        return written
 
     return _each(write, names, sum(spool.rows.values()))
 
 
-def _shared(
-    spark: SparkSession, inputs: Mapping[str, DataFrame], material: Material, done: Callable[[str], None]
-) -> dict[str, DataFrame]:
+def _has_before(options: RunOptions) -> bool:
+    """Whether findings of days before the range are there already; they stay as they are."""
+    days = table_path(options.out, FINDINGS).glob(f"{DAY}=*")
+    return any(not options.days.has(each.name.partition("=")[2]) for each in days)
+
+
+def _shared(spark: SparkSession, inputs: Mapping[str, DataFrame], material: Material, say: Say) -> dict[str, DataFrame]:
     """What several tables are made from, computed once: the fold over groups, and what the rules say."""
     if not _GROUPS & set(inputs):
         return {}
@@ -129,12 +138,13 @@ def _shared(
 
     def keep(made: tuple[str, Callable[[Mapping[str, DataFrame], Params], DataFrame]]) -> str:
         name, job = made
+        started = time.monotonic()
         job(inputs, material.params).write.parquet(str(material.work / name))
-        done(name)
+        say(f"  {SHARED[name]} ({time.monotonic() - started:.1f} s)")
         return name
 
-    rows = SMALL_ROWS
-    found = _each(keep, [("folded", folded), ("judged", judged)], rows - 1)
+    # Both are mostly Python in one worker or two, with little for the JVM to hold.
+    found = _each(keep, [("folded", folded), ("judged", judged)], rows=0)
     return {name: spark.read.parquet(str(material.work / name)) for name in found}
 
 
@@ -145,10 +155,15 @@ def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]
         return list(pool.map(do, what))
 
 
-def _written(name: str, out: Path, form: Format, seconds: float) -> dict[str, Any]:
-    path = table_path(out, name)
-    rows = count_rows(path) if form == "parquet" else None
-    return {"name": name, "rows": rows, "path": f"tables/{name}", "format": form, "seconds": round(seconds, 2)}
+def _written(name: str, options: RunOptions, seconds: float) -> dict[str, Any]:
+    rows = count_rows(table_path(options.out, name)) if options.format == "parquet" else None
+    return {
+        "name": name,
+        "rows": rows,
+        "path": f"tables/{name}",
+        "format": options.format,
+        "seconds": round(seconds, 2),
+    }
 
 
 def unseen_in(work: Path) -> list[dict[str, Any]]:

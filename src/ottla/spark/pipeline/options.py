@@ -46,8 +46,3 @@ class RunOptions:
         first = self.first_day_ms
         # Lag as time looks back an hour; rules that open slowly, longer.
         return Starts() if first is None else Starts(first - 2 * HOUR_MS, first - DAY_MS)
-
-    @property
-    def archive(self) -> Path:
-        """What a stream has read, for good."""
-        return self.out / "events"

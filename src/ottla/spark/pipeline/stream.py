@@ -1,0 +1,166 @@
+"""The pipeline going on: each step takes what is new into the archive and computes the days that it touches.
+
+The jobs are those of a run, over the archive instead of what a run reads, so that the tables are the same. A step that
+was cut short is done again with the same rows, by Spark's checkpoint, and overwrites what it had written: nothing is
+lost, and nothing is there twice.
+
+Windows wait for rows up to `lateness`; what is older than that, compared with the newest row of the steps before, goes
+to `late_<table>`, and into the table with the next run. Records of groups are never late: their offsets give the order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.spark.jobs.params import DAY_MS
+from ottla.spark.pipeline.archive import Archive
+from ottla.spark.pipeline.batch import told
+from ottla.spark.pipeline.computing import compute, fit, prepare, unseen_in
+from ottla.spark.pipeline.decoding import EVENT_DDL, EventDecoder
+from ottla.spark.pipeline.ingest import Spool, look_at
+from ottla.spark.pipeline.options import RunOptions, Say
+from ottla.spark.pipeline.run_file import write_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ottla.spark.pipeline.origins import Origin
+
+__all__ = ["CHECKPOINT", "Follower", "start_stream"]
+
+CHECKPOINT: Final = "checkpoint"
+MARKS: Final = "marks.json"
+LATE_KINDS: Final = {
+    "share_delivery": ("ShareSnapshot", "ShareUpdate", "share_state", "share_offsets", "share_metrics", "share_window"),
+    "quorum_lag": ("quorum",),
+    "consumer_lag": ("OffsetCommit", "lag"),
+}
+"""Tables of windows, and the types of records and kinds of samples that fill them."""
+
+
+class Marks(NamedTuple):
+    """How far the stream has seen, before its newest step and with it."""
+
+    step: str = ""
+    before_ms: int = 0
+    newest_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Follower:
+    """What each step does."""
+
+    origin: Origin
+    options: RunOptions
+    work: Path
+    say: Say
+    stepped: Callable[[], object] = lambda: None
+    """Called when the tables are written."""
+
+    def step(self, events: DataFrame, batch_id: int) -> None:
+        spark = events.sparkSession
+        name = f"{_query_id(spark)}-{batch_id:08d}"
+        new = self.work / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        events.write.partitionBy("input").parquet(str(new))
+        spool = look_at(new)
+        if not any(spool.rows.values()):
+            return
+        archive = Archive(self.options.out)
+        marks = self._marks(name, spool)
+        rows = spark.read.parquet(str(new))
+        late = self._set_late_apart(rows, archive, name, marks.before_ms - self.options.lateness_ms)
+        archive.add(rows.where(~_is_late(marks.before_ms - self.options.lateness_ms)), name)
+        tables = self._compute(spark, archive, spool)
+        _write_marks(self.options.out, marks)
+        write_run(self.options.out, self._told(archive.look(), tables))
+        self.stepped()
+        late_text = f", {late:,} late" if late else ""
+        self.say(f"✓ step {batch_id}: {sum(spool.rows.values()):,} records{late_text}, {len(tables)} tables")
+
+    def _marks(self, name: str, spool: Spool) -> Marks:
+        """A step that is done again compares with what was there before its first attempt."""
+        known = _read_marks(self.options.out)
+        before = known.before_ms if known.step == name else known.newest_ms
+        return Marks(name, before, max(before, spool.to_ms or 0))
+
+    def _set_late_apart(self, rows: DataFrame, archive: Archive, step: str, watermark_ms: int) -> int:
+        from pyspark.sql import functions as F
+
+        late = rows.where(_is_late(watermark_ms))
+        count = late.count() if watermark_ms > 0 else 0
+        if count:
+            for table, kinds in LATE_KINDS.items():
+                archive.add_late(late.where(F.col("type").isin(*kinds)), table, step)
+        return count
+
+    def _compute(self, spark: SparkSession, archive: Archive, new: Spool) -> list[dict[str, Any]]:
+        whole = self.work / "all"
+        shutil.rmtree(whole, ignore_errors=True)
+        archive.frame(spark).write.partitionBy("input").parquet(str(whole))
+        spool = look_at(whole)
+        fit(spark, sum(spool.rows.values()))
+        # A rebalance that began the day before may be over now.
+        first_ms = (new.from_ms or 0) // DAY_MS * DAY_MS - DAY_MS
+        is_first = spool.rows == new.rows
+        options = replace(self.options, since_ms=None if is_first else first_ms)
+        for each in ("folded", "judged"):
+            shutil.rmtree(self.work / each, ignore_errors=True)
+        material = prepare(self.origin, spool, self.work, options)
+        return compute(spark, spool, material, options, lambda _: None, is_complete=True)
+
+    def _told(self, spool: Spool, tables: list[dict[str, Any]]) -> dict[str, Any]:
+        late = sum(Archive(self.options.out).late_tables().values())
+        return {
+            **told(spool, self.origin, self.options, late),
+            "tables": tables,
+            "unseen": unseen_in(self.work),
+            "notes": self.origin.notes,
+        }
+
+
+def start_stream(spark: SparkSession, follower: Follower, interval_s: float | None = None) -> StreamingQuery:
+    """Start the stream: with an interval it goes on until it is stopped, without it ends when all that is there is
+    read."""
+    origin, out = follower.origin, follower.options.out
+    options = {**origin.options(origin.topics), "startingOffsets": "earliest"}
+    rows = spark.readStream.format(origin.format).options(**options).load()
+    starts = follower.options.starts
+    events = rows.mapInArrow(EventDecoder(origin.cluster, starts.commits_ms, starts.samples_ms), EVENT_DDL)
+    writer = events.writeStream.foreachBatch(follower.step).option("checkpointLocation", str(out / CHECKPOINT))
+    if interval_s is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{interval_s} seconds").start()
+
+
+def _query_id(spark: SparkSession) -> str:
+    found = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+    assert found is not None, "a step runs in a query"
+    return str(found)
+
+
+def _is_late(watermark_ms: int) -> Column:
+    from pyspark.sql import functions as F
+
+    kinds = [kind for each in LATE_KINDS.values() for kind in each]
+    return F.col("type").isin(*kinds) & (F.col("ts") < watermark_ms)
+
+
+def _read_marks(out: Path) -> Marks:
+    try:
+        return Marks(**json.loads((out / CHECKPOINT / MARKS).read_text()))
+    except FileNotFoundError:
+        return Marks()
+
+
+def _write_marks(out: Path, marks: Marks) -> None:
+    new = out / CHECKPOINT / f".{MARKS}.new"
+    new.write_text(json.dumps(marks._asdict()))
+    os.replace(new, out / CHECKPOINT / MARKS)
