@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from ottla.explain.render.html import own
+from tests.unit.draw.colours import THEMES, Colour, contrast, mixed, tokens
 
-Colour = tuple[float, float, float]
-TOKENS = {
-    name: colours for name, *colours in re.findall(r"--([\w-]+): light-dark\(#(\w{6}), #(\w{6})\)", own("page.css"))
-}
-THEMES = {"light": 0, "dark": 1}
+TOKENS = tokens(own("page.css"))
 READ = ("text", "muted", "link", "critical", "warning", "ok", "number", "string", "blob", "many")
 HUES = tuple(f"h{number}" for number in range(8))
 STRONG, FAINT = 0.20, 0.08
 
 
 def colour(name: str, theme: str) -> Colour:
-    text = TOKENS[name][THEMES[theme]]
-    red, green, blue = (int(text[at : at + 2], 16) / 255 for at in (0, 2, 4))
-    return red, green, blue
-
-
-def luminance(rgb: Colour) -> float:
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: Colour, other: Colour) -> float:
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def mixed(over: Colour, under: Colour, share: float) -> Colour:
-    red, green, blue = (share * top + (1 - share) * ground for top, ground in zip(over, under, strict=True))
-    return red, green, blue
+    return TOKENS[name][THEMES[theme]]
 
 
 def test_contrast_is_measured_as_everywhere():

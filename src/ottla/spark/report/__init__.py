@@ -1,9 +1,10 @@
 """The report of a run: facts from its tables (`facts_of`), and one HTML file made of them (`page`).
 
-Both are pure: no Spark, no clock, no files. The facts are what goes into `report.json`; the page shows the same.
+Both are pure: no Spark, no clock, no files. The facts are what goes into `report.json`; the page shows the same. Where
+there is no pyarrow there are no tables, and `facts_of_findings` makes facts of what the rules found alone.
 """
 
-from ottla.spark.report.facts import facts_of
+from ottla.spark.report.facts import facts_of, facts_of_findings
 from ottla.spark.report.page import page
 
-__all__ = ["facts_of", "page"]
+__all__ = ["facts_of", "facts_of_findings", "page"]

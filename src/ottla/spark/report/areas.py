@@ -14,10 +14,12 @@ class Area(NamedTuple):
     about: str
     """For readers who never saw Kafka."""
     rules: frozenset[str]
+    is_everywhere: bool
+    """Every cluster has it, whether or not its numbers are known."""
 
 
-def _area(name: str, title: str, about: str, rules: str) -> Area:
-    return Area(name, title, about, frozenset(rules.split()))
+def _area(name: str, title: str, about: str, rules: str, *, is_everywhere: bool = False) -> Area:
+    return Area(name, title, about, frozenset(rules.split()), is_everywhere)
 
 
 AREAS: Final = (
@@ -27,6 +29,7 @@ AREAS: Final = (
         "more nodes.",
         "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
         "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures",
+        is_everywhere=True,
     ),
     _area(
         "quorum", "Quorum",

@@ -2,65 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ottla.health import Severity
 from ottla.spark.report.areas import AREAS, Area, light
-from ottla.spark.report.findings import findings_of, headline, linked
-from ottla.spark.report.groups import groups_part
-from ottla.spark.report.lag import lag_part
-from ottla.spark.report.material import Material, Part, material_of, table
-from ottla.spark.report.quorum import cluster_part, quorum_part
-from ottla.spark.report.rebalances import rebalances_part
-from ottla.spark.report.rows import Row
-from ottla.spark.report.share import share_part
-from ottla.spark.report.streams import streams_part
+from ottla.spark.report.findings import COLUMNS, Row, findings_of, headline, linked
+from ottla.spark.report.part import Part, table
 
-__all__ = ["VERSION", "facts_of"]
+__all__ = ["VERSION", "data_part", "facts_of", "facts_of_findings"]
 
 VERSION: Final = 1
+TABLES_SHOWN: Final = (
+    "nodes", "replicas", "elections", "groups", "rebalances", "triggers", "task_movement", "share_groups", "stalled",
+    "poison", "lag", "inputs", "outputs",
+)  # fmt: skip
+"""All tables that the facts have, be there rows or not."""
 _RUN: Final = ("run_id", "versions", "command", "source", "thresholds", "notes")
 
 
 def facts_of(tables: Mapping[str, Any], run: Mapping[str, Any], generated: int) -> dict[str, Any]:
     """The facts, ready for JSON. A table is a pyarrow Table or Dataset and may be missing; `run` says what was read and
     how; `generated` is the time of the report in milliseconds since 1970."""
-    findings = findings_of(tables.get("findings"))
-    material = material_of(tables, run, findings)
-    parts = _parts(material, run)
-    shown: dict[str, Any] = {name: one for part in parts.values() for name, one in part.tables.items()}
-    shown |= _run_tables(run)
+    # Of all that reads the facts, only this needs pyarrow.
+    from ottla.spark.report.from_tables import findings_in, parts_of
+
+    findings = findings_in(tables)
+    parts, material = parts_of(tables, run, findings)
+    return _facts(findings, parts, run, generated, (material.from_ms, material.to_ms), material.clusters)
+
+
+def facts_of_findings(rows: Iterable[Row], run: Mapping[str, Any], generated: int) -> dict[str, Any]:
+    """Facts without tables, for where there is no pyarrow: rows as the table of findings has them."""
+    findings = findings_of([dict.fromkeys(COLUMNS) | row for row in rows])
+    asked = run.get("range") or {}
+    ends = [each[end] for each in findings for end in ("since_ms", "until_ms") if each[end] is not None]
+    ends += [asked[end] for end in ("from_ms", "to_ms") if asked.get(end) is not None]
+    span = (min(ends, default=0), max(ends, default=0))
+    told = "What the rules say; numbers need the tables of the pipeline"
+    parts = {area.id: Part(told, has_rows=_is_looked_at(area, run)) for area in AREAS} | {"data": data_part(run)}
+    return _facts(findings, parts, run, generated, span, run.get("clusters") or ())
+
+
+def _facts(
+    findings: Sequence[Row],
+    parts: Mapping[str, Part],
+    run: Mapping[str, Any],
+    generated: int,
+    span: tuple[int, int],
+    clusters: Sequence[str],
+) -> dict[str, Any]:
+    nothing = {name: table([], 0, "") for name in TABLES_SHOWN}
+    tables = {
+        **nothing,
+        **_run_tables(run),
+        **{name: one for part in parts.values() for name, one in part.tables.items()},
+    }
     figures = [figure for part in parts.values() for figure in part.figures]
     areas = [_area(area, parts[area.id], findings, _is_looked_at(area, run)) for area in AREAS]
     return {
         "v": VERSION,
         "generated": generated,
-        "range": {"from_ms": material.from_ms, "to_ms": material.to_ms},
-        "clusters": list(material.clusters),
+        "range": {"from_ms": span[0], "to_ms": span[1]},
+        "clusters": list(clusters),
         "headline": headline(findings, is_looked_at=any(each["state"] != "unseen" for each in areas)),
         "areas": areas,
-        "findings": [{**finding, "see": linked(finding, figures, shown)} for finding in findings],
+        "findings": [{**finding, "see": linked(finding, figures, tables)} for finding in findings],
         "unseen": list(run.get("unseen") or ()),
         "figures": figures,
-        "tables": shown,
+        "tables": tables,
         "run": _run(run),
-    }
-
-
-def _parts(material: Material, run: Mapping[str, Any]) -> dict[str, Part]:
-    """By area; what rebalances add stands in a section of its own, in the area of groups."""
-    groups, rebalances = groups_part(material), rebalances_part(material)
-    groups.tables |= rebalances.tables
-    groups.figures += rebalances.figures
-    return {
-        "cluster": cluster_part(run),
-        "quorum": quorum_part(material),
-        "groups": groups,
-        "streams": streams_part(material),
-        "share": share_part(material),
-        "lag": lag_part(material),
-        "data": _data_part(run),
     }
 
 
@@ -71,12 +82,13 @@ def _is_looked_at(area: Area, run: Mapping[str, Any]) -> bool:
 
 def _area(area: Area, part: Part, findings: Sequence[Row], is_looked_at: bool) -> dict[str, Any]:
     mine = [each for each in findings if each["area"] == area.id]
+    has_rows = part.has_rows or (area.is_everywhere and is_looked_at)
     is_open = [each["severity"] for each in mine if each["state"] == "open"]
     return {
         "id": area.id,
         "title": area.title,
         "about": area.about,
-        "state": light(mine, has_rows=part.has_rows, is_looked_at=is_looked_at),
+        "state": light(mine, has_rows=has_rows, is_looked_at=is_looked_at),
         "open": {severity.value: is_open.count(severity.value) for severity in Severity},
         "resolved": len(mine) - len(is_open),
         "sentence": part.sentence,
@@ -87,7 +99,7 @@ def _area(area: Area, part: Part, findings: Sequence[Row], is_looked_at: bool) -
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
-def _data_part(run: Mapping[str, Any]) -> Part:
+def data_part(run: Mapping[str, Any]) -> Part:
     inputs = list(run.get("inputs") or ())
     rows, dropped, late = (sum(each.get(name) or 0 for each in inputs) for name in ("rows", "dropped", "late"))
     holes = f"{dropped:,} samples were dropped" if dropped else "no samples were dropped"

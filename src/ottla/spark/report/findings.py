@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health import RULES, Severity
 from ottla.spark.report.areas import area_of
-from ottla.spark.report.rows import Row, Rows
 
-__all__ = ["findings_of", "headline", "linked"]
+__all__ = ["COLUMNS", "findings_of", "headline", "linked"]
 
-_COLUMNS = (
+Row: TypeAlias = dict[str, Any]
+
+COLUMNS: Final = (
     "cluster", "id", "rule", "severity", "state", "sentence", "subject_kind", "subject_name", "subject_topic",
     "subject_partition", "subject_member", "since_ms", "until_ms", "times", "tier", "evidence", "next",
 )  # fmt: skip
@@ -21,10 +22,10 @@ _SUBJECT = ("topic", "partition", "member")
 _ORDER = list(Severity)
 
 
-def findings_of(source: Any) -> list[Row]:
+def findings_of(rows: Iterable[Row]) -> list[Row]:
     """Worst first: problems before what is merely good to know, what is open before what is over, then by severity and
     age."""
-    return sorted((_finding(row) for row in Rows(source).each(_COLUMNS)), key=_urgency)
+    return sorted(map(_finding, rows), key=_urgency)
 
 
 def _finding(row: Row) -> Row:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.wording import duration, number, plural
-from ottla.spark.report.material import Key, Material, Part, table
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row
 from ottla.spark.report.thin import Point, steps, thinned
 

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from ottla.health.wording import duration, plural
 from ottla.spark.jobs.params import Params
-from ottla.spark.report.material import Key, Material, Part, table
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import Point, thinned
 
-__all__ = ["KEPT_ROWS", "Key", "Material", "Part", "material_of", "table"]
+__all__ = ["Key", "Material", "material_of"]
 
 Key = tuple[str, str]
 """A cluster and a group of it."""
-
-KEPT_ROWS: Final = 2_000
-"""Rows of a table that go into the facts, and into the file behind its link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +42,6 @@ class Material:
         ]
 
 
-@dataclass(slots=True)
-class Part:
-    """What one area adds to the facts. `numbers` stand behind its light, `sentence` says them."""
-
-    sentence: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
-    tables: dict[str, Any] = field(default_factory=dict)
-    figures: list[dict[str, Any]] = field(default_factory=list)
-    has_rows: bool = False
-
-
 def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Sequence[Row]) -> Material:
     rows = {name: Rows(source) for name, source in tables.items() if source is not None}
     from_ms, to_ms = _span(rows, run)
@@ -78,8 +64,3 @@ def _ends(name: str, rows: Rows) -> list[int]:
     column = TABLES[name].event_time
     found = rows.grouped([], {"first": (column, "min"), "last": (column, "max")})
     return [end for each in found for end in (each["first"], each["last"]) if end is not None]
-
-
-def table(rows: list[Row], total: int, order: str) -> dict[str, Any]:
-    """A table of the facts: its first rows, how many there are, and what comes first."""
-    return {"total": total, "order": order, "rows": rows[:KEPT_ROWS]}

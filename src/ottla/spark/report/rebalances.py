@@ -7,7 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 
 STRIPS: Final = 20

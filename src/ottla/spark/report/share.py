@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from ottla.health.wording import plural
 from ottla.spark.jobs.params import Params
-from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 from ottla.spark.report.thin import POINTS_MAX, Point
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ottla.health.wording import duration, number, plural
-from ottla.spark.report.material import KEPT_ROWS, Key, Material, Part, table
+from ottla.spark.report.material import Key, Material
+from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row
 
 HEAT_MAPS: Final = 6
