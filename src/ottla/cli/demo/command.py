@@ -147,8 +147,7 @@ class _Demo:
             is_well = show_expectations(console, expectations(facts, told))
         else:
             console.print("told too fast for the rules to be judged by it: their times are those of real clusters")
-        report = self._ground.report_html if self._ground.report_html.exists() else self._ground.report_json
-        console.print(f"report {report}", soft_wrap=True)
+        console.print(f"report {self._ground.report_html}", soft_wrap=True)
         return is_well
 
     async def _stay(self, node: Node) -> None:

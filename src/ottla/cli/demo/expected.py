@@ -59,7 +59,7 @@ def expectations(report: Facts, truth: Facts) -> list[Expectation]:
         *_poison(found, truth["poison"]),
         *_silence(found),
     ]
-    if "task_movement" in report.get("tables", {}):
+    if any(table["name"] == "task_movement" for table in report["tables"]["outputs"]["rows"]):
         checks.append(_task_move(report["tables"]["task_movement"]["rows"], truth["task_move"]))
     return checks
 

@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from ottla import __version__
 from ottla.cli.demo.children import Children
 from ottla.cli.demo.ground import Ground
@@ -22,11 +20,10 @@ from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node
 from ottla.cli.doctor import java
 from ottla.client import EARLIEST, LATEST, Client, fetch
-from ottla.health import Finding
-from ottla.health.finding import by_urgency
 from ottla.health.samples import OBSERVATIONS, Sample
 from ottla.observe import read_topic
-from ottla.spark.jobs.judging import Judge
+from ottla.spark.jobs.judging import Judge, finding_row
+from ottla.spark.report import facts_of_findings, page
 from ottla.wire import to_json, uuid_text
 from ottla.wire.keyed import decode_keyed
 
@@ -80,6 +77,7 @@ async def without_spark(node: Node, ground: Ground) -> dict[str, Any]:
         names = {uuid_text(topic.topic_id): name for name, topic in (await client.all_topics()).items()}
     facts = judged(samples, states, names)
     ground.report_json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    ground.report_html.write_text(page(facts), encoding="utf-8")
     return facts
 
 
@@ -107,20 +105,22 @@ def judged(
 ) -> dict[str, Any]:
     """The facts of a report that has findings alone."""
     judge = Judge({}, topic_names or {})
+    times = [each.ts for each in samples]
     rows: list[Row] = [(each.timestamp_ms, 0, each.kind, None, each.value, each.key) for each in states]
     rows += [(each.ts, 1, each.kind, each.error, _body(each), None) for each in samples if not (states and _told(each))]
     for ts, _, kind, error, body, key in sorted(rows, key=lambda row: row[:2]):
         judge.take(ts, kind, error, body, key)
-    findings = sorted(judge.findings(), key=by_urgency)
-    return {
-        "v": 1,
-        "generated": now_ms(),
-        "range": {"from_ms": min((each.ts for each in samples), default=None), "to_ms": _last_ms(samples)},
-        "clusters": sorted({each.cluster for each in samples}),
-        "findings": [_as_dict(each) for each in findings],
-        "unseen": [msgspec.to_builtins(each) for each in judge.unseen()],
-        "run": {"versions": {"ottla": __version__}, "notes": ["no tables: the rules looked at samples, without Spark"]},
+    cluster = samples[-1].cluster if samples else ""
+    run = {
+        "run_id": "without-spark",
+        "versions": {"ottla": __version__},
+        "clusters": [cluster],
+        "range": {"from_ms": min(times, default=None), "to_ms": max(times, default=None)},
+        "inputs": [{"name": "samples", "rows": len(samples)}, {"name": "records", "rows": len(states)}],
+        "unseen": [{"rule": each.rule, "missing": each.needs, "why": each.why} for each in judge.unseen()],
+        "notes": ["there are no tables: the rules looked at the samples without Spark"],
     }
+    return facts_of_findings((finding_row(cluster, each) for each in judge.findings()), run, now_ms())
 
 
 def _body(sample: Sample) -> str | None:
@@ -130,12 +130,3 @@ def _body(sample: Sample) -> str | None:
 def _told(sample: Sample) -> bool:
     """Whether the records themselves say it, all of it."""
     return sample.kind == "share_state" and sample.error is None
-
-
-def _last_ms(samples: Sequence[Sample]) -> int | None:
-    return max((each.ts for each in samples), default=None)
-
-
-def _as_dict(finding: Finding) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(finding)
-    return {"until_ms": None} | found
