@@ -1,0 +1,212 @@
+"""`ottla observe` and `ottla health`: what they print, where samples go, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ottla.testing
+from ottla.cli import run
+from ottla.health.facts import Broker as Node
+from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
+from ottla.health.samples import Sample
+from ottla.observe import FileSink, read_files
+from ottla.observe.changes import Worth
+from ottla.observe.outbox import Stamp
+from ottla.observe.sighting import no_sight, sight
+from tests.unit.cli.cluster_thread import fake_cluster
+
+Capture = pytest.CaptureFixture[str]
+NOON_MS = 1_700_049_600_000
+SECOND_MS = 1000
+WRONG = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with ottla.testing.broker() as broker:
+        yield broker.bootstrap_servers
+
+
+def recorded(directory: Path, story: list[tuple[int, Fact | str]], cluster: str = "c1") -> None:
+    """A recording: seconds, and what was seen then; a text is the error of a look at the cluster."""
+    stamp = Stamp(f"{cluster}-observer")
+
+    def sample(at_s: int, seen: Fact | str) -> Sample:
+        sighting = no_sight("cluster", "", seen) if isinstance(seen, str) else sight("", seen)
+        return stamp.sample(Worth(sighting), at_ms=NOON_MS + at_s * SECOND_MS, cluster=cluster)
+
+    async def write() -> None:
+        sink = FileSink(directory)
+        await sink.write([sample(*each) for each in story])
+        await sink.close()
+
+    asyncio.run(write())
+
+
+def nodes(*, reachable: bool = True) -> Cluster:
+    return Cluster(controller=1, brokers=(Node(id=1, host="h", port=9092, fenced=False, reachable=reachable),))
+
+
+OUTAGE: list[tuple[int, Fact | str]] = [
+    (0, nodes()),
+    (0, Quorum(leader=1, leader_epoch=1)),
+    *((second, "UNREACHABLE") for second in range(10, 30, 2)),
+]
+NO_LEADER: list[tuple[int, Fact | str]] = [
+    (second, Topic(topic="orders", partitions=(Partition(partition=0, leader=-1, replicas=(1,)),)))
+    for second in range(0, 20, 5)
+]
+
+
+# --- recorded ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_comes_first_and_what_is_hidden_last(tmp_path: Path, capsys: Capture):
+    recorded(
+        tmp_path, [*OUTAGE, (31, Coverage(what="group", visible=False, why="needs DESCRIBE on groups (answer: NO)"))]
+    )
+    assert run(["health", "--from", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "cluster c1: 1 critical, 0 warning, 0 notice, 0 over  (12:00:00–12:00:31 UTC)"
+    assert lines[2] == "▲ critical node-unreachable: Node 1 (h:9092) does not answer (since 12:00:10)"
+    assert lines[3].startswith("  → check the process, the network and the listener at h:9092")
+    hidden = lines[lines.index("cannot be seen here:") :]
+    assert any("member-churn" in line and "needs DESCRIBE on groups (answer: NO)" in line for line in hidden)
+    healthy = " ".join(lines[4 : lines.index("cannot be seen here:")])
+    assert "✓ healthy" in healthy
+    assert "observer-stale" in healthy
+
+
+@pytest.mark.parametrize(("severity", "code"), [("critical", 1), ("warning", 1), ("notice", 1)])
+def test_something_critical_fails_every_check(severity: str, code: int, tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, OUTAGE)
+    assert run(["health", "--from", str(tmp_path), "--fail-on", severity]) == code
+
+
+def test_what_is_over_fails_no_check(tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, [*OUTAGE, *((second, nodes()) for second in range(30, 70, 2))])
+    assert run(["health", "--from", str(tmp_path), "--fail-on", "notice"]) == 0
+    assert "✓ critical node-unreachable: Node 1 (h:9092) does not answer (over after 18 s)" in capsys.readouterr().out
+
+
+def test_rules_can_be_muted_and_their_thresholds_changed(tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, NO_LEADER)
+    arguments = ["health", "--from", str(tmp_path), "--json"]
+    assert run([*arguments, "--fail-on", "critical"]) == 1
+    assert run([*arguments, "--fail-on", "critical", "--mute", "offline-partitions"]) == 0
+    assert run([*arguments, "--fail-on", "critical", "--rule", "offline-partitions.hold_s=60"]) == 0
+
+
+def test_json_has_the_findings_as_others_read_them(tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, OUTAGE)
+    assert run(["health", "--from", str(tmp_path), "--json", "--mute", "disk-filling"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"cluster", "from_ms", "to_ms", "findings", "healthy", "muted", "unseen", "hidden"} == set(told)
+    (finding,) = told["findings"]
+    assert (finding["rule"], finding["severity"], finding["subject"]) == (
+        "node-unreachable", "critical", {"kind": "node", "name": "1"},
+    )  # fmt: skip
+    assert "disk-filling" not in told["healthy"]
+    assert {
+        "rule": "auth-failures",
+        "needs": ["login_failures"],
+        "why": "needs an ottla broker that counts failed logins",
+    } in told["unseen"]
+
+
+def test_each_cluster_is_judged_by_itself(tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, OUTAGE, "c1")
+    recorded(tmp_path, [(0, nodes())], "c2")
+    assert run(["health", "--from", str(tmp_path)]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cluster ")]
+    assert [line.split(" UTC")[0].split(",")[0] for line in heads] == [
+        "cluster c1: 1 critical",
+        "cluster c2: 0 critical",
+    ]
+
+
+def test_no_samples_at_all(tmp_path: Path, capsys: Capture):
+    assert run(["health", "--from", str(tmp_path)]) == 1
+    assert (
+        capsys.readouterr().err
+        == "ottla: there are no samples\n  → write some: ottla observe --to DIR, or --to-topic\n"
+    )
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_broker(servers: str, capsys: Capture):
+    assert run(["health", "--bootstrap", servers, "--for", "1s", "--fail-on", "warning"]) == 0
+    out = capsys.readouterr().out
+    assert "· notice single-voter: 1 voter (node 1) tolerates no failure at all" in out
+    assert "offline-partitions" in out
+    assert "auth-failures: needs an ottla broker that counts failed logins" in out
+
+
+def test_once_tells_at_once_what_is_wrong_and_writes_nothing(servers: str, capsys: Capture):
+    assert run(["observe", "--bootstrap", servers, "--once", "--fail-on", "notice", "-q"]) == 1
+    said = capsys.readouterr()
+    assert "· single-voter __cluster_metadata: 1 voter (node 1) tolerates no failure at all" in said.out
+    assert said.err == ""
+    assert run(["observe", "--bootstrap", servers, "--once", "--fail-on", "notice", "--mute", "single-voter"]) == 0
+
+
+def test_samples_into_files_and_findings_as_json(servers: str, capsys: Capture, tmp_path: Path):
+    words = ["--to", str(tmp_path), "--rules", "--json", "--every", "200ms", "--interval", "quorum=100ms"]
+    assert run(["observe", "--bootstrap", servers, "--for", "1s", *words]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["finding"]["rule"] == "single-voter"
+    kinds = [each.kind for each in read_files(tmp_path)]
+    assert kinds.count("quorum") > kinds.count("cluster") > 2
+
+
+def test_samples_into_a_topic_and_back(servers: str, capsys: Capture):
+    assert run(["observe", "--bootstrap", servers, "--for", "1s", "--to-topic", "seen"]) == 0
+    assert run(["health", "--bootstrap", servers, "--from-topic", "seen", "--since", "1h", "--json"]) == 0
+    out = capsys.readouterr()
+    assert [each["rule"] for each in json.loads(out.out)["findings"]] == ["single-voter"]
+    assert "samples" in out.err
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["health"], ["observe"], ["observe", "--once"]])
+def test_a_cluster_that_cannot_be_reached(command: list[str], capsys: Capture):
+    assert run([*command, "--bootstrap", WRONG]) == 3
+    assert "no broker at 127.0.0.1:1: connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["health", "--mute", "lag-growin"], 'there is no rule "lag-growin"\n  → did you mean lag-growing?'),
+        (["health", "--rule", "lag-growing.lags=5"], 'no rule has a threshold "lag-growing.lags"'),
+        (["health", "--rule", "lag-growing.lag=many"], "is not of the form rule.key=number"),
+        (["health", "--watch", "--from", "."], "--watch looks at a cluster, not at samples"),
+        (["health", "--from", ".", "--from-topic", "t"], "--from-topic and --from cannot both be given"),
+        (["observe", "--to", ".", "--to-topic", "t"], "--to-topic and --to cannot both be given"),
+        (["observe", "--interval", "grup=1s"], 'there is no kind "grup"\n  → did you mean group?'),
+        (["observe", "--interval", "group"], "is not KIND=TIME, such as group=1s"),
+        (["observe", "--metrics", "localhost:9404"], "is no address of a page"),
+        (["observe", "--for", "soon"], "is not a time"),
+    ],
+)
+def test_bad_input(words: list[str], says: str, capsys: Capture):
+    assert run(words) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_topic_that_may_not_be_created(capsys: Capture):
+    from ottla.wire import types
+
+    refused = types.CreateTopicsResponse.CreatableTopicResult("ottla.observations", error_code=29)
+    with fake_cluster(CreateTopics=types.CreateTopicsResponse(topics=(refused,))) as cluster:
+        assert run(["observe", "--bootstrap", cluster.bootstrap_servers]) == 4
+    assert "TOPIC_AUTHORIZATION_FAILED (29)" in capsys.readouterr().err
