@@ -99,7 +99,7 @@ class ClusterGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
             raise unknown_command(ctx, args[0], self.commands)
         return super().resolve_command(ctx, args)
 

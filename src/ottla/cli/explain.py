@@ -1,4 +1,4 @@
-"""`ottla explain`: a page about a message, a record type or an error."""
+"""`ottla explain`: a page about a message, a record type, an error or a setting."""
 
 from __future__ import annotations
 
@@ -26,16 +26,23 @@ FORMATS = ("json", "html", "markdown")
 @click.option("--markdown", "form", flag_value="markdown", help="The page as Markdown.")
 @click.option("--width", type=click.IntRange(min=40), help="Columns to use instead of the terminal's width.")
 def explain(words: tuple[str, ...], error: str | None, is_list: bool, form: str | None, width: int | None) -> None:
-    """Explain a message, a record type or an error, down to its bytes.
+    """Explain a message, a record type or an error, down to its bytes, or a setting.
 
     NAME is Kafka's, in any case: ShareFetch, ShareFetchRequest, StreamsGroupMetadataValue, FENCED_MEMBER_EPOCH, or an
-    API key such as 78. Without VERSION the highest stable one is shown; without request or response, both.
+    API key such as 78. Without VERSION the highest stable one is shown; without request or response, both. After the
+    word config it is the name of a setting; `ottla explain config --list` lists all settings.
 
     \b
     ottla explain StreamsGroupHeartbeat 0 response
     ottla explain ShareFetch 2
     ottla explain error 110
+    ottla explain config share.record.lock.duration.ms
     """
+    if words[:1] == ("config",) and error is None:
+        from ottla.cli.explain_config import explain_config
+
+        explain_config(words[1:], form, is_list=is_list)
+        return
     from ottla.explain import NotFound
 
     try:

@@ -3,13 +3,14 @@
 from ottla.cli.lazy import Entry
 
 COMMANDS = {
+    "completion": Entry("ottla.cli.completion:completion", "Print what makes a shell complete ottla's commands."),
     "configs": Entry("ottla.cli.configs:configs", "Show and change settings and quotas, on any cluster."),
     "decode": Entry("ottla.cli.decode:decode", "Decode bytes or packet captures, field by field."),
     "demo": Entry("ottla.cli.demo:demo", "Break a small cluster three times, and find out why."),
     "docs": Entry("ottla.cli.docs:docs", "Build the pages about the protocol as a site."),
     "doctor": Entry("ottla.cli.doctor:doctor", "See whether this machine has what ottla needs."),
     "dump": Entry("ottla.cli.dump:dump", "Show the files of a log directory, one JSON object to a line."),
-    "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type or error, down to its bytes."),
+    "explain": Entry("ottla.cli.explain:explain", "Explain a message, record type, error or setting."),
     "groups": Entry("ottla.cli.groups:groups", "See and change groups of all kinds, on any cluster."),
     "health": Entry("ottla.cli.health:health", "Show what is wrong with a cluster, any cluster, and what is not."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),

@@ -1,0 +1,30 @@
+"""`ottla completion`: what makes a shell complete ottla's commands and options."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+SHELLS: Final = ("bash", "zsh", "fish")
+VARIABLE: Final = "_OTTLA_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete the commands and options of ottla.
+
+    \b
+    ottla completion bash >> ~/.bashrc
+    ottla completion zsh >> ~/.zshrc
+    ottla completion fish > ~/.config/fish/completions/ottla.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from ottla.cli import GROUP
+
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    # Bash's own `source` would start a bash to see how old it is.
+    click.echo(ShellComplete.source(kind(GROUP, {}, "ottla", VARIABLE)))
