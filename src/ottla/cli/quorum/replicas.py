@@ -1,4 +1,4 @@
-"""`ottla quorum`: who keeps the metadata of a cluster, and how far each of them is."""
+"""`ottla quorum describe|status|voters`: who keeps the metadata of a cluster, and how far each of them is."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.cluster import (
-    ClusterGroup,
     Column,
     Target,
-    help_alone,
     json_option,
     on_cluster,
     print_json,
     print_table,
     target_options,
 )
+from ottla.cli.watch import Watch, look, watch_options
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
@@ -37,27 +36,17 @@ COLUMNS = (
 )
 SECOND_MS = 1000
 MINUTE_S = 60
+HEALTHY_MS = 5_000
+"""A voter that has not fetched for longer does not follow."""
 
 
-@click.group(cls=ClusterGroup, invoke_without_command=True)
-@click.pass_context
-def quorum(context: click.Context) -> None:
-    """Look at the quorum of any cluster's controllers."""
-    help_alone(context)
-
-
-@quorum.command()
+@click.command()
 @json_option
 @target_options
 def describe(target: Target, as_json: bool) -> None:
     """Show the leader, the voters and the observers of the metadata log, and how far behind each of them is."""
 
-    async def work(client: Client) -> tuple[str | None, QuorumDescription]:
-        from ottla.client.cluster import describe_quorum
-
-        return client.metadata.cluster_id, await describe_quorum(client)
-
-    cluster_id, found = on_cluster(target, work)
+    cluster_id, found = on_cluster(target, _find)
     if as_json:
         print_json(_quorum_json(cluster_id, found))
         return
@@ -66,6 +55,90 @@ def describe(target: Target, as_json: bool) -> None:
         f"high watermark {found.high_watermark}"
     )
     print_table(COLUMNS, _rows(found, time.time_ns() // 1_000_000))
+
+
+@click.command()
+@json_option
+@target_options
+def voters(target: Target, as_json: bool) -> None:
+    """Show the voters alone."""
+    cluster_id, found = on_cluster(target, _find)
+    found = found._replace(observers=())
+    if as_json:
+        print_json(_quorum_json(cluster_id, found)["replicas"])
+        return
+    print_table(COLUMNS, _rows(found, time.time_ns() // 1_000_000))
+
+
+@click.command()
+@json_option
+@watch_options
+@target_options
+def status(target: Target, watch: Watch, as_json: bool) -> None:
+    """Say in a line who leads, how many voters are healthy, and how many more may be lost."""
+    look(target, watch, _find, _status_json if as_json else None, lambda found: click.echo(_status_line(found[1])))
+
+
+async def _find(client: Client) -> tuple[str | None, QuorumDescription]:
+    from ottla.client.cluster import describe_quorum
+
+    return client.metadata.cluster_id, await describe_quorum(client)
+
+
+# --- in a line --------------------------------------------------------------------------------------------------------
+
+
+def _status_line(found: QuorumDescription) -> str:
+    healthy, majority = len(_healthy(found)), _majority(found)
+    parts = [
+        f"leader {found.leader_id}  epoch {found.leader_epoch}  high watermark {found.high_watermark:,}",
+        f"voters {healthy}/{len(found.voters)} healthy (majority {majority}, margin {healthy - majority})",
+        *(_behind(found, each) for each in found.voters if each not in _healthy(found) or _lag(found, each)),
+    ]
+    return "   ".join(parts)
+
+
+def _behind(found: QuorumDescription, each: Replica) -> str:
+    lag = _lag(found, each)
+    behind = "behind" if lag is None else f"behind {lag:,} record{'' if lag == 1 else 's'}"
+    if each.last_caught_up_ms is None:
+        return f"node {each.node_id} {behind}"
+    return f"node {each.node_id} {behind}, {max(_now_ms(found) - each.last_caught_up_ms, 0) // SECOND_MS} s"
+
+
+def _majority(found: QuorumDescription) -> int:
+    return len(found.voters) // 2 + 1
+
+
+def _now_ms(found: QuorumDescription) -> int:
+    """The leader's own time: it is caught up with itself, and no fetch is later."""
+    times = [each for one in found.voters for each in (one.last_fetch_ms, one.last_caught_up_ms) if each is not None]
+    return max(times, default=0)
+
+
+def _healthy(found: QuorumDescription) -> list[Replica]:
+    """The leader, and who has fetched from it a moment ago."""
+    now_ms = _now_ms(found)
+    return [
+        each
+        for each in found.voters
+        if each.node_id == found.leader_id
+        or (each.last_fetch_ms is not None and now_ms - each.last_fetch_ms <= HEALTHY_MS)
+    ]
+
+
+def _status_json(found: tuple[str | None, QuorumDescription]) -> dict[str, Any]:
+    cluster_id, quorum = found
+    healthy, majority = _healthy(quorum), _majority(quorum)
+    return {
+        **_quorum_json(cluster_id, quorum),
+        "healthyVoters": [each.node_id for each in healthy],
+        "majority": majority,
+        "margin": len(healthy) - majority,
+    }
+
+
+# --- as a table -------------------------------------------------------------------------------------------------------
 
 
 def _rows(found: QuorumDescription, now_ms: int) -> Iterator[tuple[object, ...]]:

@@ -1,0 +1,71 @@
+"""`ottla quorum add-voter|remove-voter`: who votes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.cluster import Target, on_cluster, target_options
+from ottla.cli.confirm import confirm, yes_option
+from ottla.cli.failure import Failure
+from ottla.wire import uuid_bytes
+
+if TYPE_CHECKING:
+    from ottla.client import Client
+
+directory_option = click.option(
+    "--directory-id", required=True, metavar="ID", help="Of the node's metadata directory; its meta.properties has it."
+)
+
+
+@click.command("add-voter")
+@click.argument("node_id", type=click.IntRange(0))
+@click.option("--listener", "listeners", multiple=True, required=True, metavar="NAME://HOST:PORT",
+              help="Where the node's controller listens; can be given many times.")  # fmt: skip
+@directory_option
+@target_options
+def add_voter(target: Target, node_id: int, listeners: tuple[str, ...], directory_id: str) -> None:
+    """Let a controller that follows the metadata log vote as well."""
+    places = [_listener(each) for each in listeners]
+
+    async def work(client: Client) -> None:
+        from ottla.client.voters import add_raft_voter
+
+        await add_raft_voter(client, node_id, _directory(directory_id), places)
+
+    on_cluster(target, work)
+    click.echo(f"node {node_id} votes")
+
+
+@click.command("remove-voter")
+@click.argument("node_id", type=click.IntRange(0))
+@directory_option
+@yes_option
+@target_options
+def remove_voter(target: Target, node_id: int, directory_id: str, yes: bool) -> None:
+    """Take a controller's vote."""
+    confirm([f"node {node_id} would lose its vote: the quorum could bear one failure less, or none"], yes)
+
+    async def work(client: Client) -> None:
+        from ottla.client.voters import remove_raft_voter
+
+        await remove_raft_voter(client, node_id, _directory(directory_id))
+
+    on_cluster(target, work)
+    click.echo(f"node {node_id} does not vote any more")
+
+
+def _directory(text: str) -> bytes:
+    try:
+        return uuid_bytes(text)
+    except ValueError:
+        raise Failure(f"{text!r} is no directory id", "it has 22 characters, as in meta.properties") from None
+
+
+def _listener(text: str) -> tuple[str, str, int]:
+    name, mark, place = text.partition("://")
+    host, colon, port = place.rpartition(":")
+    if not (name and mark and host and colon and port.isdigit()):
+        raise Failure(f"--listener {text!r} is not NAME://HOST:PORT", "for instance CONTROLLER://10.0.0.5:9093")
+    return name, host, int(port)
