@@ -45,7 +45,7 @@ MINUTE_S = 60.0
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="The longest pause before a broker that does not answer is tried again.",
+    help="The longest pause before a broker that does not answer, or a write that fails, is tried again.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON, one to a line.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error while it goes well.")
@@ -71,7 +71,7 @@ def observe(
 
     With --once or --rules alone nothing is written.
     """
-    options = options_of(every, own_intervals, metrics)
+    options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
     judge = Judge(rules, longest_hold_s=0.0 if once else None)

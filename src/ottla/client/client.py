@@ -424,6 +424,10 @@ class Client(TypedSend):
         """Whether a connection to any broker is open, and can be used as far as is known."""
         return bool(self._connections.open_addresses())
 
+    def try_again(self) -> None:
+        """Leave no broker alone any longer because a connection to it failed."""
+        self._reconnects.forget()
+
     async def _try_open(self, peer: Peer) -> Link:
         self._reconnects.check(peer)
         try:

@@ -47,5 +47,9 @@ class Reconnects:
         backoff = Backoff(self._first_ms, self._max_ms) if known is None else known.backoff
         self._failing[peer.address] = _Failing(backoff, self._now_s() + backoff.next_ms() / SECOND_MS, error)
 
+    def forget(self) -> None:
+        """Whatever failed, the next attempt is made."""
+        self._failing.clear()
+
     def succeeded(self, peer: Peer) -> None:
         self._failing.pop(peer.address, None)

@@ -37,8 +37,11 @@ LOOK_MAX_S: Final = 60.0
 WRITTEN_AT_ONCE: Final = 500
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
+LAST_PAUSE_MS: Final = 500
 FLUSH_S: Final = 5.0
 """How long the last samples may take when the observer is stopped."""
+ALWAYS_ASK: Final = frozenset({"cluster", "quorum", "group"})
+"""Kinds whose looks ask the cluster whatever there is: by them it is known whether it answers."""
 TELL_THEMSELVES: Final = frozenset({"share_state", "share_metrics", "share_window"})
 """Kinds whose looks say what they cannot see."""
 
@@ -82,6 +85,8 @@ class Observer:
         self._outbox = Outbox(options.room)
         self._woken = asyncio.Event()
         self._has_samples = asyncio.Event()
+        self._may_write = asyncio.Event()
+        self._is_down = False
         self._is_stopped = False
         self.problem: str | None = None
         """Why samples cannot be written at the moment."""
@@ -118,7 +123,6 @@ class Observer:
             for task in list(looks):
                 task.cancel()
             self._is_stopped = True
-            self._has_samples.set()
             await self._flushed(writer)
 
     def _is_over(self, end_ms: int | None) -> bool:
@@ -136,9 +140,17 @@ class Observer:
             seen = self._failed(kind, error)
         except TimeoutError:
             seen = [no_sight(kind, "", "TIMEOUT")]
+        if kind in ALWAYS_ASK:
+            self._note_outage(any(each.error == UNREACHABLE for each in seen))
         self._take(at_ms, self._clock.ticks_ms() - began_ms, seen)
         self._schedule.done(kind)
         self._woken.set()
+
+    def _note_outage(self, is_down: bool) -> None:
+        """When the cluster is back, what waits is written at once."""
+        if self._is_down and not is_down:
+            self._may_write.set()
+        self._is_down = is_down
 
     def _visible(self, kind: str) -> Iterable[Sighting]:
         return () if kind in TELL_THEMSELVES else coverage(kind, self._memory.apis, self._memory.features)
@@ -194,9 +206,15 @@ class Observer:
         return not left
 
     async def _rest(self, pause_ms: float) -> None:
-        await self._clock.wait(self._clock.ticks_ms() + round(pause_ms), asyncio.Event())
+        self._may_write.clear()
+        bound_ms = LAST_PAUSE_MS if self._is_stopped else pause_ms
+        await self._clock.wait(self._clock.ticks_ms() + round(min(pause_ms, bound_ms)), self._may_write)
 
     async def _flushed(self, writer: asyncio.Task[None]) -> None:
+        """The last samples: brokers that were left alone are tried once more."""
+        self._client.try_again()
+        self._has_samples.set()
+        self._may_write.set()
         await asyncio.wait([writer], timeout=FLUSH_S)
         writer.cancel()
         await self._sink.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.client.address import Address, Peer
@@ -142,6 +142,64 @@ def test_what_cannot_be_written_waits_and_is_written_in_order():
         assert watching.waiting == 0
         assert watching.problem is None
         assert sink.attempts < 40 + 120  # there were pauses between the attempts
+
+    run(body)
+
+
+def test_what_waits_is_written_at_once_when_the_cluster_is_back():
+    async def body() -> None:
+        sink, clock = ListSink(), VirtualClock()
+        written_ms: list[int] = []
+
+        def is_down() -> bool:
+            return 3_000 <= clock.ms < 100_000
+
+        class Client(NoClient):
+            @property
+            def is_connected(self) -> bool:  # type: ignore[override]
+                return not is_down()
+
+        async def looking(_: Moment) -> list[Sighting]:
+            if is_down():
+                raise ConnectError(PEER, "connection refused")
+            return await quorum(_)
+
+        class Sink(ListSink):
+            async def write(self, samples: Sequence[Sample]) -> None:
+                self.failing = is_down()
+                await super().write(samples)
+                written_ms.append(clock.ms)
+
+        sink = Sink()
+        await observer({"quorum": looking}, {"quorum": 1}, sink, clock=clock, client=Client()).run(110_000)
+        assert len(of_kind(sink.written, "quorum")) == 110
+        assert min(at_ms for at_ms in written_ms if at_ms > 3_000) <= 100_000
+
+    run(body)
+
+
+def test_the_last_samples_are_tried_once_more_when_the_observer_ends():
+    async def body() -> None:
+        clock = VirtualClock()
+
+        class Client(NoClient):
+            is_left_alone = True
+
+            def try_again(self) -> None:
+                self.is_left_alone = False
+
+        client = Client()
+
+        class Sink(ListSink):
+            async def write(self, samples: Sequence[Sample]) -> None:
+                self.failing = client.is_left_alone
+                await super().write(samples)
+
+        sink = Sink()
+        watching = observer({"quorum": quorum}, {"quorum": 1}, sink, clock=clock, client=client)
+        await watching.run(30_000)
+        assert len(of_kind(sink.written, "quorum")) == 30
+        assert watching.waiting == 0
 
     run(body)
 

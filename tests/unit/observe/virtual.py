@@ -53,6 +53,9 @@ class NoClient:
     metadata = Metadata()
     is_connected = True
 
+    def try_again(self) -> None:
+        """Nobody is left alone."""
+
 
 class ListSink:
     """Keeps what it is given; `failing` makes it refuse."""
