@@ -7,7 +7,7 @@
         kafka.start()                                  # boots again from the same directory, on the same port
 
 A setting is given as a keyword (`log_segment_bytes`) or, unpacked from a dict, by Kafka's own name. With `data_dir` an
-existing directory is booted as it is; one without meta.properties is formatted first.
+existing directory is booted as it is; one without meta.properties is formatted first. `classes` are plugins.
 """
 
 import socket
@@ -83,6 +83,7 @@ class ApacheKafka:
         cluster_id: str = CLUSTER_ID,
         format_arguments: Iterable[str] = ("--standalone",),
         heap: str = "512m",
+        classes: Path | None = None,
         report: Report = lambda text: None,
         **settings: object,
     ) -> None:
@@ -93,7 +94,7 @@ class ApacheKafka:
         self._cluster_id = cluster_id
         self._format_arguments = tuple(format_arguments)
         self._heap = heap
-        self._classpath = classpath(APACHE_KAFKA, report)
+        self._classpath = ":".join([classpath(APACHE_KAFKA, report), *([str(classes)] if classes else [])])
         self._ports = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 

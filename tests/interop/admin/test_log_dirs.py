@@ -220,6 +220,7 @@ def test_apache_kafka_goes_on_where_a_move_was_cut_off(tmp_path: Path, apache_ja
         topic, desk = running.desk.topic(), running.desk
         for number in range(60):
             desk.produce(topic, batch(b"%d" % number, timestamp=time.time_ns() // 1_000_000))
+            desk.produce(topic, batch(b"#" + bytes(2_000), timestamp=time.time_ns() // 1_000_000))
         source = place_of(desk, topic.name)
         running.change(lambda: setattr(disk, "is_watching", True))
         move(desk, tmp_path / "data" / other(source), topic.name)
@@ -232,10 +233,10 @@ def test_apache_kafka_goes_on_where_a_move_was_cut_off(tmp_path: Path, apache_ja
 
 
 def states_of(images: list[Path], topic: str) -> list[Path]:
-    """The last image of each state in which the directories can be found."""
-    states: dict[tuple[str, ...], Path] = {}
+    """An image from the middle of the copying, and the last one of each state of the directories' names."""
+    states: dict[tuple[str, ...], list[Path]] = {}
     for image in images:
         found = sorted(path.relative_to(image) for path in image.glob(f"?/{topic}-0*"))
-        states[tuple(f"{path.parent}{str(path).rpartition('-')[2]}" for path in found)] = image
-    assert len(states) >= 4, states
-    return list(states.values())
+        states.setdefault(tuple(f"{path.parent}{str(path).rpartition('-')[2]}" for path in found), []).append(image)
+    copying = next(each for each in states.values() if len(each) > 2)
+    return [copying[len(copying) // 2], *(each[-1] for each in states.values())]

@@ -113,6 +113,7 @@ class CopyingDisk(OsDisk):
         return watched
 
     def rename(self, source: str, target: str) -> None:
+        self.keep()  # what was written to files that were open before counts, too
         super().rename(source, target)
         self.keep()
 

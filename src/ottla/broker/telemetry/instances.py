@@ -2,9 +2,9 @@
 
 A client asks what is wanted and then pushes, each at most once in an interval; the first push after an answer may come
 at any time, since clients spread theirs. Whoever shows a number that does not stand for what is asked of him is told
-so, and may ask again at once, though not push. After a push that says it was the last there is no other. A client that is silent for
-three intervals, or whose connection ends, is forgotten; so is the one that was silent for longest when there are too
-many.
+so, and may ask again at once, though not push. After a push that says it was the last there is no other. A client that
+is silent for three intervals, or whose connection ends, is forgotten; so is the one that was silent for longest when
+there are too many.
 """
 
 from __future__ import annotations
