@@ -1,0 +1,184 @@
+"""The tables about groups as Spark makes them: batch, stream and the plain fold give the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ottla.health.facts import Group, Member, TopicPartitions
+from ottla.spark.jobs.folding import folded
+from ottla.spark.jobs.folds.folding import fold
+from ottla.spark.jobs.group_timeline import group_timeline
+from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.rebalances import rebalances
+from ottla.spark.jobs.stability import stability
+from ottla.spark.jobs.tables import GROUP_TIMELINE, REBALANCES, STABILITY, TABLES, TASK_MOVEMENT, Table
+from ottla.spark.jobs.task_movement import task_movement
+from ottla.spark.records.types import ddl
+from tests.unit.spark.jobs.histories import Histories, Script, listen, scenario_texts
+
+RECORDS = (
+    "cluster string, partition int, offset bigint, timestamp bigint, type string, `group` string, "
+    "key string, value string"
+)
+SAMPLES = "cluster string, kind string, entity string, ts bigint, seq bigint, error string, body string"
+JOBS: dict[Table, Callable[..., Any]] = {
+    GROUP_TIMELINE: group_timeline,
+    REBALANCES: rebalances,
+    STABILITY: stability,
+    TASK_MOVEMENT: task_movement,
+}
+Tables = dict[str, dict[tuple[Any, ...], dict[str, Any]]]
+
+
+@cache
+def groups() -> Histories:
+    """Groups of all kinds, each under the name of its scenario."""
+    names = (
+        "classic/session_expires", "consumer/static_steps_away", "consumer/revocation_never_confirmed",
+        "consumer/delete_group", "share/describe", "share/scenario_09_session_expires", "streams/third_member_joins",
+        "streams/warmup_before_a_task_moves", "streams/static_member_returns", "streams/source_topic_deleted",
+    )  # fmt: skip
+    texts = scenario_texts()
+    return {name: listen(texts[name]).found["g"] for name in names}
+
+
+def record_rows() -> list[tuple[Any, ...]]:
+    others = [("c", 0, 10_000_000, 1, "OffsetCommit", "share/describe", "{}", "no JSON, and nobody looks")]
+    return others + [
+        ("c", row.partition, row.offset, row.timestamp, row.type, name, row.key, row.value)
+        for name, rows in groups().items()
+        for row in rows
+    ]
+
+
+def expected() -> Tables:
+    """What the plain fold gives, as tables."""
+    found: Tables = {table.name: {} for table in JOBS}
+    for name, rows in groups().items():
+        _, out = fold(None, rows)
+        for row in out.rows():
+            table = TABLES[str(row.key[0])]
+            cells = {"cluster": "c", "group": name, "source": "records", **msgspec.to_builtins(row)}
+            kept = {each: cells.get(each) for each in table.names if each != "run_date"}
+            found[table.name][tuple(kept[each] for each in table.key)] = kept
+    return found
+
+
+def tables_of(frames: Iterable[tuple[Table, Iterable[Any]]]) -> Tables:
+    """Rows of frames as tables; of the same key the last counts."""
+    found: Tables = {table.name: {} for table in JOBS}
+    for table, rows in frames:
+        for row in rows:
+            cells = row.asDict()
+            assert cells.pop("run_date") == "2023-11-14"
+            found[table.name][tuple(cells[each] for each in table.key)] = cells
+    return found
+
+
+def test_a_batch_gives_what_the_plain_fold_gives(spark: Any) -> None:
+    records = spark.createDataFrame(record_rows(), RECORDS).repartition(3)
+    params = Params()
+    made = {"folded": folded({"records": records}, params).cache()}
+
+    assert tables_of((table, job(made, params).collect()) for table, job in JOBS.items()) == expected()
+    for table, job in JOBS.items():
+        assert job(made, params).schema == spark.createDataFrame([], ddl(table.columns)).schema
+
+
+def test_a_range_begins_in_the_middle_of_a_rebalance(spark: Any) -> None:
+    """What happened before the range is read, and not told."""
+    records = spark.createDataFrame(record_rows(), RECORDS)
+    middle_ms = 1_700_000_011_500  # the third member of the streams group waits
+    params = Params(from_ms=middle_ms)
+
+    made = {"folded": folded({"records": records}, params).cache()}
+
+    found = tables_of((table, job(made, params).collect()) for table, job in JOBS.items())
+
+    whole = expected()
+    for table in JOBS:
+        later = {key: row for key, row in whole[table.name].items() if row[table.event_time] >= middle_ms}
+        assert found[table.name] == later
+    assert any(row["event"] == "partition_revoked" for row in found["group_timeline"].values())
+
+
+def test_a_stream_gives_what_a_batch_gives(spark: Any, tmp_path: Path) -> None:
+    """Killed and begun again on the way, too."""
+    files, checkpoint = tmp_path / "records", tmp_path / "checkpoint"
+    files.mkdir()
+    rows = sorted(record_rows(), key=lambda row: row[2])
+    offsets = [0, 5, 9, 14, 22, 1 << 40]
+    told: list[tuple[Table, list[Any]]] = []
+    params = Params()
+
+    def take(batch: Any, _: int) -> None:
+        batch.persist()  # else the state is gone through for each table
+        told.extend((table, job({"folded": batch}, params).collect()) for table, job in JOBS.items())
+        batch.unpersist()
+
+    def run() -> None:
+        stream = spark.readStream.schema(RECORDS).option("maxFilesPerTrigger", 1).parquet(str(files))
+        frame = folded({"records": stream}, params)
+        query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+        query.outputMode("update").trigger(availableNow=True).start().awaitTermination()
+
+    for number, (start, end) in enumerate(pairwise(offsets)):
+        write(files / f"{number}.parquet", [row for row in rows if start <= row[2] < end], number)
+        if number in (1, 4):
+            run()
+
+    found = tables_of(told)
+    timeline = found["group_timeline"]
+    found["group_timeline"] = {
+        key: row for key, row in timeline.items() if row["event"] != "state_changed" or row["old"] != row["new"]
+    }
+    assert found == expected()
+
+
+def write(path: Path, rows: list[tuple[Any, ...]], number: int) -> None:
+    names = [each.split()[0].strip("`") for each in RECORDS.split(", ")]
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    fields = {"partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.int64()}
+    schema = pa.schema([(name, fields.get(name, pa.string())) for name in names])
+    pq.write_table(pa.table({name: list(values) for name, values in columns.items()}, schema=schema), path)
+    os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def test_where_there_are_records_samples_are_not_used(spark: Any) -> None:
+    def sample(group: str, second: int, epoch: int) -> tuple[Any, ...]:
+        member = Member(member="A", epoch=epoch, assigned=(TopicPartitions(topic="t", partitions=(0,)),))
+        fact = Group(group=group, type="consumer", state="Stable", group_epoch=epoch, assignment_epoch=epoch,
+                     members=(member,))  # fmt: skip
+        body = msgspec.json.encode(fact).decode()
+        return ("c", "group", group, Script.START_MS + second * 1000, second, None, body)
+
+    failed = ("c", "group", "", Script.START_MS + 7000, 7, "UNREACHABLE", None)
+    gone = ("c", "gone", "x", Script.START_MS + 9000, 9, None, '{"what": "group", "name": "sampled"}')
+    seen = [sample(name, second, second) for name in ("g", "sampled") for second in (3, 4, 5)]
+    samples = spark.createDataFrame([*seen, failed, gone], SAMPLES)
+    script = Script().at(0).member("A").settled(2, A=[0])
+    rows = [("c", row.partition, row.offset, row.timestamp, row.type, "g", row.key, row.value) for row in script.rows]
+    records = spark.createDataFrame(rows, RECORDS)
+
+    found = rebalances({"records": records, "samples": samples}, Params()).collect()
+
+    assert sorted((row.group, row.source, row.group_epoch) for row in found) == [
+        ("g", "records", 2), ("sampled", "samples", 4), ("sampled", "samples", 5),
+    ]  # fmt: skip
+    events = group_timeline({"samples": samples}, Params()).where("event = 'deleted'").collect()
+    assert [row.group for row in events] == ["sampled"]
+
+
+def test_without_records_and_samples_there_is_nothing_to_fold() -> None:
+    with pytest.raises(ValueError, match="needs records or samples"):
+        folded({}, Params())
