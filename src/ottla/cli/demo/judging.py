@@ -31,8 +31,10 @@ __all__ = ["NotJudged", "why_no_spark", "with_spark", "without_spark"]
 
 SHARE_STATE: Final = "__share_group_state"
 
-Row = tuple[int, int, str, str | None, str | None, str | None]
-"""Time, rank, kind, error, body and key: records come before samples of the same moment."""
+Row = tuple[int, int, int, str, str | None, str | None, str | None]
+"""Time, rank, number, kind, error, body and key: records come before samples of the same moment."""
+Place = tuple[str, str | None, int, int]
+"""Group, topic id, partition, and the offset of the record that tells of it."""
 
 
 class NotJudged(Exception):
@@ -85,6 +87,7 @@ class StateRecord(NamedTuple):
     """A record of `__share_group_state`, as the jobs know it: key and value are JSON."""
 
     timestamp_ms: int
+    offset: int
     kind: str
     key: str
     value: str
@@ -97,18 +100,22 @@ async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
         if keyed.value is not None:
             key, value = to_json(keyed.key, keyed.key_version), to_json(keyed.value, keyed.value_version)
             kind = type(keyed.value).__name__.removesuffix("Value")
-            yield StateRecord(record.timestamp_ms, kind, json.dumps(key), json.dumps(value))
+            yield StateRecord(record.timestamp_ms, record.offset, kind, json.dumps(key), json.dumps(value))
 
 
 def judged(
     samples: Sequence[Sample], states: Sequence[StateRecord] = (), topic_names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The facts of a report that has findings alone."""
+    """The facts of a report that has findings alone.
+
+    Brokers forget old records of share groups, and an observer comes too late for the first: each tells what it knows.
+    """
     judge = Judge({}, topic_names or {})
     times = [each.ts for each in samples]
-    rows: list[Row] = [(each.timestamp_ms, 0, each.kind, None, each.value, each.key) for each in states]
-    rows += [(each.ts, 1, each.kind, each.error, _body(each), None) for each in samples if not (states and _told(each))]
-    for ts, _, kind, error, body, key in sorted(rows, key=lambda row: row[:2]):
+    rows: list[Row] = [(each.timestamp_ms, 0, each.offset, each.kind, None, each.value, each.key) for each in states]
+    told = {_place(json.loads(each.key), each.offset) for each in states}
+    rows += [row for each in samples if (row := _sample_row(each, told)) is not None]
+    for ts, _, _, kind, error, body, key in sorted(rows, key=lambda row: row[:3]):
         judge.take(ts, kind, error, body, key)
     cluster = samples[-1].cluster if samples else ""
     run = {
@@ -123,10 +130,16 @@ def judged(
     return facts_of_findings((finding_row(cluster, each) for each in judge.findings()), run, now_ms())
 
 
-def _body(sample: Sample) -> str | None:
-    return None if sample.body is None else json.dumps(sample.body)
+def _place(of: Mapping[str, Any], offset: int) -> Place:
+    return of["groupId"], of["topicId"], of["partition"], offset
 
 
-def _told(sample: Sample) -> bool:
-    """Whether the records themselves say it, all of it."""
-    return sample.kind == "share_state" and sample.error is None
+def _sample_row(sample: Sample, told: set[Place]) -> Row | None:
+    """None for a sample of a record that is there itself; another record's sample counts when it was written."""
+    body = None if sample.body is None else json.dumps(sample.body)
+    if sample.kind != "share_state" or sample.body is None:
+        return sample.ts, 1, sample.seq, sample.kind, sample.error, body, None
+    written, offset = sample.body.get("written_ms") or sample.ts, sample.body.get("offset", -1)
+    if (sample.body["group"], sample.body.get("topic_id"), sample.body["partition"], offset) in told:
+        return None
+    return written, 0, offset, sample.kind, None, body, None

@@ -28,7 +28,7 @@ DELIVERY_LIMIT: Final = 5
 ACCEPTED_AT: Final = 3
 """In the storm a record is accepted at this delivery whatever happens, so that only poison reaches the limit."""
 RELEASED_SHARE: Final = 0.9
-POISON_AT_S: Final = (18, 44, 66, 96)
+POISON_AT_S: Final = (18, 40, 62, 86)
 """After so many seconds of writing comes the next poison record of each partition of payments."""
 
 _SESSION_S: Final = 6.0
@@ -56,11 +56,11 @@ class Plan:
 
     @property
     def kill_member_s(self) -> float:
-        return self.s(55)
+        return self.s(52)
 
     @property
     def kill_broker_s(self) -> float:
-        return self.s(80)
+        return self.s(72)
 
     @property
     def down_s(self) -> float:
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def storm_s(self) -> float:
-        return self.s(120)
+        return self.s(108)
 
     @property
     def storm_length_s(self) -> float:
@@ -76,8 +76,9 @@ class Plan:
 
     @property
     def end_s(self) -> float:
-        """When the producers stop; findings have to stay away for half a minute before they count as resolved."""
-        return self.s(195)
+        """When the producers stop. What is over counts as resolved half a minute after it was last seen, and a storm is
+        seen in spans of ten seconds, some time after they are over: it takes a minute of calm."""
+        return self.s(204)
 
     @property
     def session_ms(self) -> int:

@@ -28,16 +28,28 @@ def test_what_is_open_has_no_end():
     assert [(each["state"], each["until_ms"]) for each in facts["findings"]] == [("open", None)]
 
 
-def test_what_records_tell_is_not_taken_from_samples_too():
-    body = {"group": "workers", "topic": "jobs", "topic_id": "x", "partition": 0,
-            "batches": [{"first": 7, "last": 7, "state": 4, "count": 5}]}  # fmt: skip
-    sample = Sample(kind="share_state", ts=2_000, cluster="c", observer="o", seq=1, body=body)
-    given_up = {"firstOffset": 8, "lastOffset": 8, "deliveryState": 4, "deliveryCount": 5}
+def state_sample(seq: int, offset: int, poison: int) -> Sample:
+    body = {"group": "workers", "topic": "jobs", "topic_id": "x", "partition": 0, "offset": offset, "written_ms": 1_000,
+            "batches": [{"first": poison, "last": poison, "state": 4, "count": 5}]}  # fmt: skip
+    return Sample(kind="share_state", ts=2_000, cluster="c", observer="o", seq=seq, body=body)
+
+
+def state_record(offset: int, poison: int, state: int = 4) -> StateRecord:
+    batch = {"firstOffset": poison, "lastOffset": poison, "deliveryState": state, "deliveryCount": 5}
     key = json.dumps({"groupId": "workers", "topicId": "x", "partition": 0})
-    state = StateRecord(1_000, "ShareUpdate", key, json.dumps({"startOffset": 8, "stateBatches": [given_up]}))
-    (alone,), (both,) = judged([sample])["findings"], judged([sample], [state], {"x": "jobs"})["findings"]
-    assert alone["evidence"]["records"] == [["jobs", 0, 7]]
-    assert both["evidence"]["records"] == [["jobs", 0, 8]]
+    return StateRecord(1_000, offset, "ShareUpdate", key, json.dumps({"startOffset": -1, "stateBatches": [batch]}))
+
+
+def test_what_records_tell_no_more_is_taken_from_samples():
+    samples = [state_sample(1, 40, 7), state_sample(2, 41, 8)]
+    for states in ([], [state_record(41, 8)], [state_record(40, 7), state_record(41, 8)]):
+        (found,) = judged(samples, states, {"x": "jobs"})["findings"]
+        assert found["evidence"]["records"] == [["jobs", 0, 7], ["jobs", 0, 8]]
+
+
+def test_what_both_tell_counts_once():
+    (found,) = judged([state_sample(1, 41, 8)], [state_record(41, 9)], {"x": "jobs"})["findings"]
+    assert found["evidence"]["records"] == [["jobs", 0, 9]]
 
 
 def test_nothing_was_seen():

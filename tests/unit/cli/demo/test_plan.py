@@ -35,7 +35,7 @@ def test_time_outs_are_those_of_the_story():
 
 def test_findings_have_time_to_resolve_after_the_storm():
     plan = Plan()
-    assert plan.end_s - (plan.storm_s + plan.storm_length_s) >= 45
+    assert plan.end_s - (plan.storm_s + plan.storm_length_s) >= 65
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 20.0])
