@@ -123,8 +123,8 @@ def _timelines(material: Material, keys: list[Key]) -> list[Row]:
     chosen = keys[:TIMELINES]
     events = _by_group(_events(material, chosen), chosen)
     spans = _by_group(_spans(material, chosen), chosen)
-    drawn = [key for key in chosen if events[key]]
-    return [_timeline(material, key, events[key], spans[key], at) for at, key in enumerate(drawn, 1)]
+    drawn = [(key, lines) for key in chosen if (lines := _lines(material, events[key]))]
+    return [_timeline(material, key, lines, spans[key], at) for at, (key, lines) in enumerate(drawn, 1)]
 
 
 def _events(material: Material, chosen: list[Key]) -> Iterable[Row]:
@@ -146,10 +146,14 @@ def _by_group(rows: Iterable[Row], chosen: list[Key]) -> dict[Key, list[Row]]:
     return found
 
 
-def _timeline(material: Material, key: Key, events: list[Row], spans: list[Row], at: int) -> Row:
+def _lines(material: Material, events: list[Row]) -> list[Row]:
     events.sort(key=lambda row: (row["ts"], row["seq"]))
-    spans.sort(key=lambda row: (row["started"], row["group_epoch"] or 0))
     lines = _epoch_lines(events, material.to_ms) + _member_lines(events, material.to_ms)
+    return [line | {"points": _drawn(line["points"], material)} for line in lines if line["points"]]
+
+
+def _timeline(material: Material, key: Key, lines: list[Row], spans: list[Row], at: int) -> Row:
+    spans.sort(key=lambda row: (row["started"], row["group_epoch"] or 0))
     return {
         "id": f"timeline-{at}",
         "area": "groups",
@@ -157,7 +161,7 @@ def _timeline(material: Material, key: Key, events: list[Row], spans: list[Row],
         "title": f"Epochs of {material.label(key)}",
         "groups": [key[1]],
         "unit": "epoch",
-        "lines": [line | {"points": _drawn(line["points"], material)} for line in lines],
+        "lines": lines,
         "spans": [_span(row, material.to_ms) for row in spans[:SPANS]],
         "left_out": max(0, len(spans) - SPANS),
     }

@@ -52,7 +52,8 @@ def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Seq
 def _span(rows: Mapping[str, Rows], run: Mapping[str, Any]) -> tuple[int, int]:
     """The range that was asked for, where it was, else from the first to the last event."""
     asked = run.get("range") or {}
-    ends = [end for name, one in rows.items() for end in _ends(name, one)]
+    # An hour of stability begins long before what it tells of.
+    ends = [end for name, one in rows.items() if name != "stability" for end in _ends(name, one)]
     first, last = asked.get("from_ms"), asked.get("to_ms")
     from_ms = int(min(ends, default=0) if first is None else first)
     return from_ms, max(from_ms, int(max(ends, default=from_ms) if last is None else last))

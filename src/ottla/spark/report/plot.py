@@ -78,9 +78,8 @@ def figure(
 
 def captioned(facts: Mapping[str, Any], read: str, drawn: Markup, twin: Markup) -> Markup:
     """A drawing with what it is, how it is read, and the same as a table."""
-    caption = element(
-        "figcaption", element("h3", facts["title"]), element("p", read, class_="read") if read else NOTHING
-    )
+    title = element("h2" if facts["kind"] == "when" else "h3", facts["title"])
+    caption = element("figcaption", title, element("p", read, class_="read") if read else NOTHING)
     folded = element("details", element("summary", "The same as a table"), twin, class_="twin")
     return element("figure", caption, drawn, folded, class_=f"plot {facts['kind']}", id=facts["id"])
 

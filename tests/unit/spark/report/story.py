@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ottla.health.coverage import NEEDS
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.records.types import arrow_schema
 
@@ -209,7 +210,7 @@ def share_rows() -> Rows:
         start = minute + number * 60_000
         stormy = min(CALM, (start - START_MS) / 1000 + 60) - max(STORM, (start - START_MS) / 1000)
         for partition, poison in POISON.items():
-            first = 3_900 if 0 < number else 3_100
+            first = 3_900 if number > 0 else 3_100
             again = round(110 * max(0.0, stormy)) + 18
             found.append(
                 {"group": "risk-checks", "topic_id": PAYMENTS, "topic": "payments", "partition": partition,
@@ -309,6 +310,10 @@ def finding_rows() -> Rows:
 # --- whole stories ----------------------------------------------------------------------------------------------------
 
 
+def _unseen(rule: str, need: str) -> dict[str, Any]:
+    return {"rule": rule, "missing": [need], "why": NEEDS[need]}
+
+
 def run_of(**more: Any) -> dict[str, Any]:
     return {
         "v": 1,
@@ -325,10 +330,7 @@ def run_of(**more: Any) -> dict[str, Any]:
             {"name": name, "rows": 10, "path": f"out/tables/{name}", "format": "parquet", "seconds": 1.5}
             for name in TABLES
         ],
-        "unseen": [
-            {"rule": "auth-failures", "missing": ["login_failures"], "why": "needs an ottla broker that counts failed logins"},
-            {"rule": "warmup-stalled", "missing": ["group.task_offsets"], "why": "needs task offsets, which Kafka tells from 4.4 on"},
-        ],
+        "unseen": [_unseen("auth-failures", "login_failures"), _unseen("warmup-stalled", "group.task_offsets")],
         "seen": {"nodes": [{"id": 1, "host": "127.0.0.1", "port": 9092, "rack": None}], "topics": 5, "partitions": 15,
                  "groups": {"classic": 1, "consumer": 1, "share": 1, "streams": 1}},
         "thresholds": {},
@@ -355,7 +357,7 @@ def healthy() -> tuple[dict[str, Any], dict[str, Any]]:
     return tables_of({**quiet, "consumer_lag": calm, "quorum_lag": quorum, "findings": []}), run_of()
 
 
-def crowd(groups: int = 400, minutes: int = 600) -> tuple[dict[str, Any], dict[str, Any]]:
+def crowd(groups: int = 260, minutes: int = 400) -> tuple[dict[str, Any], dict[str, Any]]:
     """More groups, rebalances, findings and points than a page can show."""
     names = [f"team-{n % 17:02}.service-{n:05}" for n in range(groups)]
     rows: Rows = {"rebalances": [], "stability": [], "group_timeline": [], "consumer_lag": [], "findings": []}

@@ -60,7 +60,7 @@
       const area = this.area;
       area.tabIndex = 0;
       area.setAttribute("role", "group");
-      area.setAttribute("aria-label", `${this.figure.querySelector("h3").textContent}. Arrow keys move over it, plus and minus change its range.`);
+      area.setAttribute("aria-label", `${this.figure.querySelector("h2, h3").textContent}. Arrow keys move over it, plus and minus change its range.`);
       area.addEventListener("pointermove", (event) => this.moved(this.timeAt(event)));
       area.addEventListener("pointerleave", () => this.left());
       area.addEventListener("blur", () => this.left());
