@@ -1,0 +1,60 @@
+"""Apache Kafka and ottla side by side, with the same settings, for what both must answer alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ottla.wire import to_json
+from tests.docs.test_differences import rows
+from tests.interop.apache import ONE_NODE, ApacheKafka
+from tests.interop.serving import OttlaServe
+from tests.unit.broker.desk import Closed, Desk
+
+
+class Pair(NamedTuple):
+    apache: ApacheKafka
+    ottla: OttlaServe
+
+    @property
+    def servers(self) -> tuple[str, str]:
+        return self.apache.bootstrap_servers, self.ottla.bootstrap_servers
+
+
+def running_pair(apache: ApacheKafka, directory: Path, **settings: str) -> Iterator[Pair]:
+    """`apache` runs already; a node of ours with its settings is started beside it."""
+    with OttlaServe(directory, **{**ONE_NODE, **apache.settings, **settings}) as ottla:
+        yield Pair(apache, ottla)
+        assert "Traceback" not in ottla.log, ottla.log
+
+
+class Desks:
+    """Connections to both."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._desks = [Desk.at(servers) for servers in pair.servers]
+
+    def ask(self, message: Any, version: int) -> tuple[Any, Any]:
+        """Both answers as JSON, Apache Kafka's first; a text if one of them gave none."""
+        apache, ottla = (_answer(desk, message, version) for desk in self._desks)
+        return apache, ottla
+
+    def close(self) -> None:
+        for desk in self._desks:
+            desk.close_all()
+
+
+def _answer(desk: Desk, message: Any, version: int) -> Any:
+    try:
+        answer = desk.ask(message, version)
+    except (Closed, TimeoutError) as error:
+        desk.close()
+        return type(error).__name__
+    return json.loads(json.dumps(to_json(answer, version)))
+
+
+def is_difference(name: str) -> bool:
+    """Whether docs/differences.md has a line of this name."""
+    return name in {row["id"] for row in rows()}
