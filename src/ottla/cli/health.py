@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ottla.health.samples import Sample
     from ottla.observe import Options
 
-REDRAWN_MS = 2_000
 SECOND_MS = 1000
 BRIEF = "a short look: what shows only over minutes needs --watch, or samples of 'ottla observe'"
 
@@ -38,7 +37,15 @@ BRIEF = "a short look: what shows only over minutes needs --watch, or samples of
 @click.option(
     "--for", "for_s", type=Seconds(), default="10s", show_default=True, metavar="TIME", help="How long to look."
 )
-@click.option("--watch", is_flag=True, help="Look on until interrupted.")
+@click.option(
+    "--watch",
+    "watch_s",
+    type=Seconds(),
+    is_flag=False,
+    flag_value="2s",
+    metavar="[TIME]",
+    help="Look on until interrupted, and show the state every 2 s, or as often as TIME says.",
+)
 @json_option
 @observer_options
 @rule_options
@@ -50,7 +57,7 @@ def health(
     directory: Path | None,
     since: float | None,
     for_s: float,
-    watch: bool,
+    watch_s: float | None,
     as_json: bool,
     every: float | None,
     own_intervals: tuple[tuple[str, float], ...],
@@ -63,7 +70,7 @@ def health(
     """
     if from_topic is not None and directory is not None:
         raise Failure("--from-topic and --from cannot both be given")
-    if watch and (from_topic is not None or directory is not None):
+    if watch_s is not None and (from_topic is not None or directory is not None):
         raise Failure("--watch looks at a cluster, not at samples", "leave out --from-topic or --from")
     if directory is not None:
         return _recorded(_files(directory), rules, as_json=as_json)
@@ -71,9 +78,10 @@ def health(
         samples = on_cluster(target, _reader(from_topic, since))
         return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
-    judge = Judge(rules, longest_hold_s=None if watch else for_s / 2)
-    code: int = on_quiet_cluster(target, _Live(judge, rules, options, None if watch else for_s, as_json).run)
-    if not watch:
+    judge = Judge(rules, longest_hold_s=for_s / 2 if watch_s is None else None)
+    live = _Live(judge, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
+    code: int = on_quiet_cluster(target, live.run)
+    if watch_s is None:
         _print(judge, rules, as_json=as_json, note=BRIEF)
     return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=False) else 0)
 
@@ -126,11 +134,14 @@ def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms:
 class _Live:
     """Looks at a cluster. While watching, a terminal shows the newest state; elsewhere each change is a line."""
 
-    def __init__(self, judge: Judge, rules: Rules, options: Options, for_s: float | None, as_json: bool) -> None:
+    def __init__(
+        self, judge: Judge, rules: Rules, options: Options, *, for_s: float, watch_s: float | None, as_json: bool
+    ) -> None:
         self._judge = judge
         self._rules = rules
         self._options = options
-        self._for_s = for_s
+        self._for_s = for_s if watch_s is None else None
+        self._drawn_every_ms = round((watch_s or 0) * SECOND_MS)
         self._as_json = as_json
         self._drawn_ms = 0
 
@@ -153,7 +164,7 @@ class _Live:
                 print_change(change)
 
     def _redraw(self, now_ms: int) -> None:
-        if now_ms - self._drawn_ms < REDRAWN_MS:
+        if now_ms - self._drawn_ms < self._drawn_every_ms:
             return
         self._drawn_ms = now_ms
         if self._as_json:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +26,9 @@ from tests.unit.cli.cluster_thread import fake_cluster
 Capture = pytest.CaptureFixture[str]
 NOON_MS = 1_700_049_600_000
 SECOND_MS = 1000
+TIMEOUT_S = 30
+LONG_ENOUGH = "3s"
+"""For every kind to be looked at once, on a busy machine, too."""
 WRONG = "127.0.0.1:1"
 
 
@@ -142,7 +148,7 @@ def test_no_samples_at_all(tmp_path: Path, capsys: Capture):
 
 
 def test_a_healthy_broker(servers: str, capsys: Capture):
-    assert run(["health", "--bootstrap", servers, "--for", "1s", "--fail-on", "warning"]) == 0
+    assert run(["health", "--bootstrap", servers, "--for", LONG_ENOUGH, "--fail-on", "warning"]) == 0
     out = capsys.readouterr().out
     assert "· notice single-voter: 1 voter (node 1) tolerates no failure at all" in out
     assert "offline-partitions" in out
@@ -159,7 +165,7 @@ def test_once_tells_at_once_what_is_wrong_and_writes_nothing(servers: str, capsy
 
 def test_samples_into_files_and_findings_as_json(servers: str, capsys: Capture, tmp_path: Path):
     words = ["--to", str(tmp_path), "--rules", "--json", "--every", "200ms", "--interval", "quorum=100ms"]
-    assert run(["observe", "--bootstrap", servers, "--for", "1s", *words]) == 0
+    assert run(["observe", "--bootstrap", servers, "--for", LONG_ENOUGH, *words]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["finding"]["rule"] == "single-voter"
     kinds = [each.kind for each in read_files(tmp_path)]
@@ -167,11 +173,30 @@ def test_samples_into_files_and_findings_as_json(servers: str, capsys: Capture, 
 
 
 def test_samples_into_a_topic_and_back(servers: str, capsys: Capture):
-    assert run(["observe", "--bootstrap", servers, "--for", "1s", "--to-topic", "seen"]) == 0
+    assert run(["observe", "--bootstrap", servers, "--for", LONG_ENOUGH, "--to-topic", "seen"]) == 0
     assert run(["health", "--bootstrap", servers, "--from-topic", "seen", "--since", "1h", "--json"]) == 0
     out = capsys.readouterr()
     assert [each["rule"] for each in json.loads(out.out)["findings"]] == ["single-voter"]
     assert "samples" in out.err
+
+
+def test_watching_tells_of_changes_until_it_is_interrupted(servers: str):
+    command = [sys.executable, "-m", "ottla", "health", "--bootstrap", servers, "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert "· single-voter __cluster_metadata:" in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(TIMEOUT_S) == 130
+
+
+def test_watching_as_json_is_one_object_to_a_line(servers: str):
+    command = [sys.executable, "-m", "ottla", "health", "--bootstrap", servers, "--watch", "100ms", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        states = [json.loads(watching.stdout.readline()) for _ in range(3)]
+        watching.terminate()
+        assert watching.wait(TIMEOUT_S) == 143
+    assert states[0]["to_ms"] < states[2]["to_ms"]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

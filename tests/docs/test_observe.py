@@ -1,0 +1,39 @@
+"""docs/observe.md: the help is the help that there is, the table names every kind, and the program runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ottla.testing
+from ottla.cli import run
+from ottla.health.facts import FACTS
+from ottla.health.samples import OBSERVATIONS
+from ottla.observe.kinds import INTERVALS_S
+
+TEXT = (Path(__file__).parents[2] / "docs" / "observe.md").read_text()
+HELP = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
+ROWS = re.findall(r"^\| (`[^|]+`) \|([^|]*)\|", TEXT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["ottla health --help", "ottla observe --help"])
+def test_the_help_on_the_page_is_what_is_printed(command: str, capsys: pytest.CaptureFixture[str]):
+    assert run(command.split()[1:]) == 0
+    assert capsys.readouterr().out.rstrip() == HELP[command].rstrip()
+
+
+def test_every_kind_is_in_the_table_with_its_interval():
+    told = {kind: every.strip() for kinds, every in ROWS for kind in re.findall(r"`(\w+)`", kinds)}
+    assert {kind: told.get(kind) for kind in INTERVALS_S} == {kind: f"{each:g} s" for kind, each in INTERVALS_S.items()}
+    # The first is an error of another kind, the second is not sampled yet.
+    assert set(FACTS) - set(told) == {"failed", "login_failures"}
+
+
+def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]):
+    (program,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    with ottla.testing.broker() as broker:
+        there = program.replace("localhost:9092", broker.bootstrap_servers).replace("10_000", "1_500")
+        exec(compile(there, "observe.md", "exec"), {"__name__": "page"})
+    printed = capsys.readouterr().out
+    assert " quorum " in printed
+    assert f" topic {OBSERVATIONS} " in printed
