@@ -8,13 +8,13 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
-import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
-import org.apache.kafka.server.telemetry.ClientTelemetry;
+import org.apache.kafka.server.telemetry.ClientTelemetryContext;
+import org.apache.kafka.server.telemetry.ClientTelemetryExporter;
+import org.apache.kafka.server.telemetry.ClientTelemetryExporterProvider;
 import org.apache.kafka.server.telemetry.ClientTelemetryPayload;
-import org.apache.kafka.server.telemetry.ClientTelemetryReceiver;
 
 /** Keeps what clients push to a broker, one file each, in the folder that telemetry.receiver.folder names. */
-public class TelemetryReceiver implements MetricsReporter, ClientTelemetry, ClientTelemetryReceiver {
+public class TelemetryReceiver implements MetricsReporter, ClientTelemetryExporterProvider, ClientTelemetryExporter {
     private static final AtomicInteger NUMBER = new AtomicInteger();
     private Path folder;
 
@@ -24,12 +24,12 @@ public class TelemetryReceiver implements MetricsReporter, ClientTelemetry, Clie
     }
 
     @Override
-    public ClientTelemetryReceiver clientReceiver() {
+    public ClientTelemetryExporter clientTelemetryExporter() {
         return this;
     }
 
     @Override
-    public void exportMetrics(AuthorizableRequestContext context, ClientTelemetryPayload payload) {
+    public void exportMetrics(ClientTelemetryContext context, ClientTelemetryPayload payload) {
         ByteBuffer data = payload.data().duplicate();
         byte[] bytes = new byte[data.remaining()];
         data.get(bytes);
