@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.address import Peer
 from ottla.client.client import Client, always
+from ottla.client.each_broker import at_each_broker
 from ottla.client.errors import ClientError, ConfigurationError, ResponseError, check
 from ottla.client.group_view import DescribedGroup, GroupView, view_of
 from ottla.wire.errors import ErrorCode
@@ -86,16 +87,8 @@ async def list_groups(client: Client, *, types: Iterable[str] = (), states: Iter
 
 
 async def try_list(client: Client) -> dict[int, list[ListedGroup] | ClientError]:
-    """What each broker lists, or why it does not: the groups of the others are known all the same."""
-
-    async def at(node_id: int) -> list[ListedGroup] | ClientError:
-        try:
-            return await _list_at(client, node_id, set(), set())
-        except ClientError as error:
-            return error
-
-    nodes = sorted((await client.refresh()).brokers)
-    return dict(zip(nodes, await client.together(map(at, nodes)), strict=True))
+    """What each broker lists, or why it does not."""
+    return await at_each_broker(client, lambda node_id: _list_at(client, node_id, set(), set()))
 
 
 async def _list_at(client: Client, node_id: int, types: set[str], states: set[str]) -> list[ListedGroup]:

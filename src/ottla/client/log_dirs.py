@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.client.client import Client, always
-from ottla.client.errors import ResponseError, check
+from ottla.client.each_broker import at_each_broker
+from ottla.client.errors import ClientError, ResponseError, check
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-__all__ = ["LogDirectory", "describe_log_dirs"]
+__all__ = ["LogDirectory", "describe_log_dirs", "try_describe_log_dirs"]
 
 
 class LogDirectory(NamedTuple):
@@ -20,6 +21,11 @@ class LogDirectory(NamedTuple):
     total_bytes: int | None
     """The size of its disk; None where brokers do not tell (before 3.3)."""
     usable_bytes: int | None
+
+
+async def try_describe_log_dirs(client: Client) -> dict[int, list[LogDirectory] | ClientError]:
+    """Where each broker keeps its logs, or why that is not known."""
+    return await at_each_broker(client, lambda node_id: describe_log_dirs(client, node_id))
 
 
 async def describe_log_dirs(client: Client, node_id: int) -> list[LogDirectory]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.client import Answer, Client, always
+from ottla.client.each_broker import at_each_broker
 from ottla.client.errors import ClientError, ResponseError, check
 from ottla.client.leaders import LeaderCall, Outcomes, Reply, by_topic
 from ottla.client.metadata import TopicPartition
@@ -50,21 +51,17 @@ class OpenProducer(NamedTuple):
 
 async def try_list(client: Client) -> dict[int, list[ListedTransaction] | ClientError]:
     """What each coordinator lists, or why it does not."""
+    return await at_each_broker(client, lambda node_id: _list_at(client, node_id))
 
-    async def at(node_id: int) -> list[ListedTransaction] | ClientError:
-        try:
-            answer = await client.ask("ListTransactions", always(ListTransactionsRequest()), broker=node_id)
-            body = answer.of(ListTransactionsResponse)
-            check(answer.peer, "ListTransactions", body.error_code)
-        except ClientError as error:
-            return error
-        return [
-            ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state, node_id)
-            for each in body.transaction_states
-        ]
 
-    nodes = sorted((await client.refresh()).brokers)
-    return dict(zip(nodes, await client.together(map(at, nodes)), strict=True))
+async def _list_at(client: Client, node_id: int) -> list[ListedTransaction]:
+    answer = await client.ask("ListTransactions", always(ListTransactionsRequest()), broker=node_id)
+    body = answer.of(ListTransactionsResponse)
+    check(answer.peer, "ListTransactions", body.error_code)
+    return [
+        ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state, node_id)
+        for each in body.transaction_states
+    ]
 
 
 async def try_describe(

@@ -19,7 +19,7 @@ __all__ = ["Changes", "Presence", "Worth"]
 HEARTBEATS_MS: Final[dict[str, int]] = {"group": 60_000, "coverage": 60_000, "topic": 60_000, "configs": 600_000}
 """Kinds that are written when they change, and after this time although they did not."""
 
-REMEMBERED: Final = 50_000
+REMEMBERED: Final = 100_000
 ABSENT_MS: Final = 5_000
 """A group that is moving to another coordinator is listed by nobody for a moment."""
 

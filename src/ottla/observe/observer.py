@@ -143,7 +143,7 @@ class Observer:
         if kind in ALWAYS_ASK:
             self._note_outage(any(each.error == UNREACHABLE for each in seen))
         self._take(at_ms, self._clock.ticks_ms() - began_ms, seen)
-        self._schedule.done(kind)
+        self._schedule.done(kind, self._clock.ticks_ms())
         self._woken.set()
 
     def _note_outage(self, is_down: bool) -> None:

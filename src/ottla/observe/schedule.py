@@ -11,15 +11,15 @@ NEVER_MS: Final = 1 << 62
 
 
 class Schedule:
-    """Looks at one kind follow each other in its interval, never two at a time. A look that takes longer than its
-    interval makes the next ones fall out: they are not made up for."""
+    """Looks at one kind follow each other in its interval, never two at a time. What is missed is not made up for, and
+    after a look that took long there is a pause as long: nobody is asked for more than half of the time."""
 
     def __init__(
         self, start_ms: int, intervals_s: Mapping[str, float], after: Mapping[str, frozenset[str]] | None = None
     ) -> None:
         self._every_ms = {kind: max(1, round(seconds * 1000)) for kind, seconds in intervals_s.items()}
         self._due_ms = dict.fromkeys(intervals_s, start_ms)
-        self._running: set[str] = set()
+        self._begun_ms: dict[str, int] = {}
         self._done: set[str] = set()
         self._after = after or {}
 
@@ -27,14 +27,15 @@ class Schedule:
         """The kinds to look at now; they count as begun."""
         kinds = [kind for kind, due_ms in self._due_ms.items() if due_ms <= now_ms and self._may_begin(kind)]
         for kind in kinds:
-            self._running.add(kind)
+            self._begun_ms[kind] = now_ms
             behind_ms = now_ms - self._due_ms[kind]
             self._due_ms[kind] += (behind_ms // self._every_ms[kind] + 1) * self._every_ms[kind]
         return kinds
 
-    def done(self, kind: str) -> None:
+    def done(self, kind: str, now_ms: int) -> None:
         """A look has ended, well or not."""
-        self._running.discard(kind)
+        took_ms = now_ms - self._begun_ms.pop(kind)
+        self._due_ms[kind] = max(self._due_ms[kind], now_ms + took_ms)
         self._done.add(kind)
 
     def next_ms(self) -> int:
@@ -47,4 +48,4 @@ class Schedule:
 
     def _may_begin(self, kind: str) -> bool:
         awaited = self._after.get(kind, frozenset()) & self._due_ms.keys()
-        return kind not in self._running and awaited <= self._done
+        return kind not in self._begun_ms and awaited <= self._done

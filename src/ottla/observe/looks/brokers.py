@@ -11,7 +11,7 @@ from ottla.client.cluster import BrokerDescription, ClusterDescription, describe
 from ottla.client.cluster import Replica as DescribedReplica
 from ottla.client.configs import Entries, Resource, ResourceType, try_describe
 from ottla.client.errors import AuthenticationError, ConnectError, ResponseError, error_name
-from ottla.client.log_dirs import LogDirectory, describe_log_dirs
+from ottla.client.log_dirs import LogDirectory, try_describe_log_dirs
 from ottla.health.facts import Broker, Cluster, Configs, LogDir, Quorum, Replica
 from ottla.observe.coverage import apis_of_all
 from ottla.observe.looks.parting import by_node, parted
@@ -166,17 +166,9 @@ def _settings(at: Moment, resource: Resource, outcome: Entries | ResponseError) 
 
 
 async def look_at_log_dirs(at: Moment) -> list[Sighting]:
-    nodes = sorted((await at.client.refresh()).brokers)
-    outcomes = await at.client.together(_log_dirs(at, node_id) for node_id in nodes)
-    told, refused = parted(at, "log_dirs", by_node(dict(zip(nodes, outcomes, strict=True))))
-    return [*refused, *(_disk(node_id, each) for node_id in nodes for each in told.get(f"node:{node_id}", ()))]
-
-
-async def _log_dirs(at: Moment, node_id: int) -> list[LogDirectory] | ClientError:
-    try:
-        return await describe_log_dirs(at.client, node_id)
-    except ClientError as error:
-        return error
+    outcomes = await try_describe_log_dirs(at.client)
+    told, refused = parted(at, "log_dirs", by_node(outcomes))
+    return [*refused, *(_disk(node_id, each) for node_id in outcomes for each in told.get(f"node:{node_id}", ()))]
 
 
 def _disk(node_id: int, each: LogDirectory) -> Sighting:
