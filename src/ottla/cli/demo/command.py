@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
@@ -151,10 +152,10 @@ class _Demo:
         return is_well
 
     async def _stay(self, node: Node) -> None:
-        self._narrator.console.print(
-            f"\nThe broker stays until Ctrl-C. Look around: ottla groups list --bootstrap {node.bootstrap}",
-            soft_wrap=True,
-        )
-        while True:
-            node.check()
-            await asyncio.sleep(1)
+        """Until somebody has seen enough; that is no interruption."""
+        hint = f"ottla groups list --bootstrap {node.bootstrap}"
+        self._narrator.console.print(f"\nThe broker stays until Ctrl-C. Look around: {hint}", soft_wrap=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                node.check()
+                await asyncio.sleep(1)
