@@ -9,7 +9,7 @@ import pytest
 
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import ResponseError, UnsupportedVersionError
-from ottla.health.facts import Cluster, Coverage, Group, Lag, Transaction
+from ottla.health.facts import Cluster, Coverage, Group, Lag, Topic, Transaction
 from ottla.observe.looks import LOOKS
 from ottla.observe.memory import Bounds, Memory, Moment, rounds
 from ottla.observe.sighting import Sighting
@@ -300,5 +300,37 @@ def test_a_producer_hangs_if_it_has_the_same_transaction_open_before_and_after_n
         hanging = of(seen, Transaction)
         assert [each.producer for each in hanging] == ([77] if is_hanging else [])
         assert all(each.id is None and each.partitions[0].first_offset == 40 for each in hanging)
+
+    on_cluster(work, orders=[1])
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def test_where_something_is_missing_it_is_looked_closer():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        moves = types.ListPartitionReassignmentsResponse
+        move = moves.OngoingPartitionReassignment(0, (1, 2), adding_replicas=(2,))
+        topic = moves.OngoingTopicReassignment("orders", (move,))
+        cluster.broker().on("ListPartitionReassignments", moves(error_message=None, topics=(topic,)))
+        pages = types.DescribeTopicPartitionsResponse
+        part = pages.DescribeTopicPartitionsResponsePartition(0, 1, -1, 0, (1,), (), (1,), (), ())
+        found = pages.DescribeTopicPartitionsResponseTopic(name="orders", partitions=(part,))
+        cluster.broker().on("DescribeTopicPartitions", pages(topics=(found,)))
+        facts = {each.topic: each for each in of(await look("topic", client, Memory()), Topic)}
+        moving, offline = facts["orders"].partitions
+        assert (moving.adding, moving.elr) == ((2,), None)
+        assert (offline.leader, offline.elr) == (-1, (1,))
+        assert facts["bills"].partitions[0].adding == ()
+
+    on_cluster(work, orders=[1, -1], bills=[1])
+
+
+def test_without_the_right_to_look_closer_the_rest_is_told():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        denied = types.ListPartitionReassignmentsResponse(error_code=DENIED_CLUSTER, error_message="no")
+        cluster.broker().on("ListPartitionReassignments", denied)
+        (fact,) = of(await look("topic", client, Memory()), Topic)
+        assert [(each.leader, each.adding) for each in fact.partitions] == [(1, ())]
 
     on_cluster(work, orders=[1])
