@@ -14,12 +14,12 @@ class Area(NamedTuple):
     about: str
     """For readers who never saw Kafka."""
     rules: frozenset[str]
-    is_everywhere: bool
-    """Every cluster has it, whether or not its numbers are known."""
+    without_rows: str
+    """The light where rules could look but there are no rows."""
 
 
-def _area(name: str, title: str, about: str, rules: str, *, is_everywhere: bool = False) -> Area:
-    return Area(name, title, about, frozenset(rules.split()), is_everywhere)
+def _area(name: str, title: str, about: str, rules: str, *, without_rows: str = "none") -> Area:
+    return Area(name, title, about, frozenset(rules.split()), without_rows)
 
 
 AREAS: Final = (
@@ -29,7 +29,7 @@ AREAS: Final = (
         "more nodes.",
         "offline-partitions internal-topic-offline under-min-isr under-replicated node-unreachable broker-fenced "
         "log-dir-offline disk-filling features-not-finalised hanging-transaction auth-failures",
-        is_everywhere=True,
+        without_rows="ok",
     ),
     _area(
         "quorum", "Quorum",
@@ -37,6 +37,7 @@ AREAS: Final = (
         "log; without a leader nothing can be changed.",
         "no-controller quorum-lost no-majority-margin voter-lagging high-watermark-stuck quorum-leader-changed "
         "election-storm even-voters single-voter",
+        without_rows="unseen",
     ),
     _area(
         "groups", "Groups",
@@ -75,7 +76,7 @@ def area_of(rule: str) -> str:
     return _BY_RULE.get(rule, "cluster")
 
 
-def light(findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_looked_at: bool) -> str:
+def light(area: Area, findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_looked_at: bool) -> str:
     """The worst that is open, else `recovered` if something was wrong; `none` where there is nothing that could be,
     `unseen` where nobody looked."""
     for severity in ("critical", "warning"):
@@ -87,4 +88,4 @@ def light(findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_looked_at
         return "notice"
     if findings or has_rows:
         return "ok"
-    return "none" if is_looked_at else "unseen"
+    return area.without_rows if is_looked_at else "unseen"

@@ -43,7 +43,13 @@ class _Looks(NamedTuple):
     figure: str
     numbers: Mapping[str, int]
     """Process -> its place in the legend."""
+    names: Mapping[str, str]
+    """Process -> what people call it, where that is known."""
     has_copies: bool
+
+    def name(self, process: str) -> str:
+        short = shortened(process)
+        return f"{self.names[process]} ({short})" if process in self.names else short
 
     def letter(self, process: str) -> str:
         number = self.numbers[process]
@@ -60,7 +66,7 @@ def heat_plot(facts: Facts, time: Scale, read: str) -> Markup:
     """Tasks from above to below; colour and letter say the process, hatching a warm-up."""
     roles = {cell["role"] for row in facts["rows"] for cell in row["cells"]}
     numbers = {process: at for at, process in enumerate(facts["processes"])}
-    looks = _Looks(facts["id"], numbers, has_copies=not roles.isdisjoint(COPIES))
+    looks = _Looks(facts["id"], numbers, facts["names"], has_copies=not roles.isdisjoint(COPIES))
     upright, below = time_axis(time)
     cells = [_cell(cell, at * ROW, looks, time) for at, row in enumerate(facts["rows"]) for cell in row["cells"]]
     marks = joined([_patterns(facts["id"]), upright, *cells])
@@ -74,7 +80,7 @@ def _cell(cell: Facts, top: int, looks: _Looks, time: Scale) -> Markup:
     offset, height = looks.lane(cell["role"])
     shape = {"x": place(left), "y": str(top + offset), "width": place(width), "height": str(height), "rx": "2"}
     ends = {"data_from": str(cell["from_ms"]), "data_to": str(cell["to_ms"])}
-    title = element("title", f"{cell['task']}, {cell['role']}: {cell['process']}, {_clock(cell)}")
+    title = element("title", f"{cell['task']}, {cell['role']}: {looks.name(cell['process'])}, {_clock(cell)}")
     number = looks.numbers[cell["process"]]
     band = element("rect", title, class_=f"band {cell['role']} h{number % HUES}", **shape, **ends)
     pattern = "hatch" if cell["role"] == "warmup" else "dotted" if number >= HUES else None
@@ -103,7 +109,7 @@ def _patterns(name: str) -> Markup:
 
 def _keys(looks: _Looks, roles: set[str]) -> Iterator[Key]:
     for process, number in list(looks.numbers.items())[:LEGEND]:
-        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {shortened(process)}")
+        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {looks.name(process)}")
     if "warmup" in roles:
         yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")
     if "standby" in roles:

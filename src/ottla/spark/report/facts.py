@@ -82,13 +82,12 @@ def _is_looked_at(area: Area, run: Mapping[str, Any]) -> bool:
 
 def _area(area: Area, part: Part, findings: Sequence[Row], is_looked_at: bool) -> dict[str, Any]:
     mine = [each for each in findings if each["area"] == area.id]
-    has_rows = part.has_rows or (area.is_everywhere and is_looked_at)
     is_open = [each["severity"] for each in mine if each["state"] == "open"]
     return {
         "id": area.id,
         "title": area.title,
         "about": area.about,
-        "state": light(mine, has_rows=has_rows, is_looked_at=is_looked_at),
+        "state": light(area, mine, has_rows=part.has_rows, is_looked_at=is_looked_at),
         "open": {severity.value: is_open.count(severity.value) for severity in Severity},
         "resolved": len(mine) - len(is_open),
         "sentence": part.sentence,

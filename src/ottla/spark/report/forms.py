@@ -95,6 +95,7 @@ def identity(value: Any) -> Markup:
 
 def shortened(text: str) -> str:
     """With the first eight letters of the uuid in it, in either of the forms that uuids are written in."""
-    if SHORT_UUID.fullmatch(text) and any(letter.isdigit() for letter in text):
-        return f"{text[:8]}…"
+    before, space, last = text.rpartition(" ")
+    if SHORT_UUID.fullmatch(last) and any(letter.isdigit() for letter in last):
+        return f"{before}{space}{last[:8]}…"
     return UUID.sub(r"\1…", text)

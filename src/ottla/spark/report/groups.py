@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ottla.health.wording import duration, number, plural
 from ottla.spark.report.material import Key, Material
+from ottla.spark.report.names import told_apart
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row
 from ottla.spark.report.thin import Point, steps, thinned
@@ -18,7 +19,15 @@ TIMELINES: Final = 12
 MEMBER_LINES: Final = 6
 SPANS: Final = 400
 KEYS: Final = ("cluster", "group")
-_EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "member_left", "member_fenced", "deleted")
+_EPOCH_EVENTS: Final = (
+    "member_joined",
+    "epoch_bumped",
+    "target_computed",
+    "member_epoch",
+    "member_left",
+    "member_fenced",
+    "deleted",
+)
 
 
 def groups_part(material: Material) -> Part:
@@ -201,9 +210,9 @@ def _member_lines(events: list[Row], to_ms: int) -> list[Row]:
         elif row["event"] in ("member_left", "member_fenced") and member in told:
             gone[member] = row["ts"]
     ended = {member: [*points, (gone.get(member, to_ms), points[-1][1])] for member, points in told.items()}
-    names = list(ended)
-    lines = [_member_line(name, ended[name]) for name in names[:MEMBER_LINES]]
-    rest = names[MEMBER_LINES:]
+    shown, rest = list(ended)[:MEMBER_LINES], list(ended)[MEMBER_LINES:]
+    clients = {row["member"]: row["new"] for row in events if row["event"] == "member_joined" and row["new"]}
+    lines = [_member_line(told_apart(member, clients, shown), ended[member]) for member in shown]
     return lines + ([_member_line(f"lowest of {len(rest)} other members", _lowest(ended, rest))] if rest else [])
 
 

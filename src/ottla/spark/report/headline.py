@@ -15,7 +15,7 @@ from ottla.spark.report.forms import identity, moment
 
 __all__ = ["STATES", "headline", "summary", "time_of"]
 
-BANDS: Final = 30
+BANDS: Final = 20
 STATES: Final = {
     "critical": "critical",
     "warning": "warning",

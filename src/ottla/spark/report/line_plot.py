@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_values
-from ottla.spark.report.forms import short_number
+from ottla.spark.report.forms import short_number, shortened
 from ottla.spark.report.listing import Field
 from ottla.spark.report.plot import Frame, Key, figure, place, time_axis, twin, value_axis
 
@@ -75,7 +75,7 @@ def _line(line: Facts, classes: str, time: Scale) -> Markup:
     if not runs:
         return NOTHING
     drawn = "".join(_steps(run, time) if line["step"] else _joined(run, time) for run in runs)
-    path = element("path", d=drawn, class_=classes, data_name=line["name"])
+    path = element("path", d=drawn, class_=classes, data_name=shortened(line["name"]))
     if line["role"] in _WIDE:
         return path
     points = [point for run in runs for point in run]
@@ -133,7 +133,7 @@ def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
 
 
 def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
-    keys = [Key(_swatch(name), line["name"]) for line, name in zip(facts["lines"], classes, strict=True)]
+    keys = [Key(_swatch(name), shortened(line["name"])) for line, name in zip(facts["lines"], classes, strict=True)]
     if facts["spans"]:
         word = "a rebalance" if facts["unit"] == "epoch" else "a redelivery storm"
         keys.append(Key(element("i", class_="swatch span"), word))
@@ -172,7 +172,7 @@ def _twin(facts: Facts) -> Markup:
     by_time: dict[int, dict[str, Any]] = {}
     columns = [Field("time", "time", "time")]
     for line in facts["lines"]:
-        columns.append(Field(f"line {len(columns)}", line["name"], "number"))
+        columns.append(Field(f"line {len(columns)}", shortened(line["name"]), "number"))
         for ms, value in line["points"]:
             if value is None:
                 continue

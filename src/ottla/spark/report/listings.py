@@ -47,13 +47,13 @@ LISTINGS: Final = {
         "Rebalances",
         "",
         "group:text, group_epoch:plain:epoch, started:time, duration_ms:ms:took, ended_by:text:ended by, "
-        "trigger:words:begun by, trigger_members:ids:who, members_before:number:members before, "
+        "trigger:words:begun by, who:ids, members_before:number:members before, "
         "members_after:number:after, partitions_moved:number:partitions moved, tasks_moved:number:tasks moved",
     ),
     "task_movement": _listing(
         "What moved",
         "No task moved.",
-        "group:text, task:text, kind:words:what, role:text, from_member:id:from, to_member:id:to, started:time, "
+        "group:text, task:text, kind:words:what, role:text, from_client:id:from, to_client:id:to, started:time, "
         "ended:time, warmup_ms:ms:warm-up, revoke_ms:ms:giving up, group_epoch:plain:epoch",
     ),
     "share_groups": _listing(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.spark.report.material import Key, Material
+from ottla.spark.report.names import clients_of
 from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 
@@ -26,12 +27,19 @@ def rebalances_part(material: Material) -> Part:
     total = rebalances.count
     longest = rebalances.top(COLUMNS, KEPT_ROWS, [("duration_ms", "descending"), ("started", "ascending")])
     part = Part(has_rows=total > 0)
+    _name_members(material, longest)
     part.tables["rebalances"] = table(longest, total, "longest first")
     triggers = _triggers(rebalances)
     part.tables["triggers"] = table(triggers, len(triggers), "most frequent first")
     part.figures = _strips(material, rebalances)
     part.numbers = {"rebalances": total}
     return part
+
+
+def _name_members(material: Material, rows: list[Row]) -> None:
+    clients = clients_of(material, (member for row in rows for member in row["trigger_members"] or ()))
+    for row in rows:
+        row["who"] = [clients.get(member, member) for member in row["trigger_members"] or ()]
 
 
 def _triggers(rebalances: Rows) -> list[Row]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ottla.health.wording import duration, number, plural
 from ottla.spark.report.material import Key, Material
+from ottla.spark.report.names import clients_of, process_name
 from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row
 
@@ -26,6 +27,7 @@ _HELD: Final = ("partition_gained", "partition_revoked", "member_left", "member_
 def streams_part(material: Material) -> Part:
     movement = material.rows("task_movement")
     rows = movement.top(COLUMNS, KEPT_ROWS, [("started", "ascending"), ("group", "ascending"), ("task", "ascending")])
+    _name_members(material, rows)
     part = Part()
     part.tables["task_movement"] = table(rows, movement.count, "in order of time")
     kinds = {row["kind"]: row["count"] for row in movement.grouped(["kind"], {"count": ("started", "count")})}
@@ -38,6 +40,12 @@ def streams_part(material: Material) -> Part:
     part.has_rows = bool(keys)
     part.sentence = _sentence(part.numbers)
     return part
+
+
+def _name_members(material: Material, rows: list[Row]) -> None:
+    clients = clients_of(material, (row[end] for row in rows for end in ("from_member", "to_member")))
+    for row in rows:
+        row["from_client"], row["to_client"] = (clients.get(row[end], row[end]) for end in ("from_member", "to_member"))
 
 
 def _sentence(numbers: dict[str, Any]) -> str:
@@ -70,6 +78,8 @@ def _heat_map(material: Material, key: Key, at: int) -> Row | None:
         return None
     names = sorted({cell["task"] for cell in cells}, key=_task_order)
     processes = list(dict.fromkeys(cell["process"] for cell in cells))
+    clients = clients_of(material, (cell["member"] for cell in cells))
+    named = {cell["process"]: process_name(clients[cell["member"]]) for cell in cells if cell["member"] in clients}
     return {
         "id": f"tasks-{at}",
         "area": "streams",
@@ -77,6 +87,7 @@ def _heat_map(material: Material, key: Key, at: int) -> Row | None:
         "title": f"Tasks of {material.label(key)}",
         "groups": [key[1]],
         "processes": processes,
+        "names": {process: named[process] for process in processes if process in named},
         "rows": [
             {"name": task, "cells": [cell for cell in cells if cell["task"] == task][:CELLS]} for task in names[:TASKS]
         ],

@@ -151,6 +151,26 @@ def test_members_beyond_the_first_are_one_line():
     assert lines[-1]["points"][-1] == (story.END_MS, 9)
 
 
+def test_members_are_called_by_their_client_ids():
+    one, two, three = "RltnWzI8R92xNQ6Hiohs0A", "XaWJBn2FT3WzwUert71V9w", "Pk9zEcxFRcOymBCUYcMzEQ"
+    told = [(1, "member_joined", {"member": member, "new": client}) for member, client in
+            ((one, "risk-1"), (two, "risk-2"), (three, "risk-2"))]  # fmt: skip
+    told += [(2, "member_epoch", {"member": member, "new": "1"}) for member in (one, two, three)]
+    moved = rebalance("g", "share", 1, 1, 2, trigger_members=[one, "nobody-knows"])
+    tables = tables_of({"group_timeline": story.events("g", "share", told), "rebalances": [moved]})
+    facts = facts_of(tables, run_of(), 0)
+    assert [line["name"] for line in facts["figures"][0]["lines"]] == ["risk-1", f"risk-2 {two}", f"risk-2 {three}"]
+    assert rows_of(facts, "rebalances")[0]["who"] == ["risk-1", "nobody-knows"]
+
+
+def test_processes_are_called_by_what_their_threads_have_in_common():
+    joined = {"member": "m", "new": "word-totals-1-StreamThread-2-consumer"}
+    gained = {"member": "m", "new": '["0_0"]', "detail": '{"role": "active", "process": "p"}'}
+    told = [(1, "member_joined", joined), (1, "partition_gained", gained)]
+    facts = facts_of(tables_of({"group_timeline": story.events("g", "streams", told)}), run_of(), 0)
+    assert facts["figures"][0]["names"] == {"p": "word-totals-1"}
+
+
 def test_what_began_rebalances(incidents: Facts):
     first = rows_of(incidents, "triggers")[0]
     assert (first["trigger"], first["count"], first["converged"], first["longest_ms"]) == (

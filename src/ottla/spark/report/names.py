@@ -1,0 +1,38 @@
+"""Names for members: the client ids that people gave them, where the timeline tells them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow.compute as pc
+
+from ottla.spark.report.material import Material
+
+__all__ = ["clients_of", "process_name", "told_apart"]
+
+_THREAD: Final = re.compile(r"-StreamThread-\d+(-consumer)?$")
+
+
+def clients_of(material: Material, members: Iterable[str | None]) -> dict[str, str]:
+    """Member id -> client id, of these members."""
+    wanted = sorted({each for each in members if each})
+    joined = material.rows("group_timeline").where(pc.field("event") == "member_joined")
+    if not wanted or "member" not in joined.columns:
+        return {}
+    rows = joined.where(pc.field("member").isin(wanted)).each(("member", "new"))
+    return {row["member"]: row["new"] for row in rows if row["new"]}
+
+
+def told_apart(member: str, clients: dict[str, str], among: Iterable[str]) -> str:
+    """A member's client id; with its member id where others among them have the same."""
+    client = clients.get(member)
+    if client is None:
+        return member
+    return client if sum(clients.get(each) == client for each in among) == 1 else f"{client} {member}"
+
+
+def process_name(client: str) -> str:
+    """What the clients of all threads of a process have in common."""
+    return _THREAD.sub("", client)
