@@ -32,7 +32,7 @@ def handle(node: Node, request: Request) -> DescribeClientQuotasResponse:
         entries=tuple(
             kind.EntryData(
                 tuple(kind.EntityData(*part) for part in entity),
-                tuple(kind.ValueData(*limit) for limit in sorted(limits.items())),
+                tuple(kind.ValueData(*limit) for limit in limits.items()),
             )
             for entity, limits in found
         )

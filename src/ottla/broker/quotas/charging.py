@@ -6,7 +6,8 @@ loop's time it took, and when the answer is there it counts all of that and make
 What counts: for Produce the bytes of the request, for Fetch and ShareFetch those of the answer, for requests that
 create or delete partitions the partitions, and for every request its time, except for those of brokers among each
 other and for Produce without acknowledgement. A Fetch that is over its limit is answered with nothing, and nothing is
-counted; a ShareFetch is answered with what it has acquired, since nobody else could have it meanwhile, and then pauses.
+counted. For a ShareFetch this is looked at before anything is acquired, since nobody else could have it meanwhile; what
+was acquired is sent, and then the client pauses.
 """
 
 from __future__ import annotations
@@ -71,6 +72,10 @@ class Charge:
     def fetch_max_bytes(self) -> float:
         """More than this could never be sent without a pause."""
         return self._meter.quotas.fetch.most_without_pause(self._user, self._request.client_id)
+
+    def fetch_excess_ms(self) -> int:
+        """How long a pause is due for what was fetched before; meanwhile nothing more may be."""
+        return self._meter.quotas.fetch.excess_ms(self._user, self._request.client_id, self._meter.now_ms())
 
     def take_mutations(self, count: int) -> bool:
         """Whether so many partitions may be created or deleted now."""

@@ -119,6 +119,11 @@ class RateQuotas:
             return False
         return self.sensors.get(limit, now_ms).meter.per_second(now_ms) <= 0
 
+    def excess_ms(self, user: str, client_id: str, now_ms: int) -> int:
+        """How long a pause would follow if nothing more were counted."""
+        limit = self.limits.of(user, client_id)
+        return 0 if limit is None else self.sensors.get(limit, now_ms).meter.excess_ms(limit.bound, now_ms)
+
     def most_without_pause(self, user: str, client_id: str) -> float:
         """What can be counted at once, by somebody who has been quiet, before a pause follows."""
         limit = self.limits.of(user, client_id)

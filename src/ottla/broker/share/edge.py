@@ -132,4 +132,4 @@ class NodeEdge:
         return endpoints_of(self._node, request, leader_ids)
 
     def throttle_ms(self, request: Request) -> int:
-        return 0  # nodes have no quotas yet
+        return 0 if request.charge is None else request.charge.fetch_excess_ms()

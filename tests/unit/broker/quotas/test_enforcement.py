@@ -30,6 +30,7 @@ from tests.unit.broker.desk import (
     produce_request,
     running_node,
 )
+from tests.unit.broker.share.share_desk import Member, filled
 
 QUOTA_EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 LATER_MS = 60_000
@@ -328,3 +329,21 @@ class TestAround:
             set_quota(running.desk, "producer_byte_rate", 1000.0, client_id="p")
             assert produce(running.desk.connect("p"), topic, 3_800) == 0
             assert produce(running.desk.connect("p"), topic, 1_000) == pytest.approx(900, rel=0.2)
+
+
+class TestShareFetch:
+    def test_what_was_acquired_is_sent_and_while_the_pause_lasts_nothing_is_acquired(
+        self, running: RunningNode
+    ) -> None:
+        topic, group = filled(running.desk, 400, 400)
+        first, second = (Member(running.desk, group, name, topic) for name in "ab")
+        set_quota(running.desk, "consumer_byte_rate", 100.0, user="ANONYMOUS")
+        answer = first.fetch(max_records=400)
+        assert size_of(answer) > 2_000
+        assert answer.throttle_time_ms > 10_000
+        held_up = second.fetch()
+        assert held_up.throttle_time_ms == answer.throttle_time_ms
+        assert held_up.responses == ()
+        set_quota(running.desk, "consumer_byte_rate", None, user="ANONYMOUS")
+        running.advance(11_000 + answer.throttle_time_ms)
+        assert size_of(second.fetch()) > 2_000
