@@ -21,7 +21,15 @@ from ottla.metadata.config_defs import ConfigError, broker_defs
 from ottla.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
 
-__all__ = ["ConfigError", "ListenerConfig", "NodeConfig", "environment_settings", "file_settings", "set_option"]
+__all__ = [
+    "ConfigError",
+    "ListenerConfig",
+    "NodeConfig",
+    "UnknownSettings",
+    "environment_settings",
+    "file_settings",
+    "set_option",
+]
 
 ENVIRONMENT_PREFIX: Final = "OTTLA_"
 _OF_COMMANDS: Final = frozenset({"OTTLA_BOOTSTRAP"})
@@ -47,6 +55,14 @@ _PLUGIN_PREFIXES: Final = {
 }
 _PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
+
+
+class UnknownSettings(ConfigError):
+    """Settings that neither Kafka nor ottla knows."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        super().__init__("; ".join(broker_defs().unknown(name) for name in self.names))
 
 
 class ListenerConfig(NamedTuple):
@@ -118,13 +134,15 @@ class NodeConfig:
         self._values: dict[str, Any] = {}
         try:
             self._check()
+        except UnknownSettings:
+            raise
         except ConfigError as error:
             raise ConfigError(self.providers.hide(str(error))) from None
 
     def _check(self) -> None:
         unknown = [name for name in self.static if name not in broker_defs() and not self._passes(name)]
         if unknown:
-            raise ConfigError("; ".join(broker_defs().unknown(name) for name in unknown))
+            raise UnknownSettings(unknown)
         for name in self.static:
             if name in broker_defs():
                 _ = self[name]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 import click
 
-from ottla.cli.failure import Failure
+from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
 
 
 @click.command()
@@ -43,21 +44,25 @@ def serve(
     Without --data, and without log.dirs among the settings, data are kept for as long as the node runs.
     """
     from ottla.broker import serving
-    from ottla.broker.config import DEFAULT_PORT, ConfigError, environment_settings, file_settings, set_option
+    from ottla.broker.config import (
+        DEFAULT_PORT,
+        ConfigError,
+        UnknownSettings,
+        environment_settings,
+        file_settings,
+        set_option,
+    )
 
     if data and ephemeral:
         raise Failure("--data and --ephemeral exclude each other")
-    options: dict[str, str] = {}
-    if data:
-        options["log.dirs"] = data
-    if node_id is not None:
-        options["node.id"] = str(node_id)
-    if fsync:
-        options["ottla.fsync"] = "true"
-    if metrics_port is not None:
-        options["ottla.metrics.port"] = str(metrics_port)
-    if inspect_port is not None:
-        options["ottla.inspect.listeners"] = f"http://127.0.0.1:{inspect_port}"
+    wanted = {
+        "log.dirs": data or None,
+        "node.id": node_id,
+        "ottla.fsync": "true" if fsync else None,
+        "ottla.metrics.port": metrics_port,
+        "ottla.inspect.listeners": None if inspect_port is None else f"http://127.0.0.1:{inspect_port}",
+    }
+    options = {name: str(value) for name, value in wanted.items() if value is not None}
     try:
         places = [
             file_settings(config) if config else {},
@@ -74,7 +79,43 @@ def serve(
             verbosity=verbose,
             out=sys.stdout,
         )
+    except UnknownSettings as error:
+        raise _unknown(error.names, config) from None
     except ConfigError as error:
         raise Failure(str(error)) from None
     except serving.CannotServe as error:
-        raise Failure(str(error)) from None
+        raise _cannot_serve(str(error)) from None
+
+
+def _unknown(names: Sequence[str], config: str | None) -> Failure:
+    """Which settings nobody knows, where they stand, and what may be meant."""
+    from ottla.metadata.config_defs import broker_defs
+
+    places = [f"{_place(name, config)}unknown setting '{name}'" for name in names]
+    meant = [nearest(name, broker_defs()) for name in names]
+    return Failure("; ".join(places), " ".join([*filter(None, meant), "'ottla explain config --list' lists all"]))
+
+
+def _place(name: str, config: str | None) -> str:
+    """`server.properties line 12: `, if that is where a setting stands."""
+    if config is None:
+        return ""
+    from ottla.wire.properties import read_properties
+
+    with open(config, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if name in read_properties(line):
+                return f"{os.path.basename(config)} line {number}: "
+    return ""
+
+
+def _cannot_serve(text: str) -> Failure:
+    """Why a node does not start; of a port that is taken also by whom."""
+    taken = re.search(r"cannot listen on \S*:(\d+): Address already in use", text)
+    if taken is None:
+        return Failure(text, code=EXIT_REFUSED)
+    from ottla.cli.taken import holder
+
+    who = holder(int(taken[1]))
+    by = f" (by {who})" if who else ""
+    return Failure(f"port {taken[1]} is taken{by}", "--port 0 picks a free one", code=EXIT_REFUSED)
