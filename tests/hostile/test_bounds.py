@@ -51,6 +51,8 @@ from ottla.wire.types import (
     OffsetCommitRequest,
     ShareGroupHeartbeatRequest,
 )
+from tests.hostile import counting_tries  # noqa: F401  its tries count
+from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fetch_request, running_node
 from tests.unit.broker.test_budget import Holder
 from tests.unit.broker.test_connection import Bench, answer_at_once, heartbeat
@@ -58,19 +60,7 @@ from tests.unit.broker.test_streams_apis import join, topology
 from tests.unit.txn import desk as transaction_desk
 from tests.unit.txn import test_coordinator
 
-Try = Callable[[Path, pytest.MonkeyPatch], None]
-TRIES: dict[str, Try] = {}
 MINUTES_MS = 60_000
-
-
-def reaches(*names: str) -> Callable[[Try], Try]:
-    def remember(step: Try) -> Try:
-        for name in names:
-            assert name not in TRIES
-            TRIES[name] = step
-        return step
-
-    return remember
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
