@@ -77,12 +77,19 @@ class Loading:
         self._replicas.apply(
             self._image, Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in topics})
         )
-        moving = [(directory, key) for directory in self._directories for key in list(directory.futures)]
+        moving = [
+            (directory, key)
+            for directory in self._directories
+            for key in list(directory.futures)
+            if not directory.is_offline
+        ]
         await self._load_all([each for each in moving if self._is_moving(*each)])
         return self._copies
 
     def _promote_arrived(self) -> None:
         """A crash may have come when the copy of a moving partition was all there is of it."""
+        if any(directory.is_offline for directory in self._directories):
+            return  # the partition may be in there
         found = {key for directory in self._directories for key in directory.found}
         for directory in self._directories:
             for key in [each for each in directory.futures if each not in found]:

@@ -286,9 +286,10 @@ class Node:
         return frozenset(key for key in SERVED if key in offered)
 
     def _open_storage(self) -> None:
-        locks = lock_directories(self.disk, self.config.all_dirs)
+        failed: dict[str, OSError] = {}
+        locks = lock_directories(self.disk, self.config.all_dirs, failed, self.config.metadata_dir)
         try:
-            self.storage = NodeStorage(self.config, self.disk, locks, self._file_shares.logs)
+            self.storage = NodeStorage(self.config, self.disk, locks, self._file_shares.logs, failed)
             controller = self.advertised[self.config.controller_listener]
             self.storage.format_if_new(self.clock.wall_ms(), controller.port)
             self.storage.open()
@@ -337,7 +338,8 @@ class Node:
             offload=self.offload,
         )
         for directory in self.storage.all:
-            directory.begin()
+            if not directory.is_offline:
+                directory.begin()
         self.metadata.lead(self._bootstrap_records(), own_broker_id=self.node_id)
         self.membership = Membership(self.settings, self.storage, self.metadata, random_uuid)
         self.producer_ids = ProducerIds(self.metadata, self.membership)

@@ -33,7 +33,7 @@ from ottla.log.recovery import LoadRequest, load
 from ottla.metadata.fault import Reject
 from ottla.metadata.image import TOPIC, Changes, MetadataImage
 from ottla.metadata.topic_image import PartitionImage, TopicImage
-from ottla.metadata.uuids import UNASSIGNED
+from ottla.metadata.uuids import UNASSIGNED, is_reserved
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Replica", "Replicas"]
@@ -253,7 +253,7 @@ class Replicas:
             self._lead(replica)
         elif led_before[0] == self.node_id and not replica.is_leader:
             self._wake(key)
-        if partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
+        if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
             self.misplaced.pop(replica, None)
         else:
             self.misplaced[replica] = None
@@ -273,6 +273,9 @@ class Replicas:
         for directory in self.directories:
             if directory_id != UNASSIGNED and directory.properties.directory_id == directory_id:
                 return directory
+        unread = next((each for each in self.directories if each.properties.directory_id is None), None)
+        if unread is not None and unread.is_offline and not is_reserved(directory_id):
+            return unread  # where it must be
         closed = cordoned(self.settings, self.directories)
         online = [each for each in self.directories if not each.is_offline]
         online = [each for each in online if each not in closed] or online

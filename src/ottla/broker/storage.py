@@ -9,10 +9,11 @@ from ottla.broker.config import NodeConfig
 from ottla.broker.formatting import format_directories, is_empty, is_formatted, random_uuid
 from ottla.broker.settings import Settings
 from ottla.log.directory import LogDirectory, directory_problems
-from ottla.log.disk import Disk
+from ottla.log.disk import Disk, read_all
 from ottla.log.files import LogStorage, OpenFiles
 from ottla.log.lock import DirectoryLock, LockedError
 from ottla.metadata.uuids import draw
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 
 __all__ = ["NodeStorage", "StorageProblem", "cordoned", "lock_directories"]
 
@@ -21,16 +22,23 @@ class StorageProblem(Exception):
     """Directories on which a node must not start; the text says why and what can be done."""
 
 
-def lock_directories(disk: Disk, paths: Sequence[str]) -> list[DirectoryLock]:
-    """Take the locks of directories, which are made if need be; StorageProblem if one cannot be had."""
+def lock_directories(
+    disk: Disk, paths: Iterable[str], failed: dict[str, OSError] | None = None, needed: str = ""
+) -> list[DirectoryLock]:
+    """Take the locks of directories, which are made if need be; StorageProblem if one cannot be had.
+
+    Where `failed` is given it gets those that cannot be used, and only the `needed` one must be usable.
+    """
     locks: list[DirectoryLock] = []
-    try:
-        for path in paths:
+    for path in paths:
+        try:
             disk.make_directory(path)
             locks.append(DirectoryLock(path))
-    except (LockedError, OSError) as error:
-        release(locks, remove=False)
-        raise StorageProblem(_reason(path, error)) from None
+        except (LockedError, OSError) as error:
+            if failed is None or path == needed or isinstance(error, LockedError):
+                release(locks, remove=False)
+                raise StorageProblem(_reason(path, error)) from None
+            failed[path] = error
     return locks
 
 
@@ -55,10 +63,18 @@ def _reason(path: str, error: Exception) -> str:
 class NodeStorage:
     """The directories of a running node. `release` ends it."""
 
-    def __init__(self, config: NodeConfig, disk: Disk, locks: Sequence[DirectoryLock], open_files_max: int) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk,
+        locks: Sequence[DirectoryLock],
+        open_files_max: int,
+        failed: dict[str, OSError],
+    ) -> None:
         self.disk = disk
         self._locks = locks
         self._config = config
+        self._failed = failed
         open_files = OpenFiles(disk, open_files_max)
         self._opened: dict[str, LogDirectory] = {}
         self._storages = {path: LogStorage(disk, open_files=open_files, jitter=_jitter) for path in config.all_dirs}
@@ -66,9 +82,12 @@ class NodeStorage:
     def format_if_new(self, now_ms: int, controller_port: int) -> bool:
         """Format empty directories, if nobody else can be meant to lead the cluster; whether it was done."""
         config = self._config
-        unformatted = [path for path in config.all_dirs if not is_formatted(self.disk, path)]
-        if len(unformatted) < len(config.all_dirs):
+        usable = [path for path in config.all_dirs if path not in self._failed]
+        unformatted = [path for path in usable if not is_formatted(self.disk, path)]
+        if len(unformatted) < len(usable):
             return False
+        if self._failed:
+            raise StorageProblem("; ".join(_reason(path, error) for path, error in self._failed.items()))
         used = [path for path in unformatted if not is_empty(self.disk, path)]
         others = config.other_controllers()
         if used:
@@ -82,10 +101,38 @@ class NodeStorage:
         return True
 
     def open(self) -> None:
-        """Read what the directories hold; StorageProblem if a node must not start on them."""
-        problems = directory_problems(self._config.all_dirs, self._open, cluster_id=None, node_id=self._config.node_id)
+        """Read what the directories hold; StorageProblem if a node must not start on them.
+
+        One that cannot be read is offline from the start, with all that is in it, if there are others.
+        """
+        config = self._config
+        for path in config.all_dirs:
+            if path != config.metadata_dir and path not in self._failed:
+                self._try(path)
+        usable = [path for path in config.all_dirs if path not in self._failed]
+        problems = directory_problems(usable, self._open, cluster_id=None, node_id=config.node_id)
+        if not set(config.log_dirs) - self._failed.keys():
+            problems += [_reason(path, error) for path, error in self._failed.items()]
         if problems:
             raise StorageProblem("; ".join(problems))
+        for path, error in self._failed.items():
+            self._opened[path] = self._offline(path, error)
+
+    def _try(self, path: str) -> None:
+        try:
+            read_all(self.disk, f"{path}/{META_PROPERTIES_FILE}")
+        except FileNotFoundError:
+            pass  # that is another problem
+        except OSError as error:
+            self._failed[path] = error
+
+    def _offline(self, path: str, error: OSError) -> LogDirectory:
+        """A directory of which nothing is known but that it has failed."""
+        storage = self._storages[path]
+        storage.fail(error, f"reading {path}")
+        directory = LogDirectory(storage, path, MetaProperties(self.cluster_id, self._config.node_id))
+        directory.notes.append(f"log directory {path} is offline: {error.strerror or error}")
+        return directory
 
     def _open(self, path: str) -> LogDirectory:
         self._opened[path] = LogDirectory.open(self._storages[path], path)
@@ -111,7 +158,7 @@ class NodeStorage:
     @property
     def previous_broker_epoch(self) -> int:
         """The broker's epoch at its last stop, if all directories agree on it."""
-        epochs = {directory.previous_broker_epoch for directory in self.directories}
+        epochs = {directory.previous_broker_epoch for directory in self.directories if not directory.is_offline}
         return epochs.pop() if len(epochs) == 1 else -1
 
     def directory_ids(self) -> list[bytes]:

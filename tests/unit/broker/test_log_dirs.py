@@ -316,6 +316,33 @@ def test_a_directory_that_fails_stops_the_moves_to_it_alone(tmp_path: Path):
         assert move(desk, tmp_path / "b", topic.name) == [ErrorCode.KAFKA_STORAGE_ERROR]
 
 
+def test_a_directory_that_cannot_be_read_at_the_start_is_offline(tmp_path: Path):
+    with two_dirs(tmp_path) as node:
+        topic = node.desk.topic(partitions=4)
+        for number in range(4):
+            node.desk.produce(topic, batch(b"a"), partition=number)
+        places = {number: place_of(node.desk, topic.name, number) for number in range(4)}
+    (tmp_path / "b").rename(tmp_path / "elsewhere")
+    (tmp_path / "b").write_text("no directory")
+    with two_dirs(tmp_path) as node:
+        answer = node.desk.ask(DescribeLogDirsRequest(None), 5)
+        assert [each.error_code for each in answer.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+        for number, place in places.items():
+            code = node.desk.fetch(topic, partition=number).error_code
+            assert (code == 0) is (place == "a"), number
+            assert (node.desk.produce(topic, batch(b"b"), partition=number).error_code == 0) is (place == "a")
+        led = node.desk.topic(partitions=2)  # new ones go where there is room
+        assert node.desk.produce(led, batch(b"c"), partition=1).error_code == 0
+        assert move(node.desk, tmp_path / "b", led.name) == [ErrorCode.KAFKA_STORAGE_ERROR]
+    (tmp_path / "b").unlink()
+    (tmp_path / "elsewhere").rename(tmp_path / "b")
+    with two_dirs(tmp_path) as node:
+        for number, place in places.items():
+            expected = [b"a", b"b"] if place == "a" else [b"a"]
+            assert values(node.desk.fetch(topic, partition=number)) == expected
+            assert place_of(node.desk, topic.name, number) == place
+
+
 def test_a_second_copy_is_thrown_away_at_the_start(tmp_path: Path):
     with two_dirs(tmp_path) as node:
         topic, desk = node.desk.topic(), node.desk
