@@ -2,7 +2,9 @@
 
 `folded` gives one frame with the rows of all of them, told apart by `table`; each job takes its own rows out of it. In
 a batch, the rows of a group stand together and in order, and are read as they come: what is held is one group's state,
-not its history. In a stream, the state is kept between batches.
+not its history. In a stream, the state is kept between batches, for as long as the group exists: a healthy group may
+write nothing for weeks, and its next rebalance is to be told from where it stood. What is left of a deleted group is
+its place in the log. (A time-out of Spark's would also make a query that is to end with the data go on for ever.)
 
 Where a group has records, its samples are not used: they can miss what happens between two of them.
 """
@@ -59,7 +61,7 @@ def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     history = _history(inputs)
     if history.isStreaming:
         return history.groupBy("cluster", "group").applyInPandasWithState(
-            partial(_next_rows, params=params), ddl(FOLDED), "kept binary", "update", "ProcessingTimeTimeout"
+            partial(_next_rows, params=params), ddl(FOLDED), "kept binary", "update", "NoTimeout"
         )
     ordered = history.repartition("cluster", "group").sortWithinPartitions("cluster", "group", *_ORDER)
     return ordered.mapInArrow(partial(_all_rows, params=params), ddl(FOLDED))
@@ -215,9 +217,6 @@ def _next_rows(
     """The rows that come with the next stretch of a group's history."""
     import pandas as pd
 
-    if state.hasTimedOut:
-        state.remove()
-        return
     fold = Fold(params, bytes(state.get[0]) if state.exists else None)
     history = pd.concat(list(frames)).sort_values(list(_ORDER))
     columns = ("rank", "partition", "place", "ts", "type", "key", "value")
@@ -226,7 +225,6 @@ def _next_rows(
     source = fold.source
     kept, out = fold.cut()
     state.update((kept,))
-    state.setTimeoutDuration(params.state_timeout_ms)
     rows = _Rows()
     rows.add(*key, source, out)
     yield from _pandas(rows)

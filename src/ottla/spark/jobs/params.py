@@ -38,7 +38,7 @@ class Params:
     """How often share groups deliver a record, where no setting is seen: Kafka's default."""
     share_lock_ms: int = 30_000
     state_timeout_ms: int = 7 * DAY_MS
-    """A stream forgets a group of which nothing has come for this long."""
+    """What a group held that has been empty for this long is forgotten: who comes then takes nothing over."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Of the health rules, written as `rule.key`."""
     topic_names: Mapping[str, str] = field(default_factory=dict)

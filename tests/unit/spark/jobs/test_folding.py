@@ -23,7 +23,6 @@ from ottla.spark.jobs.rebalances import rebalances
 from ottla.spark.jobs.stability import stability
 from ottla.spark.jobs.tables import GROUP_TIMELINE, REBALANCES, STABILITY, TABLES, TASK_MOVEMENT, Table
 from ottla.spark.jobs.task_movement import task_movement
-from ottla.spark.records.types import ddl
 from tests.unit.spark.jobs.histories import Histories, Script, listen, scenario_texts
 
 RECORDS = (
@@ -74,75 +73,72 @@ def expected() -> Tables:
     return found
 
 
-def tables_of(frames: Iterable[tuple[Table, Iterable[Any]]]) -> Tables:
-    """Rows of frames as tables; of the same key the last counts."""
+def tables_of(rows: Iterable[Any]) -> Tables:
+    """Folded rows as tables; of the same key the last counts, and what was taken back does not."""
     found: Tables = {table.name: {} for table in JOBS}
-    for table, rows in frames:
-        for row in rows:
-            cells = row.asDict()
-            assert cells.pop("run_date") == "2023-11-14"
-            found[table.name][tuple(cells[each] for each in table.key)] = cells
+    for row in rows:
+        table = TABLES[row.table]
+        kept = {each: row[each] for each in table.names if each != "run_date"}
+        found[table.name][tuple(kept[each] for each in table.key)] = kept
+    timeline = found["group_timeline"].items()
+    is_told = {key: row["event"] != "state_changed" or row["old"] != row["new"] for key, row in timeline}
+    found["group_timeline"] = {key: row for key, row in timeline if is_told[key]}
     return found
 
 
-def test_a_batch_gives_what_the_plain_fold_gives(spark: Any) -> None:
-    records = spark.createDataFrame(record_rows(), RECORDS).repartition(3)
+def records_in(spark: Any, folder: Path) -> Any:
+    write(folder / "records.parquet", record_rows(), 0)
+    return spark.read.schema(RECORDS).parquet(str(folder))
+
+
+def test_a_batch_gives_what_the_plain_fold_gives(spark: Any, tmp_path: Path) -> None:
     params = Params()
-    made = {"folded": folded({"records": records}, params).cache()}
+    made = folded({"records": records_in(spark, tmp_path)}, params).cache()
 
-    assert tables_of((table, job(made, params).collect()) for table, job in JOBS.items()) == expected()
+    assert tables_of(made.collect()) == expected()
     for table, job in JOBS.items():
-        assert job(made, params).schema == spark.createDataFrame([], ddl(table.columns)).schema
+        frame = job({"folded": made}, params)
+        assert frame.schema.simpleString() == f"struct<{plain_ddl(table)}>"
+        assert {row.run_date for row in frame.collect()} == {"2023-11-14"}
 
 
-def test_a_range_begins_in_the_middle_of_a_rebalance(spark: Any) -> None:
+def plain_ddl(table: Table) -> str:
+    return ",".join(f"{name}:{kind.ddl()}" for name, kind in table.columns)
+
+
+def test_a_range_begins_in_the_middle_of_a_rebalance(spark: Any, tmp_path: Path) -> None:
     """What happened before the range is read, and not told."""
-    records = spark.createDataFrame(record_rows(), RECORDS)
     middle_ms = 1_700_000_011_500  # the third member of the streams group waits
-    params = Params(from_ms=middle_ms)
+    params = Params(from_ms=middle_ms, to_ms=middle_ms + 60_000)
+    name = "streams/third_member_joins"
 
-    made = {"folded": folded({"records": records}, params).cache()}
+    rows = group_timeline({"records": records_in(spark, tmp_path)}, params).where(f"`group` = '{name}'").collect()
 
-    found = tables_of((table, job(made, params).collect()) for table, job in JOBS.items())
-
-    whole = expected()
-    for table in JOBS:
-        later = {key: row for key, row in whole[table.name].items() if row[table.event_time] >= middle_ms}
-        assert found[table.name] == later
-    assert any(row["event"] == "partition_revoked" for row in found["group_timeline"].values())
+    whole = [row for row in expected()["group_timeline"].values() if row["group"] == name]
+    later = [(row["ts"], row["seq"], row["event"]) for row in whole if row["ts"] >= middle_ms]
+    assert sorted((row.ts, row.seq, row.event) for row in rows) == later
+    assert "partition_revoked" in {row.event for row in rows}
 
 
 def test_a_stream_gives_what_a_batch_gives(spark: Any, tmp_path: Path) -> None:
-    """Killed and begun again on the way, too."""
+    """Stopped and begun again on the way, too."""
     files, checkpoint = tmp_path / "records", tmp_path / "checkpoint"
     files.mkdir()
-    rows = sorted(record_rows(), key=lambda row: row[2])
-    offsets = [0, 5, 9, 14, 22, 1 << 40]
-    told: list[tuple[Table, list[Any]]] = []
-    params = Params()
-
-    def take(batch: Any, _: int) -> None:
-        batch.persist()  # else the state is gone through for each table
-        told.extend((table, job({"folded": batch}, params).collect()) for table, job in JOBS.items())
-        batch.unpersist()
+    offsets = (0, 9, 14, 1 << 40)
+    told: list[Any] = []
 
     def run() -> None:
         stream = spark.readStream.schema(RECORDS).option("maxFilesPerTrigger", 1).parquet(str(files))
-        frame = folded({"records": stream}, params)
-        query = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
-        query.outputMode("update").trigger(availableNow=True).start().awaitTermination()
+        query = folded({"records": stream}, Params()).writeStream.option("checkpointLocation", str(checkpoint))
+        query = query.foreachBatch(lambda batch, _: told.extend(batch.collect())).outputMode("update")
+        query.trigger(availableNow=True).start().awaitTermination()
 
     for number, (start, end) in enumerate(pairwise(offsets)):
-        write(files / f"{number}.parquet", [row for row in rows if start <= row[2] < end], number)
-        if number in (1, 4):
+        write(files / f"{number}.parquet", [row for row in record_rows() if start <= row[2] < end], number)
+        if number:
             run()
 
-    found = tables_of(told)
-    timeline = found["group_timeline"]
-    found["group_timeline"] = {
-        key: row for key, row in timeline.items() if row["event"] != "state_changed" or row["old"] != row["new"]
-    }
-    assert found == expected()
+    assert tables_of(told) == expected()
 
 
 def write(path: Path, rows: list[tuple[Any, ...]], number: int) -> None:

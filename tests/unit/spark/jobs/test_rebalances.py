@@ -190,3 +190,12 @@ def test_a_static_member_that_is_away_keeps_nobody_waiting() -> None:
     over = rebalances(script.rows)[-1]
 
     assert (over.group_epoch, over.ended_by) == (3, "converged")
+
+
+@pytest.mark.parametrize(("days", "moved"), [(6, 1), (8, 0)])
+def test_what_a_group_held_that_was_empty_for_a_week_is_forgotten(days: int, moved: int) -> None:
+    script = Script().at(0).member("A").settled(2, A=[0])
+    script.at(5).leave("A").epoch(3)
+    script.at(days * 86_400).member("B").settled(4, B=[0])
+
+    assert rebalances(script.rows)[-1].partitions_moved == moved

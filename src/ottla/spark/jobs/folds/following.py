@@ -8,6 +8,7 @@ them means nothing, so it is looked at when the time moves on, or at the end (`s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -76,10 +77,18 @@ class Following:
             if ts >= self._window_end_ms:
                 self.counted = windows.roll(state, ts, self.out, self.limits.window_ms)
                 self._window_end_ms = self.counted.start_ms + self.limits.window_ms
+                if state.state == "Empty" and ts - state.ts >= self.limits.forget_ms:
+                    self._forget()
             state.ts = ts
             state.order = 0
         state.offset = offset if offset != NOBODY else state.offset
         self._in_record = 0
+
+    def _forget(self) -> None:
+        """What was held so long ago is nobody's any more."""
+        self.state.converged = None
+        self.state.rises, self.state.warmups = [], []
+        self.state.handovers = {}
 
     def settle(self) -> None:
         """All of a moment is told: in which state is the group now?"""
@@ -410,7 +419,7 @@ class Following:
     def _role(self, member: Member, role: str) -> str | None:
         if self.state.type != "streams":
             return None
-        return _to_json({"role": role, "process": member.process}).decode()
+        return _role(role, member.process)
 
     # --- rebalances ---------------------------------------------------------------------------------------------------
 
@@ -453,6 +462,11 @@ class Following:
             over.partitions_moved = found.exchanged / 2 if over.type == "share" else float(len(found.moved))
         over.members_touched = found.touched
         state.converged, state.has_converged = after, True
+
+
+@lru_cache(maxsize=4_096)
+def _role(role: str, process: str | None) -> str:
+    return _to_json({"role": role, "process": process}).decode()
 
 
 def _text(epoch: int | None) -> str | None:

@@ -243,6 +243,8 @@ def _target_tasks(group: Following, key: str, value: str | None) -> None:
     if value is None:
         return
     member, state = _member(group, key), group.state
+    if value == member.target:
+        return
     old = _placements(_read_target_tasks(member.target or "{}"))
     new = _placements(_read_target_tasks(value))
     member.target = value
@@ -289,6 +291,8 @@ def _partitions(found: list[_TopicPartitions]) -> frozenset[str]:
 
 
 def tasks_of(found: list[_TaskIds]) -> frozenset[str]:
+    if not found:
+        return NOTHING
     return frozenset([_name(each.subtopology_id, "_", number) for each in found for number in each.partitions])
 
 

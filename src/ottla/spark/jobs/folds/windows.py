@@ -10,7 +10,7 @@ from ottla.health.rule import RULES, limits_of
 from ottla.health.seen_groups import WINDOW_MS
 from ottla.spark.jobs.folds.rows import Out, Window
 from ottla.spark.jobs.folds.state import NOBODY, Counted, Member, Rise, State
-from ottla.spark.jobs.params import HOUR_MS, Params
+from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params
 
 __all__ = ["Limits", "count_left", "judge", "note_duration", "note_rise", "roll", "spend", "window_row"]
 
@@ -33,13 +33,14 @@ class Limits(NamedTuple):
     """What the fold takes from the settings."""
 
     window_ms: int = HOUR_MS
+    forget_ms: int = 7 * DAY_MS
     rises: float = 5
     critical_rises: float = 10
 
     @classmethod
     def of(cls, params: Params) -> Limits:
         limits = limits_of(RULES["epochs-climb"], params.thresholds)
-        return cls(params.stability_window_ms, limits["rises"], limits["critical_rises"])
+        return cls(params.stability_window_ms, params.state_timeout_ms, limits["rises"], limits["critical_rises"])
 
 
 def spend(state: State, until_ms: int) -> None:

@@ -1,0 +1,1 @@
+"""Folds over the histories of groups."""
