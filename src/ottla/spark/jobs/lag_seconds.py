@@ -47,5 +47,8 @@ def _seconds() -> Column:
     is_recent = F.col("before.ts") >= F.col("ts") - HISTORY_MS
     by_points = F.when(is_recent & F.col("after.ts").isNotNull(), F.col("ts") - passed)
     by_record = F.col("ts") - F.col("committed_ts")
-    seconds = F.greatest(F.coalesce(by_points, by_record.cast("double")), F.lit(0.0)) / 1000
-    return F.when(F.col("end") <= F.col("committed"), 0.0).when(F.col("end").isNotNull(), seconds)
+    passed_ms = F.coalesce(by_points, by_record.cast("double"))
+    seconds = F.greatest(passed_ms, F.lit(0.0)) / 1000
+    return F.when(F.col("end") <= F.col("committed"), 0.0).when(
+        F.col("end").isNotNull() & passed_ms.isNotNull(), seconds
+    )

@@ -85,7 +85,7 @@ def _sampled(seen: DataFrame, params: Params) -> DataFrame:
 
 
 def _of_replicas(per_sample: DataFrame) -> DataFrame:
-    leader = F.expr("filter(replicas, r -> r.id = leader)[0]")
+    leader = F.expr("get(filter(replicas, r -> r.id = leader), 0)")
     rows = per_sample.select("*", leader.alias("l"), F.explode("replicas").alias("r"))
     now = F.when(F.col("l.last_caught_up_ts") >= 0, F.col("l.last_caught_up_ts")).otherwise(F.col("ts"))
     behind = F.col("l.log_end") - F.col("r.log_end")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-CLUSTER = "c"
 SAMPLES = (
     "cluster string, kind string, entity string, ts bigint, observer string, seq bigint, error string, "
     "heartbeat boolean, dropped bigint, body string"
@@ -21,39 +22,48 @@ RECORDS = (
 METADATA = "cluster string, offset bigint, timestamp bigint, type string, version int, epoch int, value string"
 ENDS = "cluster string, topic string, partition int, ts bigint, end bigint"
 
+Told = tuple[int, str, Any]
+"""Time, kind, and the body of a sample, or, as text, an error."""
 
-def samples(spark: Any, *rows: tuple[int, str, dict[str, Any] | str]) -> Any:
-    """(time, kind, body), or a text instead of the body: an error."""
+
+def samples(spark: Any, told: Mapping[str, Sequence[Told]]) -> Any:
+    """What was told of each cluster."""
     made = [
         (
-            CLUSTER, kind, str((body if isinstance(body, dict) else {}).get("group", "")), ts, "o", seq,
+            cluster, kind, "" if isinstance(body, str) else str(body.get("group", "")), ts, "o", seq,
             body if isinstance(body, str) else None, False, 0, None if isinstance(body, str) else json.dumps(body),
         )
+        for cluster, rows in told.items()
         for seq, (ts, kind, body) in enumerate(rows)
     ]  # fmt: skip
     return spark.createDataFrame(made, SAMPLES)
 
 
-def commits(spark: Any, *rows: tuple[int, str, int | None], topic: str = "orders") -> Any:
-    """(time, group, offset)."""
-    made = [(CLUSTER, 0, offset, ts, group, topic, 0, committed) for offset, (ts, group, committed) in enumerate(rows)]
+def commits(spark: Any, *rows: tuple[str, int, str, int | None]) -> Any:
+    """(cluster, time, group, offset)."""
+    made = [(cluster, 0, at, ts, group, "orders", 0, offset) for at, (cluster, ts, group, offset) in enumerate(rows)]
     return spark.createDataFrame(made, COMMITS)
 
 
-def records(spark: Any, *rows: tuple[int, str, str, dict[str, Any], dict[str, Any] | None]) -> Any:
-    """(time, type, group, key, value)."""
+def records(spark: Any, *rows: tuple[str, int, str, str, Any, Any]) -> Any:
+    """(cluster, time, type, group, key, value)."""
     made = [
-        (CLUSTER, "t", 0, offset, ts, kind, 0, group, json.dumps(key), None if value is None else json.dumps(value))
-        for offset, (ts, kind, group, key, value) in enumerate(rows)
+        (cluster, "t", 0, offset, ts, kind, 0, group, json.dumps(key), None if value is None else json.dumps(value))
+        for offset, (cluster, ts, kind, group, key, value) in enumerate(rows)
     ]
     return spark.createDataFrame(made, RECORDS)
 
 
-def metadata(spark: Any, *rows: tuple[int, str, int, dict[str, Any]]) -> Any:
-    """(time, type, epoch, value)."""
-    made = [(CLUSTER, at, ts, kind, 0, epoch, json.dumps(value)) for at, (ts, kind, epoch, value) in enumerate(rows)]
+def metadata(spark: Any, *rows: tuple[str, int, str, int, Any]) -> Any:
+    """(cluster, time, type, epoch, value)."""
+    made = [
+        (cluster, offset, ts, kind, 0, epoch, json.dumps(value))
+        for offset, (cluster, ts, kind, epoch, value) in enumerate(rows)
+    ]
     return spark.createDataFrame(made, METADATA)
 
 
-def rows_of(frame: Any, *order: str) -> list[dict[str, Any]]:
-    return [row.asDict(recursive=True) for row in frame.orderBy(*order).collect()]
+def rows_by(frame: Any, by: str, *order: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each cluster, or of each of something else, in order."""
+    found = [row.asDict(recursive=True) for row in frame.orderBy(by, *order).collect()]
+    return {name: list(rows) for name, rows in groupby(found, key=lambda row: row[by])}
