@@ -8,6 +8,7 @@ import io
 import sys
 from collections.abc import Sequence
 
+from ottla.cli import colour
 from ottla.cli.failure import answer
 from ottla.cli.lazy import LazyGroup
 from ottla.cli.table import COMMANDS
@@ -19,7 +20,7 @@ GROUP = LazyGroup("ottla", COMMANDS, help=HELP)
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
-    return answer(lambda: GROUP.main(arguments, prog_name="ottla", standalone_mode=False))
+    return answer(lambda: GROUP.main(arguments, prog_name="ottla", standalone_mode=False, color=colour.wanted()))
 
 
 def main() -> None:

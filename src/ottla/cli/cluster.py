@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
+from ottla.cli import colour
 from ottla.cli.failure import Failure, unknown_command
 from ottla.cli.moments import duration_ms
 from ottla.cli.refusal import failure_of
@@ -166,10 +167,9 @@ PARTITION_COLUMNS = (Column("TOPIC"), *numbers("PARTITION"))
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     """Rows below their headings; in colour and as wide as the terminal, or plain and as wide as needed in a file."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = colour.console()
     if not console.is_terminal:
         console.width = WIDTH_OF_FILES
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))

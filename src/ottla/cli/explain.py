@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli import colour
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -115,11 +116,9 @@ def _show_catalogue(form: str | None, width: int | None) -> None:
 
 def _console(width: int | None) -> Console:
     """Colours on a terminal unless NO_COLOR says otherwise; the width of the terminal, or 100 where there is none."""
-    from rich.console import Console
-
     from ottla.explain.render.terminal import WIDTH_DEFAULT
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = colour.console()
     if width is None and not console.is_terminal:
         width = WIDTH_DEFAULT
     if width is not None:

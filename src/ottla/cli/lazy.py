@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ottla import __version__
+from ottla.cli import colour
 from ottla.cli.failure import unknown_command
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class LazyGroup(click.Group):
 
     def __init__(self, name: str, entries: Mapping[str, Entry], *, help: str) -> None:
         super().__init__(name, help=help, invoke_without_command=True, no_args_is_help=False, callback=_help_alone)
-        self.params.append(_version_option())
+        self.params += [_version_option(), colour.option()]
         self.entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
