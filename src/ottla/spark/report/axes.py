@@ -26,6 +26,10 @@ DURATIONS_MS: Final = {
 }  # fmt: skip
 
 
+ROOM: Final = 0.02
+"""At both ends of a scale of durations, so that dots there are whole."""
+
+
 class Tick(NamedTuple):
     value: float
     text: str
@@ -73,4 +77,5 @@ def ticks_of_durations(low_ms: float, high_ms: float) -> tuple[Scale, list[Tick]
     low = max((each for each in DURATIONS_MS if each <= low_ms), default=1)
     high = min((each for each in DURATIONS_MS if each >= high_ms and each > low), default=40 * DAY_MS)
     ticks = [Tick(math.log10(each), text) for each, text in DURATIONS_MS.items() if low <= each <= high]
-    return Scale(math.log10(low), math.log10(high)), ticks
+    room = ROOM * (math.log10(high) - math.log10(low))
+    return Scale(math.log10(low) - room, math.log10(high) + room), ticks

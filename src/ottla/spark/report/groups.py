@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ottla.health.wording import duration, number, plural
 from ottla.spark.report.material import Key, Material
-from ottla.spark.report.names import told_apart
+from ottla.spark.report.names import clients_of, told_apart
 from ottla.spark.report.part import Part, table
 from ottla.spark.report.rows import Row
 from ottla.spark.report.thin import Point, steps, thinned
@@ -19,15 +19,7 @@ TIMELINES: Final = 12
 MEMBER_LINES: Final = 6
 SPANS: Final = 400
 KEYS: Final = ("cluster", "group")
-_EPOCH_EVENTS: Final = (
-    "member_joined",
-    "epoch_bumped",
-    "target_computed",
-    "member_epoch",
-    "member_left",
-    "member_fenced",
-    "deleted",
-)
+_EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "member_left", "member_fenced", "deleted")
 
 
 def groups_part(material: Material) -> Part:
@@ -157,7 +149,8 @@ def _by_group(rows: Iterable[Row], chosen: list[Key]) -> dict[Key, list[Row]]:
 
 def _lines(material: Material, events: list[Row]) -> list[Row]:
     events.sort(key=lambda row: (row["ts"], row["seq"]))
-    lines = _epoch_lines(events, material.to_ms) + _member_lines(events, material.to_ms)
+    clients = clients_of(material, (row["member"] for row in events))
+    lines = _epoch_lines(events, material.to_ms) + _member_lines(events, clients, material.to_ms)
     return [line | {"points": _drawn(line["points"], material)} for line in lines if line["points"]]
 
 
@@ -198,7 +191,7 @@ def _known(points: Iterable[tuple[int, Any]], end_ms: int) -> list[Point]:
     return [*found, (max(end_ms, found[-1][0]), found[-1][1])] if found else []
 
 
-def _member_lines(events: list[Row], to_ms: int) -> list[Row]:
+def _member_lines(events: list[Row], clients: dict[str, str], to_ms: int) -> list[Row]:
     """The first members by their own lines, the others together by the lowest epoch that one of them has."""
     told: dict[str, list[Point]] = {}
     gone: dict[str, int] = {}
@@ -211,7 +204,6 @@ def _member_lines(events: list[Row], to_ms: int) -> list[Row]:
             gone[member] = row["ts"]
     ended = {member: [*points, (gone.get(member, to_ms), points[-1][1])] for member, points in told.items()}
     shown, rest = list(ended)[:MEMBER_LINES], list(ended)[MEMBER_LINES:]
-    clients = {row["member"]: row["new"] for row in events if row["event"] == "member_joined" and row["new"]}
     lines = [_member_line(told_apart(member, clients, shown), ended[member]) for member in shown]
     return lines + ([_member_line(f"lowest of {len(rest)} other members", _lowest(ended, rest))] if rest else [])
 

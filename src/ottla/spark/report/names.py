@@ -12,17 +12,18 @@ from ottla.spark.report.material import Material
 
 __all__ = ["clients_of", "process_name", "told_apart"]
 
-_THREAD: Final = re.compile(r"-StreamThread-\d+(-consumer)?$")
+_CONSUMER: Final = re.compile(r"(?<=-StreamThread-)(\d+)-consumer$")
+_THREAD: Final = re.compile(r"-StreamThread-\d+$")
 
 
 def clients_of(material: Material, members: Iterable[str | None]) -> dict[str, str]:
-    """Member id -> client id, of these members."""
+    """Member id -> client id, of these members. The consumer of a thread of Kafka Streams is called by its thread."""
     wanted = sorted({each for each in members if each})
     joined = material.rows("group_timeline").where(pc.field("event") == "member_joined")
     if not wanted or "member" not in joined.columns:
         return {}
     rows = joined.where(pc.field("member").isin(wanted)).each(("member", "new"))
-    return {row["member"]: row["new"] for row in rows if row["new"]}
+    return {row["member"]: _CONSUMER.sub(r"\1", row["new"]) for row in rows if row["new"]}
 
 
 def told_apart(member: str, clients: dict[str, str], among: Iterable[str]) -> str:
