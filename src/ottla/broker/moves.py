@@ -2,8 +2,8 @@
 
 A move begins with an empty log beside the others of its new directory, under a name that ends in `-future`. What the
 partition holds is copied there batch by batch, in slices on the loop, as a follower would copy it; what is written
-meanwhile follows. When next to nothing is missing the copy is synced, in a thread, and then, in one step of the loop
-and so between two appends:
+meanwhile follows. The copy is synced by and by, in threads. When next to nothing is missing, this happens in one step
+of the loop, and so between two appends:
 
 1. the last batches are copied;
 2. the metadata log notes that the replica is in the new directory;
@@ -49,6 +49,8 @@ _PIECE_SECONDS: Final = 0.001
 """A piece that takes longer is followed by a smaller one, so that no slice is long."""
 _REST_BYTES_MAX: Final = 256 << 10
 """So much may be missing for the last step, which nobody can interrupt."""
+_SYNC_BYTES: Final = 16 << 20
+"""After so much the copy is synced, so that no sync is so large that others feel it."""
 _TURN_SECONDS: Final = 0.05
 """Then other work in slices has its turn."""
 _WORK: Final = "log moves"
@@ -64,7 +66,7 @@ class _Stage(Enum):
 class Move:
     """One partition on its way."""
 
-    __slots__ = ("copy", "directory", "piece_bytes", "replica", "stage")
+    __slots__ = ("copy", "directory", "piece_bytes", "replica", "stage", "unsynced_bytes")
 
     def __init__(self, replica: Replica, directory: LogDirectory, copy: Partition) -> None:
         self.replica = replica
@@ -72,6 +74,7 @@ class Move:
         self.copy = copy
         self.stage = _Stage.COPYING
         self.piece_bytes = _PIECE_BYTES_MIN
+        self.unsynced_bytes = 0
 
     @property
     def lag(self) -> int:
@@ -208,14 +211,16 @@ class Moves:
             return self._complete(move)
         if move.lag:
             self._copy_piece(move)
-        if not move.lag:
+        if not move.lag or move.unsynced_bytes >= _SYNC_BYTES:
             self._sync(move)
         return True
 
     def _copy_piece(self, move: Move) -> None:
         began = time.monotonic()
-        self._copied_bytes += copy_piece(move.replica.log, move.copy, move.piece_bytes, self._node.clock.wall_ms())
+        size_bytes = copy_piece(move.replica.log, move.copy, move.piece_bytes, self._node.clock.wall_ms())
         took = time.monotonic() - began
+        self._copied_bytes += size_bytes
+        move.unsynced_bytes += size_bytes
         if took > _PIECE_SECONDS:
             move.piece_bytes = max(move.piece_bytes // 2, _PIECE_BYTES_MIN)
         elif took < _PIECE_SECONDS / 2:
@@ -223,6 +228,7 @@ class Moves:
 
     def _sync(self, move: Move) -> None:
         move.stage = _Stage.SYNCING
+        move.unsynced_bytes = 0
         flush = move.copy.prepare_flush()
         self._node.offload(flush.run, lambda: self._synced(move, flush))
 
@@ -248,11 +254,13 @@ class Moves:
         if node.replicas.is_syncing(replica.log):
             return True
         move.copy.stand_in_for(replica.log)
-        if node.replicas.waits_for_disk:
-            move.copy.flush()
         source = replica.directory
         node.membership.assign([(replica, move.directory)])
-        node.metadata.sync()
+        if node.replicas.waits_for_disk:  # then what is acknowledged outlives a power cut
+            move.copy.flush()
+            node.metadata.sync()
+        else:
+            node.metadata.sync_soon()
         del self.by_key[replica.topic_partition]
         dirty_offset = source.cleaner_offsets().get(replica.topic_partition)
         node.replicas.replace_log(replica, move.directory, move.copy)

@@ -1,4 +1,4 @@
-"""Add- and RemoveRaftVoter to the leader of a quorum of one, by raw requests: the same on both brokers.
+"""Add- and RemoveRaftVoter to the leader of a quorum of one, by raw requests and by tool: the same on both brokers.
 
 Whether a node that is to be added can be reached shows in Apache Kafka's words only, by chance in two forms; the code
 is the same.
@@ -15,8 +15,12 @@ from ottla.wire.types.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.types.describe_cluster import DescribeClusterRequest
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest
+from tests.interop.apache import tool
+from tests.interop.node.brokers import Node
+from tests.interop.process import ProgramFailed
 from tests.unit.broker.desk import Desk
 
+QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 OTHER = bytes(range(16))
 LISTENER = AddRaftVoterRequest.Listener("CONTROLLER", "127.0.0.1", 1)
 
@@ -88,3 +92,14 @@ def test_neither_a_stranger_nor_the_last_voter_leaves(desk: Desk, quorum: Quorum
         key = f"ReplicaKey(id={voter_id}, directoryId={uuid_text(directory_id)})"
         said = f"Cannot remove voter {key} from the set of voters {quorum.shown}"
         assert remove(desk, None, voter_id, directory_id) == (127, said)
+
+
+def test_scenario_87_the_tool_cannot_remove_the_last_voter(broker: Node, quorum: Quorum):
+    where = ("--bootstrap-server", broker.bootstrap_servers, "remove-controller", "--controller-id", "1")
+    with pytest.raises(ProgramFailed) as failure:
+        tool(QUORUM_TOOL, *where, "--controller-directory-id", uuid_text(quorum.directory_id))
+    key = f"ReplicaKey(id=1, directoryId={uuid_text(quorum.directory_id)})"
+    assert (
+        "org.apache.kafka.common.errors.VoterNotFoundException: "
+        f"Cannot remove voter {key} from the set of voters {quorum.shown}"
+    ) in failure.value.output
