@@ -86,6 +86,7 @@ class Observer:
         self._woken = asyncio.Event()
         self._has_samples = asyncio.Event()
         self._may_write = asyncio.Event()
+        self._was_tried = asyncio.Event()
         self._is_down = False
         self._is_stopped = False
         self.problem: str | None = None
@@ -142,7 +143,7 @@ class Observer:
             seen = [no_sight(kind, "", "TIMEOUT")]
         if kind in ALWAYS_ASK:
             self._note_outage(any(each.error == UNREACHABLE for each in seen))
-        self._take(at_ms, self._clock.ticks_ms() - began_ms, seen)
+        await self._take(at_ms, self._clock.ticks_ms() - began_ms, seen)
         self._schedule.done(kind, self._clock.ticks_ms())
         self._woken.set()
 
@@ -165,9 +166,13 @@ class Observer:
             seen.append(cannot_see(kind, f"{NEEDS.get(kind, kind)} (answer: {name})"))
         return seen
 
-    def _take(self, at_ms: int, took_ms: float, seen: Iterable[Sighting]) -> None:
+    async def _take(self, at_ms: int, took_ms: float, seen: Iterable[Sighting]) -> None:
+        """One look may bring more than there is room for: where the writer can write, it goes first."""
         for worth in self._changes.worth(at_ms, seen):
             self._put(worth, at_ms, took_ms)
+            if self.problem is None and len(self._outbox) > self._options.room // 2:
+                self._was_tried.clear()
+                await self._was_tried.wait()
 
     def _put(self, worth: Worth, at_ms: int, took_ms: float) -> None:
         cluster = self._client.metadata.cluster_id or ""
@@ -203,6 +208,7 @@ class Observer:
             self.problem = str(error)
         finally:
             self._outbox.put_back(left)
+            self._was_tried.set()
         return not left
 
     async def _rest(self, pause_ms: float) -> None:

@@ -222,6 +222,21 @@ def test_a_queue_that_is_full_drops_the_oldest_and_says_so():
     run(body)
 
 
+def test_a_look_may_bring_more_than_there_is_room_for():
+    async def body() -> None:
+        sink = ListSink()
+
+        async def many(_: Moment) -> list[Sighting]:
+            return [sight(str(number), Quorum(leader=number, leader_epoch=1)) for number in range(5_000)]
+
+        watching = observer({"quorum": many}, {"quorum": 60}, sink, room=100)
+        await watching.run(is_enough=lambda: watching.looked_at_all)
+        assert len(of_kind(sink.written, "quorum")) == 5_000
+        assert sum(each.dropped for each in sink.written) == 0
+
+    run(body)
+
+
 def test_an_observer_that_is_stopped_writes_what_it_has_seen():
     async def body() -> None:
         sink, clock = ListSink(), VirtualClock()
