@@ -34,8 +34,8 @@ POISON_AT_S: Final = (18, 40, 62, 86)
 _SESSION_S: Final = 6.0
 _LOCK_S: Final = 5.0
 _HEARTBEAT_S: Final = 1.0
-_SESSION_MIN_S: Final = 1.5
-_LOCK_MIN_S: Final = 1.0
+_SESSION_MIN_S: Final = 3.0
+_LOCK_MIN_S: Final = 2.0
 _HEARTBEAT_MIN_S: Final = 0.25
 
 

@@ -91,7 +91,7 @@ class Story:
 
     async def kill_member(self) -> None:
         await self._until(self._plan.kill_member_s, "all is well")
-        view = (await self._look.groups())[BILLING]
+        view = (await self._look.stable(STABLE_S, {WORD_TOTALS: 2}))[BILLING]
         victim = next(member for member in view.members if member.client_id == VICTIM)
         owned = frozenset(at for at in victim.assignment if isinstance(at, TopicPartition))
         self._journal.note("member-killed", member=victim.member_id)
