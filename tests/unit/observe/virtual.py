@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ottla.health.samples import Sample
+from ottla.observe.schedule import NEVER_MS
 from ottla.observe.sinks import UnwrittenError
 
 SETTLING = 20
@@ -36,7 +37,7 @@ class VirtualClock:
                 for _ in range(SETTLING):
                     await asyncio.sleep(0)
                 is_quiet = before == self._happened and not woken.is_set()
-                if is_quiet and until_ticks_ms == min(self._waiting):
+                if is_quiet and until_ticks_ms == min(self._waiting) and until_ticks_ms < NEVER_MS:
                     self.ms = max(self.ms, until_ticks_ms)
         finally:
             self._waiting.remove(until_ticks_ms)
