@@ -1,0 +1,46 @@
+"""docs/demo.md and the recording: the help is the help that there is, and what the README quotes was really said."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ottla.cli import run
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "demo.md").read_text()
+RECORDING = (ROOT / "docs" / "first-run.txt").read_text()
+BLOCKS = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("command", BLOCKS)
+def test_the_help_on_the_page_is_what_is_printed(command: str, capsys: pytest.CaptureFixture[str]):
+    assert run(command.split()[1:]) == 0
+    assert capsys.readouterr().out.rstrip() == BLOCKS[command].rstrip()
+
+
+def test_the_commands_of_the_page():
+    assert set(BLOCKS) == {"ottla demo --help", "ottla doctor --help", "ottla tour --help"}
+
+
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)", PAGE)
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_the_recording_is_whole():
+    assert [number for number in range(1, 7) if f"{number}/6 " not in RECORDING] == []
+    held, wanted = re.search(r"expected of this story: (\d+) of (\d+)", RECORDING).groups()
+    assert held == wanted
+    assert f"expected of this story: {held} of {wanted}" in PAGE
+    assert "report demo/report.html" in RECORDING.splitlines()
+
+
+def test_what_the_readme_quotes_was_said():
+    """Lines after `$ make demo` in the README are lines of the recording; `…` stands for what was left out."""
+    readme = (ROOT / "README.md").read_text()
+    block = re.search(r"^```\n\$ make demo\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    quoted = [line for line in block[1].splitlines() if line.strip() and line.strip() != "…"]
+    assert len(quoted) > 5
+    assert [line for line in quoted if line not in RECORDING.splitlines()] == []
