@@ -3,11 +3,13 @@
 Limits can be set for a user and a client id together, for a user, and for a client id, and for each a default. The most
 special one holds, in this order: user and client id; user and any client id; user; any user and client id; any user and
 any client id; any user; client id; any client id. All whom one entity of these stands for by name share its rate; a
-default gives each of them a rate of his own. Somebody without a client id has no limits of client ids.
+default gives each of them a rate of his own. Somebody without a client id has no limits of client ids. A bound that is
+infinite, or no number, is none, also for those whom a default would limit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -56,7 +58,7 @@ class ClientLimits:
         for entity, tags in _candidates(user, client_id):
             bound = self._by_entity.get(entity)
             if bound is not None:
-                return Limit(tags, bound)
+                return Limit(tags, bound) if math.isfinite(bound) else None
         return None
 
 

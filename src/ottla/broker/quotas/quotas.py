@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -42,7 +43,7 @@ class ConnectionRates:
     def record(self, address: str, now_ms: int) -> int:
         """Count a connection; if it is too many it does not count, and is to be closed after so long."""
         bound = self._by_entity.get(((IP, address),), self._by_entity.get(((IP, None),)))
-        if bound is None:
+        if bound is None or not math.isfinite(bound):
             return 0
         sensor = self.sensors.get(Limit((address, ""), bound), now_ms)
         sensor.meter.record(1, now_ms)

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["Rate", "TokenBucket", "Windows", "rounded"]
+__all__ = ["PAUSE_MAX_MS", "Rate", "TokenBucket", "Windows", "rounded"]
 
+PAUSE_MAX_MS: Final = 2**31 - 1
+"""More than 24 days cannot be told to a client."""
 _SECOND_MS: Final = 1000
 
 
@@ -92,7 +94,7 @@ class Rate:
     def excess_ms(self, bound: float, now_ms: int) -> int:
         """How long nothing must be recorded until the rate is at its bound; 0 if it is not above it."""
         rate = self.per_second(now_ms)
-        return rounded((rate - bound) / bound * self.span_ms(now_ms)) if rate > bound else 0
+        return _pause((rate - bound) / bound * self.span_ms(now_ms)) if rate > bound else 0
 
 
 class TokenBucket:
@@ -118,7 +120,11 @@ class TokenBucket:
     def excess_ms(self, bound: float, now_ms: int) -> int:
         """How long it takes until nothing is owed; 0 if nothing is."""
         tokens = self.tokens(bound, now_ms)
-        return rounded(-tokens / bound * _SECOND_MS) if tokens < 0 else 0
+        return _pause(-tokens / bound * _SECOND_MS) if tokens < 0 else 0
+
+
+def _pause(ms: float) -> int:
+    return rounded(min(ms, PAUSE_MAX_MS))
 
 
 def rounded(value: float) -> int:

@@ -16,7 +16,9 @@ from ottla.wire.types import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeQuorumRequest,
     MetadataRequest,
+    WriteTxnMarkersRequest,
 )
 from tests.unit.broker.desk import (
     Closed,
@@ -210,6 +212,21 @@ class TestRequests:
         assert line.is_silent(0.02)
         running.advance(1000)
         line.receive(18, 0, number)
+
+    def test_an_answer_without_a_place_for_it_is_followed_by_the_pause_all_the_same(self, running: RunningNode) -> None:
+        set_quota(running.desk, "request_percentage", 1e-6, client_id="r")
+        line = running.desk.connect("r")
+        line.ask(DescribeQuorumRequest(()), 2)
+        number = line.send(ApiVersionsRequest(), 0)
+        assert line.is_silent(0.02)
+        running.advance(1000)
+        line.receive(18, 0, number)
+
+    def test_requests_of_brokers_among_each_other_are_exempt(self, running: RunningNode) -> None:
+        set_quota(running.desk, "request_percentage", 1e-6, client_id="r")
+        line = running.desk.connect("r")
+        for _ in range(3):
+            assert line.ask(WriteTxnMarkersRequest(()), 1).markers == ()
 
     def test_others_do_not_pay(self, running: RunningNode) -> None:
         set_quota(running.desk, "request_percentage", 1e-6, client_id="r")

@@ -55,6 +55,14 @@ def test_a_default_gives_everybody_a_rate_of_his_own() -> None:
     assert limits.of("ann", "c") == limits.of("bob", "c")
 
 
+@pytest.mark.parametrize("bound", [float("inf"), float("nan")])
+def test_a_bound_without_an_end_is_none_even_where_a_default_limits(bound: float) -> None:
+    limits = made(entity(client_id=None))
+    limits.replace({entity(client_id="c"): bound, entity(client_id=None): 1.0})
+    assert limits.of("ann", "c") is None
+    assert limits.of("ann", "d") == Limit(("", "d"), 1.0)
+
+
 def test_changes_hold_at_once() -> None:
     limits = made(entity(user="ann"))
     assert limits.of("ann", "c") == Limit(("ann", ""), 1.0)

@@ -63,6 +63,9 @@ class TestRate:
         """1 MB at 10 kB/s: nobody is let off after the windows are over."""
         assert rate((1_000_000, 0)).excess_ms(10_000, START_MS) == 90_000
 
+    def test_no_pause_is_longer_than_a_client_can_be_told(self) -> None:
+        assert rate((1e12, 0)).excess_ms(1, START_MS) == 2**31 - 1
+
     def test_what_is_taken_back_was_never_there(self) -> None:
         assert rate((70_000, 0), (-70_000, 0)).per_second(START_MS) == 0
 
