@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["ACTED_ON"]
+__all__ = ["ACTED_ON", "idle_text"]
 
 ACTED_ON: Final = frozenset(
     [
@@ -12,6 +13,7 @@ ACTED_ON: Final = frozenset(
         "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "auto.create.topics.enable",
+        "broker.heartbeat.interval.ms",
         "broker.rack",
         "broker.session.timeout.ms",
         "compression.gzip.level",
@@ -157,6 +159,7 @@ ACTED_ON: Final = frozenset(
         "ottla.open.files.max",
         "ottla.validate.records",
         "process.roles",
+        "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
         "queued.max.request.bytes",
         "quota.window.num",
@@ -190,3 +193,8 @@ ACTED_ON: Final = frozenset(
         "unstable.feature.versions.enable",
     ]
 )
+
+
+def idle_text(names: Iterable[str]) -> str:
+    """What to say of settings that were made and change nothing."""
+    return f"accepted, but ottla does not act on: {', '.join(sorted(names))}"

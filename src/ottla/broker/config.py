@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.acted_on import ACTED_ON
+from ottla.broker.acted_on import ACTED_ON, idle_text
 from ottla.broker.group_bounds import check_group_bounds
 from ottla.broker.providers import PROVIDERS, Providers
 from ottla.metadata.config_defs import ConfigError, broker_defs
@@ -272,12 +272,12 @@ class NodeConfig:
 
     def warnings(self) -> list[str]:
         """Settings that were made and change nothing."""
-        idle = sorted(
+        idle = [
             name
             for name, value in self.static.items()
             if name in broker_defs() and name not in ACTED_ON and value != broker_defs()[name].default
-        )
-        return [f"accepted, but ottla does not act on: {', '.join(idle)}"] if idle else []
+        ]
+        return [idle_text(idle)] if idle else []
 
 
 def _check_names(listeners: Iterable[ListenerConfig]) -> None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ottla.broker.acted_on import ACTED_ON, idle_text
 from ottla.broker.config import NodeConfig
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.metadata.config_defs import ConfigError, broker_defs, topic_defs
@@ -60,6 +61,7 @@ class Settings:
         self._image = image
         self._values: dict[str, Any] = {}
         self._resolved: dict[str, dict[str, str]] = {}
+        self._warned: set[str] = set()
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
         self.has_timed_flushes = False
         """Whether any topic that was asked for has `flush.ms`."""
@@ -110,9 +112,18 @@ class Settings:
 
     def forget(self) -> None:
         """Settings of brokers have changed."""
+        self._warn_of_idle()
         self._values.clear()
         self._resolved.clear()
         self._log_configs.clear()
+
+    def _warn_of_idle(self) -> None:
+        """Say of settings that were made while the node ran that they change nothing, once of each."""
+        made = {name for place in (str(self.config.node_id), CLUSTER_DEFAULT) for name in self.as_given(place)}
+        idle = {name for name in made if name in broker_defs() and name not in ACTED_ON} - self._warned
+        if idle:
+            self._warned |= idle
+            log.warning("%s", idle_text(idle))
 
     def topic_value(self, topic_name: str, name: str) -> Any:  # noqa: ANN401
         """One setting of a topic."""

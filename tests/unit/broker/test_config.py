@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
 import pytest
 
+from ottla import broker
 from ottla.broker.acted_on import ACTED_ON
 from ottla.broker.config import (
     ConfigError,
@@ -103,6 +105,21 @@ def test_everything_acted_on_is_a_setting():
 
 
 # --- listeners --------------------------------------------------------------------------------------------------------
+
+
+def test_everything_that_is_looked_at_counts_as_acted_on():
+    """Whoever makes the broker look at another setting notes it, or people are told that it changes nothing."""
+    source = Path(broker.__file__).parent
+    looked_at = {
+        name
+        for path in source.rglob("*.py")
+        for name in re.findall(
+            r'(?:settings|config|self)(?:\[|\._setting\(|_setting\()"([a-z0-9.]+)"', path.read_text()
+        )
+        if name in broker_defs()
+    }
+    assert len(looked_at) > 50
+    assert looked_at - ACTED_ON - {"broker.id"} == set()
 
 
 def test_a_listener_on_all_addresses_is_advertised_by_the_machines_name():

@@ -234,6 +234,16 @@ def test_assignment_intervals_of_groups(scene: Scene, family: str):
     assert scene.node.settings[name] == 0
 
 
+# --- what changes nothing
+
+
+def test_what_changes_nothing_is_said_once(scene: Scene, caplog: pytest.LogCaptureFixture):
+    for value in ("2", "3"):
+        scene.set("num.io.threads", value)
+    said = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.settings"]
+    assert said == ["accepted, but ottla does not act on: num.io.threads"]
+
+
 # --- loggers
 
 
