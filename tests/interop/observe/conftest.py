@@ -37,7 +37,7 @@ def broker(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="session")
 def watched(broker: Node) -> Watched:
     """What an observer has seen of it."""
-    return Watched.of(broker.bootstrap_servers, for_s=9)
+    return Watched.of(broker.bootstrap_servers, for_s=3)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def guarded(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def watched(guarded: str) -> Watched:
-    return Watched.of(guarded, for_s=9, sasl=Plain(USER, PASSWORD))
+    return Watched.of(guarded, for_s=3, sasl=Plain(USER, PASSWORD))
 
 
 def test_what_may_be_seen_is_seen(watched: Watched):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.client import Client
@@ -19,13 +20,15 @@ class Watched(NamedTuple):
 
     @classmethod
     def of(cls, servers: str, *, for_s: float, **settings: Any) -> Watched:
-        """What an observer has written into the topic of observations in some seconds."""
+        """What an observer has written into the topic of observations in some seconds, or until it has seen all."""
 
         async def watch() -> list[Sample]:
             async with Client(servers, **{**QUIET, **settings}) as client:
                 await prepare_topic(client, OBSERVATIONS)
                 sink = TopicSink(client, OBSERVATIONS)
-                await Observer(client, "run", Options(), sink=sink).run(round(for_s * 1000))
+                observer = Observer(client, "run", Options(), sink=sink)
+                end_s = time.monotonic() + for_s
+                await observer.run(is_enough=lambda: observer.looked_at_all and time.monotonic() >= end_s)
                 return await read_topic(client, OBSERVATIONS)
 
         return cls(asyncio.run(watch()))

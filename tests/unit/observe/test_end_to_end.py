@@ -19,8 +19,6 @@ from ottla.observe.kinds import INTERVALS_S
 from tests.interop.spark import group_history as history
 from tests.interop.spark.topics import TIME_MS, Topics
 
-LOOKING_MS = 2_500
-
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
@@ -37,7 +35,8 @@ async def observed_into_topic(servers: str) -> tuple[list[Sample], list[Sample]]
     async with Client(servers, **QUIET) as client:
         await prepare_topic(client, OBSERVATIONS)
         sink = TopicSink(client, OBSERVATIONS)
-        await Observer(client, "run", Options(), sink=sink, told=taken.append).run(LOOKING_MS)
+        watching = Observer(client, "run", Options(), sink=sink, told=taken.append)
+        await watching.run(is_enough=lambda: watching.looked_at_all)
         return taken, await read_topic(client, OBSERVATIONS)
 
 
