@@ -35,7 +35,14 @@ from ottla.log.checkpoint import CheckpointError, parse_partition_metadata
 from ottla.log.directory import METADATA_PARTITION, NO_BROKER_EPOCH, LogDirectory
 from ottla.log.disk import Disk, read_all
 from ottla.log.files import LogStorage
-from ottla.log.names import LOG_SUFFIX, PARTITION_METADATA_FILE, TopicPartition, parse_directory_name, parse_file_name
+from ottla.log.names import (
+    FUTURE_SUFFIX,
+    LOG_SUFFIX,
+    PARTITION_METADATA_FILE,
+    TopicPartition,
+    parse_directory_name,
+    parse_file_name,
+)
 from ottla.log.scan import WalkEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
 from ottla.metadata.fault import MetadataFault
@@ -121,6 +128,8 @@ def _look_at_names(found: Inspection, directory: LogDirectory) -> None:
         parsed = parse_directory_name(entry.name)
         if parsed is None:
             found.problem(f"the directory {entry.name} is no partition's; Apache Kafka refuses to start with it there")
+        elif parsed[1] == FUTURE_SUFFIX:
+            found.note(f"{entry.name} is on its way in from another log directory; the next start goes on with it")
         elif parsed[1]:
             found.note(f"{entry.name} is on its way out, or aside")
 

@@ -214,15 +214,15 @@ class LogDirectory:
 
     def admit(self, partition: Partition) -> None:
         """Give a partition that has come from another directory its name for good."""
-        self.promote(partition.topic_partition, partition)
+        partition.rename_directory(f"{self.path}/{partition.topic_partition}")
+        self._note_arrival(partition.topic_partition)
 
-    def promote(self, key: TopicPartition, partition: Partition | None = None) -> None:
-        """Give a partition its name for good; what is loaded of it must be told."""
-        target = f"{self.path}/{key}"
-        if partition is not None:
-            partition.rename_directory(target)
-        else:
-            self._rename(f"{self.path}/{self.futures[key]}", target)
+    def promote(self, key: TopicPartition) -> None:
+        """The same for one that is not loaded yet."""
+        self._rename(f"{self.path}/{self.futures[key]}", f"{self.path}/{key}")
+        self._note_arrival(key)
+
+    def _note_arrival(self, key: TopicPartition) -> None:
         self.futures.pop(key, None)
         self.found[key] = str(key)
 
