@@ -66,6 +66,13 @@ def test_an_unchanged_group_is_told_once_and_time_does_the_rest(rule: str) -> No
     assert len(story.open(rule)) == 1
 
 
+def test_a_static_member_that_has_left_for_a_while_is_not_stuck() -> None:
+    away = member("billing-1", "orders-0", target=("orders-0", "orders-1"), epoch=-2, instance="i-1")
+    story = Story().tell(group("billing", away, member("billing-2", epoch=2), epoch=2)).at(600)
+    assert not story.open("member-stuck-revoking")
+    assert not story.open("member-waiting")
+
+
 def test_a_long_heartbeat_gives_a_member_longer() -> None:
     slow = Configs(resource="group", name="billing", values={"consumer.heartbeat.interval.ms": "15000"})
     story = Story().tell(slow, stuck(1)).at(45)

@@ -141,9 +141,14 @@ def member_stuck_revoking(see: See) -> Iterator[Sighting]:
     group = see.world.groups.get(see.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
-    for member in group.fact.members:
+    for member in _present(group.fact):
         if member.epoch < group.fact.assignment_epoch:
             yield _stuck(see, group.fact, member)
+
+
+def _present(fact: Group) -> Iterator[Member]:
+    """Without static members that have left for a while: their epoch is -2, and their place is kept for them."""
+    return (each for each in fact.members if each.epoch >= 0)
 
 
 def _stuck(see: See, fact: Group, member: Member) -> Sighting:
@@ -179,7 +184,7 @@ def member_waiting(see: See) -> Iterator[Sighting]:
     group = see.world.groups.get(see.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
-    for member in group.fact.members:
+    for member in _present(group.fact):
         wanted = sorted(lacking(member))
         if not wanted:
             continue
