@@ -82,7 +82,7 @@ def listing(name: str, title: str, table: Mapping[str, Any], columns: Sequence[F
     body = element("tbody", *(_row(row, columns) for row in shown))
     caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
     inner = element("table", caption, head, body, class_="cards")
-    region = element("div", inner, class_="scroll", role="region", aria_label=title, tabindex="0")
+    region = element("div", inner, class_="scroll", role="region", aria_label=f"Table: {title}", tabindex="0")
     return element("div", region, _link(name, table, columns), class_="listing", id=f"table-{name}")
 
 
