@@ -107,10 +107,10 @@ def test_settings_are_the_same_to_both(commands: Commands):
 
 
 def test_a_broker_s_settings(commands: Commands):
-    shown = {each["name"]: each for each in commands.json("configs", "describe", "broker", "1", "--all")}
+    shown = {each["name"]: each for each in commands.json("configs", "list", "broker", "1", "--all")["rows"]}
     assert len(shown) == 340
-    assert shown["node.id"]["isReadOnly"]
-    assert "INVALID_REQUEST (42)" in commands.refused("configs", "alter", "broker", "1", "--set", "node.id=3")
+    assert shown["node.id"]["read_only"]
+    assert "INVALID_REQUEST (42)" in commands.refused("configs", "set", "broker", "1", "node.id=3")
 
 
 def test_the_quorum_is_the_same_to_both(commands: Commands):
