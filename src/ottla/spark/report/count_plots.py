@@ -78,10 +78,10 @@ def _strip_twin(facts: Facts) -> Markup:
 
 
 def bar_plot(facts: Facts, read: str) -> Markup:
-    """For each group a bar for records delivered once, one for those delivered twice, and so on; with their numbers."""
+    """For each group a bar for first deliveries, one for second ones, and so on; with their numbers."""
     blocks = [_block(f"{facts['id']}-{at}", row) for at, row in enumerate(facts["rows"])]
     rows = [{"group": row["name"], **bar} for row in facts["rows"] for bar in row["bars"]]
-    columns = fields("group:text", "name:text:delivered", "value:number:records")
+    columns = fields("group:text", "name:text:delivery", "value:number:how many")
     more = f" {facts['left_out']:,} more groups are in the table below." if facts["left_out"] else ""
     return captioned(facts, read + more, joined(blocks), twin(facts["id"], facts["title"], rows, columns))
 
@@ -90,7 +90,7 @@ def _block(name: str, row: Facts) -> Markup:
     bars = row["bars"]
     total = sum(bar["value"] for bar in bars)
     most = max((bar["value"] for bar in bars), default=0) or 1
-    title = element("title", f"{row['name']}: how often records were delivered", id=f"{name}-title")
+    title = element("title", f"{row['name']}: deliveries", id=f"{name}-title")
     told = ", ".join(f"{bar['name']}: {short_number(bar['value'])}" for bar in bars)
     desc = element("desc", told, id=f"{name}-desc")
     shapes = [_bar(bar, at, most) for at, bar in enumerate(bars)]

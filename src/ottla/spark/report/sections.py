@@ -24,8 +24,8 @@ READ: Final = {
     "each step is about ten times the one before.",
     "tasks": "Each row is a task, time runs from left to right. Colour and letter say which process ran the task; "
     "where the colour changes, the task moved.",
-    "deliveries": "How many records were delivered once, twice, and so on. Long bars below the first mean that work "
-    "is done over and over.",
+    "deliveries": "Every time that a record is handed out counts: as its first delivery, as its second, and so on. "
+    "Long bars below the first mean that work is done over and over.",
     "redelivery": "Of all deliveries in a minute, the part that was not the record’s first. Near 0 % is healthy.",
     "lag-records": "Records that a group had not read yet, all its partitions together. A line that keeps rising does "
     "not catch up by itself.",

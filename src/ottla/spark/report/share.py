@@ -18,7 +18,14 @@ WINDOW_MS: Final = Params().share_window_ms
 LINES: Final = 8
 BARS: Final = 12
 KEYS: Final = ("cluster", "group")
-COUNTS: Final = ("count_1", "count_2", "count_3", "count_4", "count_5plus")
+ORDINALS: Final = {
+    "count_1": "first",
+    "count_2": "second",
+    "count_3": "third",
+    "count_4": "fourth",
+    "count_5plus": "fifth or later",
+}
+COUNTS: Final = tuple(ORDINALS)
 SUMMED: Final = (
     "delivered", "redelivered", "accepted", "released", "rejected_or_archived", "rejected", "lock_expiries",
     "lock_expiries_est", *COUNTS,
@@ -125,7 +132,7 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
     keys = [(row["cluster"], row["group"]) for row in groups]
     base = {"area": "share", "groups": [key[1] for key in keys[:LINES]]}
     bars = [
-        {"name": material.label(key), "bars": [{"name": _times(name), "value": row[name] or 0} for name in COUNTS]}
+        {"name": material.label(key), "bars": [{"name": ORDINALS[name], "value": row[name] or 0} for name in COUNTS]}
         for key, row in zip(keys[:BARS], groups, strict=False)
     ]
     return [
@@ -133,8 +140,8 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             **base,
             "id": "deliveries",
             "kind": "bars",
-            "title": "How often records were delivered",
-            "unit": "records",
+            "title": "First, second and further deliveries",
+            "unit": "deliveries",
             "rows": bars,
             "left_out": max(0, len(groups) - BARS),
         },
@@ -149,12 +156,6 @@ def _figures(material: Material, groups: list[Row]) -> list[Row]:
             "left_out": max(0, len(groups) - LINES),
         },
     ]
-
-
-def _times(name: str) -> str:
-    return (
-        "5 times or more" if name == "count_5plus" else {"1": "once", "2": "twice"}.get(name[-1], f"{name[-1]} times")
-    )
 
 
 def _rates(material: Material, chosen: list[Key]) -> list[Row]:
