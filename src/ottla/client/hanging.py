@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ottla.client.client import Client, always
 from ottla.client.errors import UnknownBrokerError, check
 from ottla.client.metadata import TopicPartition
@@ -11,8 +9,6 @@ from ottla.client.open_transactions import OpenProducer
 from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 __all__ = ["abort_transaction"]
-
-_COORDINATOR_EPOCH: Final = 0
 
 
 async def abort_transaction(client: Client, at: TopicPartition, producer: OpenProducer) -> None:
@@ -23,7 +19,7 @@ async def abort_transaction(client: Client, at: TopicPartition, producer: OpenPr
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
         topics=(kind.WritableTxnMarkerTopic(at.topic, (at.partition,)),),
-        coordinator_epoch=_COORDINATOR_EPOCH,
+        coordinator_epoch=producer.coordinator_epoch,
     )
     topic = (await client.topics([at.topic]))[at.topic]
     leader = topic.partitions[at.partition].leader

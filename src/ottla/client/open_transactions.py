@@ -47,6 +47,8 @@ class OpenProducer(NamedTuple):
     producer_epoch: int
     first_offset: int
     last_written_ms: int | None
+    coordinator_epoch: int = 0
+    """Of the coordinator that last ended a transaction of this producer here."""
 
 
 async def try_list(client: Client) -> dict[int, list[ListedTransaction] | ClientError]:
@@ -121,6 +123,7 @@ def _read_producers(answer: Answer) -> Iterable[Reply[tuple[OpenProducer, ...]]]
                     each.producer_epoch,
                     each.current_txn_start_offset,
                     None if each.last_timestamp < 0 else each.last_timestamp,
+                    max(0, each.coordinator_epoch),
                 )
                 for each in partition.active_producers
                 if each.current_txn_start_offset >= 0

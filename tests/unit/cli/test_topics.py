@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from ottla.cli import run
+from ottla.client import Client, Producer, transactions
 from ottla.wire import types, uuid_text
 from tests.unit.broker.desk import RunningNode
 from tests.unit.cli.cluster_thread import fake_cluster
@@ -398,6 +400,29 @@ def test_offsets_at_a_time(ottla: Live, filled: str):
     ]
     (row,) = ottla.json("topics", "offsets", filled, "--at", "2100-01-01T00:00:00")["rows"]
     assert row["at"] is None
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def test_open_transactions_are_listed_and_hanging_ones_aborted(ottla: Live):
+    ottla("topics", "create", "ledger")
+
+    async def begin() -> None:
+        async with Client(ottla.bootstrap) as client:
+            identity = await transactions.begin(client, "loader", timeout_ms=60_000)
+            await Producer(client, identity=identity).send("ledger", b"open", partition=0)
+
+    asyncio.run(begin())
+    (row,) = ottla.json("topics", "transactions", "list", "ledger")["rows"]
+    assert (row["topic"], row["p"], row["id"], row["first_offset"], row["hanging"]) == ("ledger", 0, "loader", 0, False)
+    assert "loader" in ottla("topics", "transactions", "list")
+    assert ottla.lines("topics", "consume", "ledger", "--committed") == []
+    where = ("topics", "transactions", "abort", "ledger", "--partition", "0")
+    assert "would abort the transaction of producer" in ottla.refused(2, *where, "--start-offset", "0")
+    assert "has no such open transaction" in ottla.refused(1, *where, "--start-offset", "7", "--yes")
+    assert ottla(*where, "--producer-id", str(row["producer_id"]), "--yes").startswith("aborted the transaction of")
+    assert ottla.json("topics", "transactions", "list", "ledger")["rows"] == []
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
