@@ -275,11 +275,14 @@ def _failed(move: Move) -> LogDirectory:
 
 
 def copy_piece(source: Partition, copy: Partition, max_bytes: int, now_ms: int) -> int:
-    """Copy what follows the end of a copy, at least one batch; gives how many bytes.
+    """Copy what follows the end of a copy, which must have less, at least one batch; gives how many bytes.
 
     What the source has removed at its beginning is removed from the copy, too.
     """
     offset = max(copy.log_end_offset, source.log_start_offset)
+    if offset == source.log_end_offset:  # all that the copy has not was deleted
+        copy.truncate_fully(offset, now_ms)
+        return 0
     region = source.read(offset, min(max_bytes, copy.config.segment_bytes), Isolation.LOG_END, min_one_batch=True)
     if region.file is None or not region.length:
         raise LogError(f"no batch lies between offset {offset} and the end at {source.log_end_offset}")

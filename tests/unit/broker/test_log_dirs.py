@@ -10,6 +10,7 @@ import pytest
 
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from ottla.wire.types.delete_records import DeleteRecordsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -196,8 +197,6 @@ def test_the_way_can_be_watched_and_called_back(running: RunningNode, tmp_path: 
 
 
 def test_records_that_were_deleted_are_not_copied(running: RunningNode, tmp_path: Path):
-    from ottla.wire.types.delete_records import DeleteRecordsRequest
-
     topic, desk = running.desk.topic(), running.desk
     for value in MANY[:20]:
         desk.produce(topic, batch(value, value, value))
@@ -212,6 +211,19 @@ def test_records_that_were_deleted_are_not_copied(running: RunningNode, tmp_path
     assert (found.log_start_offset, found.high_watermark) == (31, 60)
     (held,) = describe(desk, topic.name)[other(place)].values()
     assert held.size_bytes == 10 * len(batch(*[MANY[0]] * 3))
+
+
+def test_a_partition_whose_records_are_all_deleted_can_be_moved(running: RunningNode, tmp_path: Path):
+    topic, desk = running.desk.topic(), running.desk
+    desk.produce(topic, batch(b"a", b"b"))
+    kind = DeleteRecordsRequest
+    desk.ask(kind((kind.DeleteRecordsTopic(topic.name, (kind.DeleteRecordsPartition(0, -1),)),), 5_000), 2)
+    place = place_of(desk, topic.name)
+    move(desk, tmp_path / other(place), topic.name)
+    arrival(desk, topic.name, other(place))
+    assert desk.produce(topic, batch(b"c")).base_offset == 2
+    found = desk.fetch(topic, 2)
+    assert (found.log_start_offset, values(found)) == (2, [b"c"])
 
 
 def test_a_topic_can_be_deleted_on_its_way(running: RunningNode, tmp_path: Path):
