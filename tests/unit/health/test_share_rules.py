@@ -210,7 +210,9 @@ def test_the_limit_is_the_groups_own() -> None:
     limit = Configs(resource="group", name="risk", values={"share.delivery.count.limit": "3"})
     story = Story().tell(limit, update((7, 7, ARCHIVED, 3), start=0))
 
-    assert story.open("poison-records")[0].evidence["limit"] == 3
+    [finding] = story.open("poison-records")
+    assert finding.evidence["limit"] == 3
+    assert finding.sentence.startswith("1 record of risk was given up after 3 deliveries")
 
 
 def test_archived_below_the_limit_was_rejected_or_a_gap() -> None:
@@ -221,6 +223,14 @@ def test_archived_below_the_limit_was_rejected_or_a_gap() -> None:
     assert not story.open("poison-records")
     story.at(901 + 30)
     assert story.resolved("rejected-records")
+
+
+def test_one_record_is_not_many() -> None:
+    assert Story().at(1, update((7, 7, ARCHIVED, 1), start=0)).open("rejected-records")[0].sentence == (
+        "1 record of risk was rejected or was a gap"
+    )
+    counted = Story().at(0, metrics()).at(5, metrics(rejected=1))
+    assert counted.open("rejected-records")[0].sentence == "1 record of risk was rejected"
 
 
 def test_an_ottla_broker_tells_rejects_from_gaps() -> None:

@@ -96,7 +96,7 @@ def lag_stuck(see: See) -> Iterator[Sighting]:
     yield Sighting(
         subject=Subject("group", group, topic=topic, partition=partition), since_ms=seen.waiting_since,
         sentence=f"{group} has not moved on {topic}-{partition} for {duration(still_ms)} although "
-        f"{plural(seen.lag or 0, 'record')} wait",
+        f"{plural(seen.lag or 0, 'record')} wait{'s' if seen.lag == 1 else ''}",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "still_ms": still_ms, "member": who,
                   "committed": seen.fact.committed if seen.fact else None},
         next=[Next(f"look at member {who}: stuck, paused, or not committing",

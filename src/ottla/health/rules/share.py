@@ -244,7 +244,7 @@ def poison_records(see: See) -> Iterator[Sighting]:
     yield Sighting(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
         until_ms=archived[-1].at_ms + see.ms("window_s"),
-        sentence=f"{plural(len({each[1:4] for each in archived}), 'record')} of {name} were given up after "
+        sentence=f"{_records_were(len({each[1:4] for each in archived}), name)} given up after "
         f"{limit} deliveries: {_places(archived)}",
         evidence={**evidence, "limit": limit},
         next=[_record_step(see, archived),
@@ -271,7 +271,7 @@ def rejected_records(see: See) -> Iterator[Sighting]:
     yield Sighting(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
         until_ms=archived[-1].at_ms + see.ms("window_s"),
-        sentence=f"{plural(len({each[1:4] for each in archived}), 'record')} of {name} were rejected or were gaps",
+        sentence=_rejected_or_gaps(len({each[1:4] for each in archived}), name),
         evidence=evidence,
         next=[_record_step(see, archived)],
     )  # fmt: skip
@@ -285,7 +285,7 @@ def _counted_rejects(see: See, group: SeenShareGroup) -> Iterator[Sighting]:
     name = see.scope[0]
     yield Sighting(
         subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + see.ms("window_s"), tier=Tier.OTTLA,
-        sentence=f"{plural(count, 'record')} of {name} were rejected",
+        sentence=f"{_records_were(count, name)} rejected",
         evidence={"count": count},
         next=[Next("look for them in the state topic", f"ottla share describe {name}", href("groups", name))],
     )  # fmt: skip
@@ -326,3 +326,11 @@ def lock_expiries(see: See) -> Iterator[Sighting]:
         next=[Next("renew locks while working, or make them longer",
                    f"ottla configs set group {name} share.record.lock.duration.ms=…", href("groups", name))],
     )  # fmt: skip
+
+
+def _records_were(count: int, group: str) -> str:
+    return f"{plural(count, 'record')} of {group} {'was' if count == 1 else 'were'}"
+
+
+def _rejected_or_gaps(count: int, group: str) -> str:
+    return f"{_records_were(count, group)} rejected or {'was a gap' if count == 1 else 'were gaps'}"
