@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -10,13 +11,16 @@ from ottla.health.wording import duration, plural
 from ottla.spark.jobs.params import Params
 from ottla.spark.report.material import Key, Material
 from ottla.spark.report.part import Part, table
-from ottla.spark.report.rows import Row, Rows
-from ottla.spark.report.thin import Point
+from ottla.spark.report.rows import Row, Rows, last_of_each
+from ottla.spark.report.thin import Point, thinned
 
 WINDOW_MS: Final = Params().lag_window_ms
 """A row tells how it was at the end of its window."""
 LINES: Final = 8
+SLICE_ROWS: Final = 4_000_000
 KEYS: Final = ("cluster", "group")
+SUMS: Final = {"lag": ("lag_records", "sum"), "seconds": ("lag_seconds", "max")}
+"""Of all partitions together: how many records, and how late the slowest is."""
 TOPIC: Final = (*KEYS, "topic")
 
 
@@ -43,26 +47,56 @@ def _sentence(numbers: dict[str, Any]) -> str:
     return said if slowest is None else f"{said} and {duration(1000 * slowest)} late"
 
 
+def _slices(lag: Rows) -> Iterator[Rows]:
+    """All rows, in parts that hold whole groups for whole days and are not too large."""
+    for day in lag.days():
+        chosen: list[Key] = []
+        count = 0
+        for row in day.grouped(KEYS, {"rows": ("window_start", "count")}):
+            if chosen and count + row["rows"] > SLICE_ROWS:
+                yield day.among(chosen)
+                chosen, count = [], 0
+            chosen.append((row["cluster"], row["group"]))
+            count += row["rows"]
+        yield day.among(chosen)
+
+
 def _rows(lag: Rows) -> list[Row]:
     """For each group and topic the newest lag and the greatest, all partitions together."""
-    wanted = {"lag": ("lag_records", "sum"), "seconds": ("lag_seconds", "max")}
-    found: dict[tuple[Any, ...], Row] = {}
     types = {(row["cluster"], row["group"]): row["type"] for row in lag.grouped(KEYS, {"type": ("type", "max")})}
-    for row in lag.grouped([*TOPIC, "window_start"], wanted):
-        key = tuple(row[name] for name in TOPIC)
-        mine = found.setdefault(
-            key, {**dict(zip(TOPIC, key, strict=True)), "type": types[key[:2]], "max_lag_records": -1}
-        )
-        mine["lag_records"], mine["lag_seconds"] = row["lag"], row["seconds"]
-        mine["max_lag_seconds"] = max(
-            (each for each in (mine.get("max_lag_seconds"), row["seconds"]) if each is not None), default=None
-        )
-        if row["lag"] > mine["max_lag_records"]:
-            mine["max_lag_records"], mine["max_at"] = row["lag"], row["window_start"] + WINDOW_MS
+    found: dict[tuple[Any, ...], Row] = {}
+    for part in _slices(lag):
+        sums = part.aggregated([*TOPIC, "window_start"], SUMS)
+        for row in _ends(sums) if sums is not None else ():
+            key = tuple(row[name] for name in TOPIC)
+            start = {**dict(zip(TOPIC, key, strict=True)), "type": types.get(key[:2]), "max_lag_records": -1}
+            _take(found.setdefault(key, start), row)
     _count_partitions(lag, found)
-    return sorted(
-        found.values(), key=lambda row: (-row["max_lag_records"], row["cluster"], row["group"], row["topic"] or "")
+    order = ("cluster", "group", "topic")
+    return sorted(found.values(), key=lambda row: (-row["max_lag_records"], *(row[name] or "" for name in order)))
+
+
+def _ends(sums: Any) -> list[Row]:
+    """Of each group and topic the window with the greatest lag, then that with the greatest delay, then the newest."""
+    orders = (
+        [("lag", "ascending"), ("window_start", "descending")],
+        [("seconds", "ascending"), ("window_start", "descending")],
+        [("window_start", "ascending")],
     )
+    known = sums.filter(pc.field("seconds").is_valid())
+    tables = (sums, known, sums)
+    return [
+        row for one, by in zip(tables, orders, strict=True) for row in last_of_each(one.sort_by(by), TOPIC).to_pylist()
+    ]
+
+
+def _take(mine: Row, row: Row) -> None:
+    if row["window_start"] >= mine.get("newest", row["window_start"]):
+        mine["newest"], mine["lag_records"], mine["lag_seconds"] = row["window_start"], row["lag"], row["seconds"]
+    known = [each for each in (mine.get("max_lag_seconds"), row["seconds"]) if each is not None]
+    mine["max_lag_seconds"] = max(known, default=None)
+    if row["lag"] > mine["max_lag_records"]:
+        mine["max_lag_records"], mine["max_at"] = row["lag"], row["window_start"] + WINDOW_MS
 
 
 def _count_partitions(lag: Rows, found: dict[tuple[Any, ...], Row]) -> None:
@@ -78,12 +112,11 @@ def _count_partitions(lag: Rows, found: dict[tuple[Any, ...], Row]) -> None:
 def _figures(material: Material, lag: Rows, rows: list[Row]) -> list[Row]:
     keys = list(dict.fromkeys((row["cluster"], row["group"]) for row in rows))
     chosen = keys[:LINES]
-    wanted = {"lag": ("lag_records", "sum"), "seconds": ("lag_seconds", "max")}
-    series = lag.among(chosen).grouped([*KEYS, "window_start"], wanted)
+    points = _points(material, lag.among(chosen), chosen)
     base = {"area": "lag", "kind": "lines", "groups": [key[1] for key in chosen], "spans": [],
             "left_out": max(0, len(keys) - LINES)}  # fmt: skip
     return [
-        {**base, "id": f"lag-{name}", "title": title, "unit": unit, "lines": _lines(material, chosen, series, column)}
+        {**base, "id": f"lag-{name}", "title": title, "unit": unit, "lines": _lines(material, points, column)}
         for name, column, title, unit in (
             ("records", "lag", "Lag in records", "records"),
             ("seconds", "seconds", "Lag in seconds", "s"),
@@ -91,10 +124,18 @@ def _figures(material: Material, lag: Rows, rows: list[Row]) -> list[Row]:
     ]
 
 
-def _lines(material: Material, chosen: list[Key], series: list[Row], column: str) -> list[Row]:
-    points: dict[Key, list[Point]] = {key: [] for key in chosen}
-    for row in series:
-        key = (row["cluster"], row["group"])
-        if key in points and row[column] is not None:
-            points[key].append((row["window_start"] + WINDOW_MS, round(row[column], 3)))
-    return [material.line(material.label(key), found) for key, found in points.items() if found]
+def _points(material: Material, lag: Rows, chosen: list[Key]) -> dict[tuple[Key, str], list[Point]]:
+    """Group and column -> its line, day after day and never longer than can be drawn."""
+    points: dict[tuple[Key, str], list[Point]] = {(key, column): [] for key in chosen for column in SUMS}
+    for day in lag.days():
+        for row in day.grouped([*KEYS, "window_start"], SUMS):
+            for column in SUMS:
+                line = points.get(((row["cluster"], row["group"]), column))
+                if line is not None and row[column] is not None:
+                    line.append((row["window_start"] + WINDOW_MS, round(row[column], 3)))
+        points = {key: thinned(line, material.from_ms, material.to_ms) for key, line in points.items()}
+    return points
+
+
+def _lines(material: Material, points: dict[tuple[Key, str], list[Point]], column: str) -> list[Row]:
+    return [material.line(material.label(key), line) for (key, name), line in points.items() if name == column and line]

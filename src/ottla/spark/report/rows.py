@@ -58,21 +58,34 @@ class Rows:
         for piece in self.pieces(columns):
             yield from piece.to_pylist()
 
-    def grouped(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> list[Row]:
-        """Rows of keys and results, sorted by the keys; `wanted` says by name which column is counted, summed, ...."""
+    def days(self) -> Iterator[Rows]:
+        """The same rows, those of each day by themselves."""
+        if "run_date" not in self.columns:
+            yield self
+            return
+        for day in self.grouped(["run_date"], {}):
+            yield self.where(pc.field("run_date") == day["run_date"])
+
+    def aggregated(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any | None:
+        """A table of keys and results in no order; `wanted` says by name which column is counted, summed, ...."""
         columns = list(dict.fromkeys([*keys, *(column for column, _ in wanted.values())]))
         found: list[Any] = []
         for piece in self.pieces(columns):
             found.append(_aggregated(piece, keys, wanted))
             if sum(part.num_rows for part in found) > MERGE_ROWS:
                 found = [_merged(found, keys, wanted)]
-        return _by_key(_merged(found, keys, wanted).to_pylist(), keys) if found else []
+        return _merged(found, keys, wanted) if found else None
+
+    def grouped(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> list[Row]:
+        """The same as rows, sorted by the keys."""
+        found = self.aggregated(keys, wanted)
+        return [] if found is None else _by_key(found.to_pylist(), keys)
 
     def newest(self, keys: Sequence[str], order: str, columns: Sequence[str]) -> list[Row]:
         """For each key the row with the greatest `order`."""
         best: dict[tuple[Any, ...], Row] = {}
         for piece in self.pieces([*keys, order, *columns]):
-            for row in _last_of_each(piece.sort_by([(order, "ascending")]), keys).to_pylist():
+            for row in last_of_each(piece.sort_by([(order, "ascending")]), keys).to_pylist():
                 key = tuple(row[name] for name in keys)
                 if key not in best or row[order] >= best[key][order]:
                     best[key] = row
@@ -101,7 +114,8 @@ def _aggregated(piece: Any, keys: Sequence[str], wanted: Mapping[str, tuple[str,
     return _with_all(found.rename_columns([*keys, *there]), [*keys, *wanted])
 
 
-def _last_of_each(ordered: Any, keys: Sequence[str]) -> Any:
+def last_of_each(ordered: Any, keys: Sequence[str]) -> Any:
+    """The last row of a table for each key."""
     numbered = ordered.select(list(keys)).append_column("at", pa.array(range(ordered.num_rows)))
     return ordered.take(numbered.group_by(list(keys)).aggregate([("at", "max")])["at_max"])
 

@@ -14,7 +14,7 @@ from pyarrow import dataset
 
 import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health import RULES
-from ottla.spark.report import facts_of, facts_of_findings
+from ottla.spark.report import facts_of, facts_of_findings, lag
 from ottla.spark.report.areas import AREAS
 from ottla.spark.report.part import KEPT_ROWS
 from ottla.spark.report.thin import POINTS_MAX
@@ -271,6 +271,26 @@ def test_lag_is_that_at_the_end_of_the_window(incidents: Facts):
     assert (billing["lag_records"], billing["partitions"], billing["stuck"]) == (18, 6, 0)
     lines = {line["name"]: line["points"] for line in figure(incidents, "lag-records")["lines"]}
     assert (at(110), 858) in lines["billing"]
+
+
+def test_lag_read_in_slices_is_the_same(incidents: Facts, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lag, "SLICE_ROWS", 1)
+    found = facts_of(*story.incidents(), GENERATED_MS)
+    assert rows_of(found, "lag") == rows_of(incidents, "lag")
+    assert figure(found, "lag-records") == figure(incidents, "lag-records")
+
+
+def test_lag_goes_on_over_days():
+    base = {"group": "g", "topic": "t", "topic_id": "t"}
+    numbers = {0: (5, 1.0), 100_000: (9, None), 200_000: (2, 3.0)}  # two days and more
+    rows = [base | {"partition": part, "window_start": at(second), "lag_records": records, "lag_seconds": seconds}
+            for second, (records, seconds) in numbers.items() for part in (0, 1)]  # fmt: skip
+    facts = facts_of(tables_of({"consumer_lag": rows}), run_of(range={}), 0)
+    [row] = rows_of(facts, "lag")
+    assert (row["lag_records"], row["lag_seconds"], row["max_lag_records"], row["max_lag_seconds"]) == (4, 3.0, 18, 3.0)
+    assert row["max_at"] == at(100_010)
+    [line] = figure(facts, "lag-records")["lines"]
+    assert [value for _, value in line["points"]] == [10, 18, 4]
 
 
 def test_share_groups_have_no_consumer_lag(incidents: Facts):
