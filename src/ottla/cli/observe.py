@@ -78,24 +78,28 @@ def observe(
     watch = _Watch(judge, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
 
     async def work(client: Client) -> int:
-        sink = await _sink(client, to_topic, directory, is_needed=not (once or apply_rules))
+        where, sink = await _sink(client, to_topic, directory, is_needed=not (once or apply_rules))
+        watch.begin(client, where, for_s=for_s, once=once)
         return await watch.run(client, options, sink, for_s=for_s, once=once)
 
     code: int = on_quiet_cluster(target, work, backoff_max)
     return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=True) else 0)
 
 
-async def _sink(client: Client, topic: str | None, directory: Path | None, *, is_needed: bool) -> Sink | None:
+async def _sink(
+    client: Client, topic: str | None, directory: Path | None, *, is_needed: bool
+) -> tuple[str, Sink | None]:
+    """Where samples go, in words, and what takes them there."""
     from ottla.health.samples import OBSERVATIONS
     from ottla.observe import FileSink, TopicSink, prepare_topic
 
     if directory is not None:
-        return FileSink(directory)
+        return f"samples into {directory}", FileSink(directory)
     if topic is None and not is_needed:
-        return None
+        return "nothing is written", None
     name = topic or OBSERVATIONS
-    await prepare_topic(client, name)
-    return TopicSink(client, name)
+    is_new = await prepare_topic(client, name)
+    return f"samples into the topic {name}{' (created)' if is_new else ''}", TopicSink(client, name)
 
 
 class _Watch:
@@ -108,6 +112,15 @@ class _Watch:
         self._progress = Progress(is_quiet=is_quiet)
         self._is_quiet = is_quiet
         self._observer: Observer | None = None
+
+    def begin(self, client: Client, where: str, *, for_s: float | None, once: bool) -> None:
+        """Say what is done, to who waits."""
+        if self._is_quiet or once:
+            return
+        ends = "Ctrl-C ends it" if for_s is None else f"for {for_s:g} s"
+        nodes = len(client.metadata.brokers)
+        cluster = f"cluster {client.metadata.cluster_id or 'without id'}, {nodes} node{'' if nodes == 1 else 's'}"
+        click.echo(f"ottla observe: {cluster}; {where}; {ends}", err=True)
 
     async def run(self, client: Client, options: Options, sink: Sink | None, *, for_s: float | None, once: bool) -> int:
         from ottla.observe import Observer

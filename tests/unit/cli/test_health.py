@@ -10,13 +10,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+import msgspec
 import pytest
+from click.testing import CliRunner
 
 import ottla.testing
-from ottla.cli import run
+from ottla.cli import GROUP, run
+from ottla.health import Engine
 from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
-from ottla.health.samples import Sample
+from ottla.health.samples import Sample, fact_in
 from ottla.observe import FileSink, read_files
 from ottla.observe.changes import Worth
 from ottla.observe.outbox import Stamp
@@ -144,6 +148,32 @@ def test_no_samples_at_all(tmp_path: Path, capsys: Capture):
     )
 
 
+def test_scenario_50_command_observer_and_rules_give_the_same_finding(tmp_path: Path, capsys: Capture):
+    recorded(tmp_path, [*OUTAGE, *NO_LEADER])
+    engine = Engine()
+    for each in read_files(tmp_path):
+        fact = fact_in(each)
+        assert fact is not None
+        engine.take(each.ts, fact)
+    assert run(["health", "--from", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["rule"] for each in told] == ["offline-partitions", "node-unreachable"]
+    assert told == msgspec.json.decode(msgspec.json.encode(engine.findings()))
+
+
+@pytest.mark.parametrize("quiet", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_scenario_41_colours_only_where_they_are_wanted(quiet: dict[str, str], tmp_path: Path):
+    recorded(tmp_path, OUTAGE)
+    terminal = {"NO_COLOR": None, "TERM": "xterm"}
+    coloured = CliRunner().invoke(GROUP, ["health", "--from", str(tmp_path)], color=True, env=terminal)
+    plain = CliRunner().invoke(GROUP, ["health", "--from", str(tmp_path)], color=True, env={**terminal, **quiet})
+    piped = CliRunner().invoke(GROUP, ["health", "--from", str(tmp_path)], env={**terminal, "COLUMNS": "40"})
+    assert "\x1b[31m▲ critical node-unreachable" in coloured.output
+    assert "\x1b" not in plain.output
+    assert "\x1b" not in piped.output
+    assert click.unstyle(coloured.output) == plain.output
+
+
 # --- live -------------------------------------------------------------------------------------------------------------
 
 
@@ -174,10 +204,10 @@ def test_samples_into_files_and_findings_as_json(servers: str, capsys: Capture, 
 
 def test_samples_into_a_topic_and_back(servers: str, capsys: Capture):
     assert run(["observe", "--bootstrap", servers, "--for", LONG_ENOUGH, "--to-topic", "seen"]) == 0
+    assert "1 node; samples into the topic seen (created); for 4 s\n" in capsys.readouterr().err
     assert run(["health", "--bootstrap", servers, "--from-topic", "seen", "--since", "1h", "--json"]) == 0
     out = capsys.readouterr()
     assert [each["rule"] for each in json.loads(out.out)["findings"]] == ["single-voter"]
-    assert "samples" in out.err
 
 
 def test_watching_tells_of_changes_until_it_is_interrupted(servers: str):
