@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import wraps
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from ottla.cli.colour import wanted
 from ottla.cli.failure import Failure, nearest
 
 if TYPE_CHECKING:
@@ -162,9 +162,7 @@ def print_change(change: Change) -> None:
 
 
 def _say(text: str, colour: str) -> None:
-    """In colour on a terminal that has some, unless it is not wanted."""
-    is_plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-    click.echo(text if is_plain else click.style(text, fg=colour))
+    click.secho(text, fg=colour, color=wanted())
 
 
 def change_json(change: Change) -> str:
