@@ -82,10 +82,13 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) ->
 class Judge:
     """The rules over the samples of one cluster, and what cannot be seen there."""
 
-    def __init__(self, rules: Rules, *, longest_hold_s: float | None = None) -> None:
+    def __init__(
+        self, rules: Rules, *, longest_hold_s: float | None = None, intervals_s: Mapping[str, float] | None = None
+    ) -> None:
         from ottla.health import Engine
 
-        self.engine: Engine = Engine({**_shortened(longest_hold_s), **rules.thresholds}, rules.muted)
+        own = {**_shortened(longest_hold_s), **_stale(intervals_s or {}), **rules.thresholds}
+        self.engine: Engine = Engine(own, rules.muted)
         self.opened: list[Finding] = []
         self.cluster = ""
         self.first_ms = 0
@@ -141,6 +144,14 @@ def _shortened(longest_hold_s: float | None) -> dict[str, float]:
         for key, value in one.limits.items()
         if key in HOLDS and key != "hold_h"
     }
+
+
+def _stale(intervals_s: Mapping[str, float]) -> dict[str, float]:
+    """Samples that are taken seldom are not missed soon."""
+    from ottla.health import RULES
+
+    usual_s = RULES["observer-stale"].limits["interval_s"]
+    return {"observer-stale.interval_s": max(usual_s, min(intervals_s.values(), default=usual_s))}
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

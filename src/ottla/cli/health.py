@@ -78,7 +78,8 @@ def health(
         samples = on_cluster(target, _reader(from_topic, since))
         return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
-    judge = Judge(rules, longest_hold_s=for_s / 2 if watch_s is None else None)
+    longest_hold_s = for_s / 2 if watch_s is None else None
+    judge = Judge(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
     live = _Live(judge, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
     code: int = on_quiet_cluster(target, live.run)
     if watch_s is None:

@@ -74,7 +74,7 @@ def observe(
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
-    judge = Judge(rules, longest_hold_s=0.0 if once else None)
+    judge = Judge(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
     watch = _Watch(judge, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
 
     async def work(client: Client) -> int:

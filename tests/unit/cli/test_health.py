@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import ottla.testing
 from ottla.cli import GROUP, run
+from ottla.cli.findings import Judge, Rules
 from ottla.health import Engine
 from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
@@ -172,6 +173,16 @@ def test_scenario_41_colours_only_where_they_are_wanted(quiet: dict[str, str], t
     assert "\x1b" not in plain.output
     assert "\x1b" not in piped.output
     assert click.unstyle(coloured.output) == plain.output
+
+
+@pytest.mark.parametrize(("every_s", "stale_after_s"), [(1, 30), (60, 180)])
+def test_samples_that_are_taken_seldom_are_not_missed_soon(every_s: float, stale_after_s: int):
+    judge = Judge(Rules({}, (), None), intervals_s={"group": every_s * 2, "quorum": every_s})
+    sample = Stamp("run").sample(Worth(sight("", nodes())), at_ms=NOON_MS, cluster="c")
+    judge.take(sample)
+    assert judge.advance(NOON_MS + stale_after_s * SECOND_MS - 1) == []
+    (change,) = judge.advance(NOON_MS + stale_after_s * SECOND_MS)
+    assert change.finding.rule == "observer-stale"
 
 
 # --- live -------------------------------------------------------------------------------------------------------------
