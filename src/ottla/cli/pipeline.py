@@ -134,7 +134,8 @@ def run(
     options = _run_options(Path(out), delta, given)
     with _one_line():
         origin = _origin(_source(given))
-        spark, found = run_batch(_session(master, Path(out), delta, confs), origin, options, steps.say)
+        start = _session(master, Path(out), delta, confs, is_small=origin is not None and origin.is_small)
+        spark, found = run_batch(start, origin, options, steps.say)
         try:
             written = _report(Path(out), spark if delta else None)
         finally:
@@ -267,7 +268,9 @@ def _command() -> str:
     return shlex.join(["ottla", *sys.argv[1:]])
 
 
-def _session(master: str, out: Path, delta: bool, confs: tuple[str, ...]) -> Callable[[], SparkSession]:
+def _session(
+    master: str, out: Path, delta: bool, confs: tuple[str, ...], *, is_small: bool = False
+) -> Callable[[], SparkSession]:
     """What starts Spark. What is wrong with this machine is said at once."""
     from ottla.spark.pipeline.session import check_machine, pipeline_session
 
@@ -275,7 +278,7 @@ def _session(master: str, out: Path, delta: bool, confs: tuple[str, ...]) -> Cal
     _quiet()
     out.mkdir(parents=True, exist_ok=True)
     conf = dict(key_and_value(each, "--conf") for each in confs)
-    return lambda: pipeline_session(master, log=out / SPARK_LOG, delta=delta, conf=conf)
+    return lambda: pipeline_session(master, log=out / SPARK_LOG, delta=delta, is_small=is_small, conf=conf)
 
 
 def _quiet() -> None:

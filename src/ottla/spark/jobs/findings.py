@@ -18,7 +18,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.folding import RecordRow
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
-from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.judging import CONFIG_RECORD, SHARE_RECORDS, Judge, finding_row
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import FINDINGS, columns
@@ -72,24 +72,25 @@ def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFrame]:
     samples, records, metadata = inputs.get("samples"), inputs.get("records"), inputs.get("metadata")
+    nothing = F.lit(None)
     if metadata is not None:
         configs = metadata.where(F.col("type") == CONFIG_RECORD)
-        yield _fact_rows(configs, "timestamp", _RECORD_RANK, F.lit(""), "offset", "type", "value", F.lit(None))
-    states = None
+        yield _fact_rows(configs, "timestamp", _RECORD_RANK, F.lit(""), F.col("offset"), "type", "value", nothing)
     if records is not None:
         states = records.where(F.col("type").isin(*SHARE_RECORDS))
-        where = F.concat_ws("-", "topic", F.lpad(F.col("partition").cast("string"), 6, "0"))
-        yield _fact_rows(states, "timestamp", _RECORD_RANK, where, "offset", "type", "value", F.col("key"))
+        where = F.col("group")
+        yield _fact_rows(states, "timestamp", _RECORD_RANK, where, F.col("offset"), "type", "value", F.col("key"))
         told = _group_facts(records, samples, params)
-        yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), "seq", "kind", "body", F.lit(None))
+        yield _fact_rows(told, "ts", _RECORD_RANK, F.col("group"), F.col("seq"), "kind", "body", nothing)
     if samples is not None:
-        if states is not None:
-            is_told_twice = F.col("kind") == "share_state"
-            doubled = states.select("cluster").distinct().withColumn("kind", F.lit("share_state"))
-            samples = samples.where(~is_told_twice).unionByName(
-                samples.where(is_told_twice).join(doubled, ["cluster", "kind"], "left_anti")
-            )
-        yield _fact_rows(samples, "ts", _SAMPLE_RANK, F.col("observer"), "seq", "kind", "body", F.lit(None))
+        is_state = (F.col("kind") == "share_state") & F.col("body").isNotNull()
+        others = samples.where(~is_state)
+        yield _fact_rows(others, "ts", _SAMPLE_RANK, F.col("observer"), F.col("seq"), "kind", "body", nothing)
+        # Brokers delete what newer snapshots stand for: what an observer saw of it stands between the records that are
+        # left, where it was written. The judge takes none of them twice.
+        seen = samples.where(is_state).withColumn("ts", written_ms())
+        group, offset = (F.get_json_object("body", f"$.{name}") for name in ("group", "offset"))
+        yield _fact_rows(seen, "ts", _RECORD_RANK, group, offset.cast("bigint"), "kind", "body", nothing)
 
 
 def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) -> DataFrame:
@@ -105,7 +106,7 @@ def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) 
 
 
 def _fact_rows(
-    rows: DataFrame, time: str, rank: int, order: Any, number: str, kind: str, body: str, key: Any
+    rows: DataFrame, time: str, rank: int, order: Any, number: Any, kind: str, body: str, key: Any
 ) -> DataFrame:
     error = F.col("error") if "error" in rows.columns else F.lit(None)
     return rows.select(
@@ -113,7 +114,7 @@ def _fact_rows(
         F.col(time).alias("ts"),
         F.lit(rank).alias("rank"),
         order.alias("order_text"),
-        F.col(number).alias("order_number"),
+        number.alias("order_number"),
         F.col(kind).alias("kind"),
         error.cast("string").alias("error"),
         F.col(body).alias("body"),
@@ -159,8 +160,8 @@ class _Judging:
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         for cluster, facts in groupby(rows, key=lambda row: row[0]):
             judge = Judge(self._thresholds, self._topic_names)
-            for _, ts, _, _, _, kind, error, body, key in facts:
-                judge.take(ts, kind, error, body, key)
+            for _, ts, _, _, offset, kind, error, body, key in facts:
+                judge.take(ts, kind, error, body, key, offset)
             yield pa.RecordBatch.from_pylist(list(judged_rows(cluster, judge)), schema=schema)
 
 

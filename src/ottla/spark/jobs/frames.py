@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from ottla.spark.jobs.params import Params
     from ottla.spark.jobs.tables import Table
 
-__all__ = ["as_table", "run_date", "within"]
+__all__ = ["as_table", "run_date", "within", "written_ms"]
 
 
 def run_date(ms: Column) -> Column:
     """The UTC date of a time in milliseconds, whatever the session's time zone is."""
     return F.date_add(F.lit("1970-01-01").cast("date"), F.floor(ms / 86_400_000).cast("int")).cast("string")
+
+
+def written_ms() -> Column:
+    """When the record that a sample shows was written; where it does not say, when it was seen."""
+    return F.coalesce(F.get_json_object("body", "$.written_ms").cast("bigint"), F.col("ts"))
 
 
 def within(rows: DataFrame, time: str, params: Params) -> DataFrame:

@@ -62,17 +62,20 @@ class Judge:
         self._configs: dict[tuple[str, str], dict[str, str | None]] = {}
         self._findings: dict[str, Finding] = {}
         self._now_ms = 0
+        self._taken: dict[tuple[str, str | None, int], int] = {}
         self.misfits = 0
         """Rows whose body was not what their kind says."""
 
-    def take(self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None) -> None:
-        """A sample, or a record with its key."""
+    def take(
+        self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None, offset: int | None = None
+    ) -> None:
+        """A sample, or a record with its key and offset."""
         try:
             fact = self._fact(ts, kind, error, body, key)
         except (msgspec.MsgspecError, KeyError):
             self.misfits += 1
             return
-        if fact is None:
+        if fact is None or (isinstance(fact, ShareState) and self._is_known(fact, kind, offset)):
             return
         self._now_ms = max(self._now_ms, ts)
         for change in self._engine.take(ts, fact):
@@ -88,6 +91,17 @@ class Judge:
         if kind == CONFIG_RECORD:
             return self._config(body)
         return fact_of(kind, _BODY.decode(body)) if kind in FACTS else None
+
+    def _is_known(self, fact: ShareState, kind: str, offset: int | None) -> bool:
+        """Whether a record was taken already: what an observer saw of the state topic may be there itself, too."""
+        at = offset if kind in SHARE_RECORDS else fact.offset
+        place = (fact.group, fact.topic_id, fact.partition)
+        if at is None:
+            return False
+        if at <= self._taken.get(place, -1):
+            return True
+        self._taken[place] = at
+        return False
 
     def _share_state(self, ts: int, kind: str, key: str, value: str) -> ShareState:
         place, state = _STATE_KEY.decode(key), _STATE.decode(value)

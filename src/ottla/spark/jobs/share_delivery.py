@@ -16,7 +16,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.frames import as_table
+from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
 from ottla.spark.jobs.tables import SHARE_DELIVERY
@@ -42,13 +42,13 @@ _METRICS: Final = "`group` string, node int, delivered bigint, rejected bigint, 
 
 
 def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name, from records of `__share_group_state`, or from samples of them where nobody could read
-    the topic itself."""
+    """The table of that name, from records of `__share_group_state` and from samples of them: brokers delete records
+    that newer snapshots stand for, and an observer may have seen them before. What both tell counts once."""
     steps = list(_steps(inputs))
     if not steps:
         raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
     all_steps = reduce(lambda one, other: one.unionByName(other), steps)
-    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "what", "offset")
+    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", "what")
     folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
     rows = folded
     if "samples" in inputs:
@@ -61,20 +61,20 @@ def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame
 
 def _steps(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
     records, samples = inputs.get("records"), inputs.get("samples")
-    if records is not None:
-        written = records.where(F.col("type").isin(*STATE_TYPES))
-        yield _from_records(written)
+    states = [] if records is None else [_from_records(records.where(F.col("type").isin(*STATE_TYPES)))]
     if samples is not None:
         told = samples.where(F.col("body").isNotNull() & F.col("error").isNull())
-        states = told.where(F.col("kind") == "share_state")
-        if records is not None:
-            states = states.join(written.select("cluster").distinct(), "cluster", "left_anti")
-        yield _from_samples(states, _SAMPLED_STATE, F.get_json_object("body", "$.offset").cast("bigint"))
+        seen = told.where(F.col("kind") == "share_state").withColumn("ts", written_ms())
+        states.append(_from_samples(seen, _SAMPLED_STATE, F.get_json_object("body", "$.offset").cast("bigint")))
         yield _from_samples(told.where(F.col("kind") == "share_offsets"), _OFFSETS, F.col("seq"))
+    if states:
+        # Offsets give the order, whatever the clocks of coordinators say.
+        so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+        yield reduce(lambda one, other: one.unionByName(other), states).withColumn("order_ts", F.max("ts").over(so_far))
 
 
 def _from_records(written: DataFrame) -> DataFrame:
-    rows = written.select(
+    return written.select(
         "cluster",
         "group",
         F.get_json_object("key", "$.topicId").alias("topic_id"),
@@ -84,10 +84,8 @@ def _from_records(written: DataFrame) -> DataFrame:
         "offset",
         F.concat(F.col("type"), F.lit(" "), F.coalesce("value", F.lit(""))).alias("text"),
         F.lit(None).cast("string").alias("topic"),
+        F.col("timestamp").alias("order_ts"),
     )
-    # Their offsets give the order, whatever the clocks of coordinators say.
-    so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
-    return rows.withColumn("order_ts", F.max("ts").over(so_far))
 
 
 def _from_samples(told: DataFrame, what: str, order: Any) -> DataFrame:
@@ -135,10 +133,15 @@ class _Folding:
 
     def _folded(self, limits: ShareLimits, steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         fold = ShareFold(self._window_ms, limits)
-        topic = None
+        topic, taken = None, -1
         for step in steps:
-            _take(fold, step)
             topic = step["topic"] or topic
+            if step["what"] == _OFFSETS:
+                look = _OFFSETS_BODY.decode(step["text"])
+                fold.take_offsets(step["ts"], look.start, look.lag)
+            elif step["offset"] is None or step["offset"] > taken:  # else it was told by the other side
+                _take(fold, step)
+                taken = taken if step["offset"] is None else step["offset"]
         for row in fold.rows():
             more = {} if topic is None else {"topic": topic}
             yield {**row, **more, "source": "records" if fold.is_from_records else "samples"}
@@ -146,14 +149,10 @@ class _Folding:
 
 def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
     ts, text = step["ts"], step["text"]
-    if step["what"] == _OFFSETS:
-        look = _OFFSETS_BODY.decode(text)
-        fold.take_offsets(ts, look.start, look.lag)
-    elif step["what"] == _SAMPLED_STATE:
+    if step["what"] == _SAMPLED_STATE:
         told = _SAMPLED_BODY.decode(text)
         batches = tuple(Batch(each.first, each.last, each.state, each.count) for each in told.batches)
-        when = ts if told.written_ms is None else told.written_ms
-        fold.take_record(when, StateRecord(told.record == STATE_TYPES[0], told.start, batches))
+        fold.take_record(ts, StateRecord(told.record == STATE_TYPES[0], told.start, batches))
     else:
         kind, _, value = text.partition(" ")
         fold.is_from_records = True
@@ -187,7 +186,6 @@ class _SampledState(msgspec.Struct):
     record: str = STATE_TYPES[1]
     start: int | None = None
     batches: tuple[_SampledBatch, ...] = ()
-    written_ms: int | None = None
 
 
 class _Offsets(msgspec.Struct):

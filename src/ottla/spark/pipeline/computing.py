@@ -32,6 +32,18 @@ __all__ = ["Material", "compute", "fit", "prepare", "unseen_in"]
 ROWS_PER_PARTITION: Final = 500_000
 PARTITIONS_LOWEST: Final = 2
 PARTITIONS_HIGHEST: Final = 400
+LIGHT_ROWS: Final = 200_000
+LIGHT: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Compiling what is run once, and planning again what is done by then, takes longer than the work itself."""
+HEAVY: Final = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 SMALL_ROWS: Final = 2_000_000
 """With fewer, several jobs run at once; with more, each takes all there is."""
 AT_ONCE: Final = 3
@@ -55,6 +67,8 @@ def fit(spark: SparkSession, rows: int) -> None:
     """Few partitions for few rows: each costs a task."""
     partitions = min(max(rows // ROWS_PER_PARTITION, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    for name, value in (LIGHT if rows < LIGHT_ROWS else HEAVY).items():
+        spark.conf.set(name, value)
 
 
 def prepare(origin: Origin | None, spool: Spool, work: Path, options: RunOptions) -> Material:

@@ -16,14 +16,16 @@ __all__ = ["FileDecoder", "observation_files", "read_observations"]
 
 SUFFIX: Final = ".jsonl.zst"
 LINES: Final = 20_000
-_CHUNK_BYTES: Final = 1 << 20
+PART: Final = ".part"
+"""Behind the name of a file that is being written, or whose observer was killed."""
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def observation_files(directory: str) -> list[str]:
     """The files below a directory. OttlaSparkError if there is none."""
     if not Path(directory).is_dir():
         raise OttlaSparkError(f"{directory} is not a directory of observations")
-    found = sorted(str(path) for path in Path(directory).rglob(f"*{SUFFIX}"))
+    found = sorted(str(path) for path in Path(directory).rglob("*") if path.name.endswith((SUFFIX, SUFFIX + PART)))
     if not found:
         raise OttlaSparkError(f"{directory} holds no observations (files that end with {SUFFIX})")
     return found
@@ -56,27 +58,25 @@ class FileDecoder:
 
 
 def _lines(path: str) -> Iterator[list[bytes | None]]:
-    """The lines of a file, some at a time. A file that is being written ends in the middle: what is whole counts."""
-    rest = b""
-    lines: list[bytes | None] = []
-    for chunk in _chunks(path):
-        *whole, rest = (rest + chunk).split(b"\n")
-        lines += whole
-        if len(lines) >= LINES:
-            yield lines
-            lines = []
-    yield [*lines, rest] if rest.strip() else lines
+    """The lines of a file, some at a time."""
+    lines: list[bytes | None] = list(_text(_content(Path(path))).splitlines())
+    for start in range(0, len(lines), LINES):
+        yield lines[start : start + LINES]
 
 
-def _chunks(path: str) -> Iterator[bytes]:
-    import pyarrow as pa
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:  # it is complete by now
+        return path.with_name(path.name.removesuffix(PART)).read_bytes()
 
-    with pa.CompressedInputStream(pa.OSFile(path), "zstd") as stream:
-        while True:
-            try:
-                chunk = stream.read(_CHUNK_BYTES)
-            except OSError:  # its last frame is not whole yet
-                return
-            if not chunk:
-                return
-            yield chunk
+
+def _text(data: bytes) -> bytes:
+    """What whole frames hold; the last one may be cut off, if its observer was killed."""
+    import cramjam
+
+    try:
+        return bytes(cramjam.zstd.decompress(data)) if data else b""
+    except cramjam.DecompressionError:
+        cut = data.rfind(_MAGIC)
+        return _text(data[:cut]) if cut > 0 else b""

@@ -15,6 +15,7 @@ from ottla.spark.pipeline.decoding import GROUP_TOPIC, SHARE_TOPIC
 
 __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "directory_origin"]
 
+SMALL_BYTES: Final = 32 << 20
 METADATA_TOPIC: Final = "__cluster_metadata"
 WHY_MISSING: Final = {
     GROUP_TOPIC: "no group has committed or joined yet, or it may not be described",
@@ -58,6 +59,10 @@ class Origin(Protocol):
     def partitions(self) -> tuple[tuple[str, str, int], ...]:
         """Directory, topic and partition of what is not internal, where files are read."""
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is known to be little."""
+
 
 def _missing(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
     return [f"{topic} was not found: {WHY_MISSING.get(topic, NOT_OBSERVED)}" for topic in wanted if topic not in there]
@@ -75,11 +80,17 @@ class DirectoryOrigin:
     partitions: tuple[tuple[str, str, int], ...] = ()
     """Directory, topic and partition of the topics that are not internal."""
     has_metadata: bool = False
+    size_bytes: int = 0
+    """Of what is read."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def where(self) -> str:
         return ", ".join(self.paths)
+
+    @property
+    def is_small(self) -> bool:
+        return self.size_bytes <= SMALL_BYTES
 
     @property
     def format(self) -> str:
@@ -121,6 +132,9 @@ def directory_origin(paths: Sequence[str], observations: str) -> DirectoryOrigin
         ids={each.topic_partition.topic: each.topic_id for each in found if each.topic_id is not None},
         partitions=tuple(sorted(others)),
         has_metadata=METADATA_TOPIC in names,
+        size_bytes=sum(
+            segment.size_bytes for each in found if each.topic_partition.topic in wanted for segment in each.segments
+        ),
         notes=_missing(wanted, tuple(names)),
     )
 
@@ -160,6 +174,10 @@ class ClusterOrigin:
     @property
     def where(self) -> str:
         return self.bootstrap_servers
+
+    @property
+    def is_small(self) -> bool:
+        return False
 
     @property
     def format(self) -> str:

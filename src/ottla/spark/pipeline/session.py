@@ -25,6 +25,8 @@ DELTA_CONF: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+SHORT_LIFE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for seconds does not live to see the fruits of its best compiler."""
 _CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -42,14 +44,17 @@ _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 
 
 def pipeline_session(
-    master: str, *, log: Path, delta: bool = False, conf: Mapping[str, str] | None = None
+    master: str, *, log: Path, delta: bool = False, is_small: bool = False, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session of the given master, whose JVM and workers write to a file what they have to say."""
+    """A session of the given master, whose JVM and workers write to a file what they have to say. `is_small`: it will
+    not have much to do."""
     from ottla.spark.sessions import register, session
 
     settings = dict(_CONF)
     if master.startswith("local"):
         settings |= _LOCAL
+    if is_small:
+        settings["spark.driver.extraJavaOptions"] = SHORT_LIFE
     if delta:
         settings |= {**DELTA_CONF, "spark.jars.packages": _delta_package()}
     with _errors_into(log):
