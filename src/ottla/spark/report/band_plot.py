@@ -72,6 +72,7 @@ def heat_plot(facts: Facts, time: Scale, read: str) -> Markup:
     marks = joined([_patterns(facts["id"]), upright, *cells])
     frame = Frame(ROW * len(facts["rows"]), marks, bands([row["name"] for row in facts["rows"]], ROW), below, wide=True)
     more = f" {facts['left_out']:,} more tasks are not drawn." if facts["left_out"] else ""
+    more += f" {facts['cells_left_out']:,} short stays are not drawn." if facts["cells_left_out"] else ""
     return figure(facts, frame, read=read + more, desc=_told(facts), keys=_keys(looks, roles), twin=_tasks_twin(facts))
 
 

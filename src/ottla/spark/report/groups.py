@@ -17,7 +17,9 @@ from ottla.spark.report.thin import Point, steps, thinned
 
 TIMELINES: Final = 12
 MEMBER_LINES: Final = 6
-SPANS: Final = 400
+SPANS: Final = 100
+POINTS: Final = 400
+"""Of each line of these plots, of which two stand beside each other."""
 KEYS: Final = ("cluster", "group")
 _EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "member_left", "member_fenced", "deleted")
 
@@ -124,7 +126,8 @@ def _timelines(material: Material, keys: list[Key]) -> list[Row]:
     chosen = keys[:TIMELINES]
     events = _by_group(_events(material, chosen), chosen)
     spans = _by_group(_spans(material, chosen), chosen)
-    drawn = [(key, lines) for key in chosen if (lines := _lines(material, events[key]))]
+    clients = clients_of(material, (row["member"] for found in events.values() for row in found))
+    drawn = [(key, lines) for key in chosen if (lines := _lines(material, events[key], clients))]
     return [_timeline(material, key, lines, spans[key], at) for at, (key, lines) in enumerate(drawn, 1)]
 
 
@@ -147,15 +150,15 @@ def _by_group(rows: Iterable[Row], chosen: list[Key]) -> dict[Key, list[Row]]:
     return found
 
 
-def _lines(material: Material, events: list[Row]) -> list[Row]:
+def _lines(material: Material, events: list[Row], clients: dict[str, str]) -> list[Row]:
     events.sort(key=lambda row: (row["ts"], row["seq"]))
-    clients = clients_of(material, (row["member"] for row in events))
     lines = _epoch_lines(events, material.to_ms) + _member_lines(events, clients, material.to_ms)
     return [line | {"points": _drawn(line["points"], material)} for line in lines if line["points"]]
 
 
 def _timeline(material: Material, key: Key, lines: list[Row], spans: list[Row], at: int) -> Row:
-    spans.sort(key=lambda row: (row["started"], row["group_epoch"] or 0))
+    spans.sort(key=lambda row: ((row["started"] - (row["ended"] or material.to_ms)), row["started"]))
+    longest = sorted(spans[:SPANS], key=lambda row: (row["started"], row["group_epoch"] or 0))
     return {
         "id": f"timeline-{at}",
         "area": "groups",
@@ -164,13 +167,13 @@ def _timeline(material: Material, key: Key, lines: list[Row], spans: list[Row], 
         "groups": [key[1]],
         "unit": "epoch",
         "lines": lines,
-        "spans": [_span(row, material.to_ms) for row in spans[:SPANS]],
+        "spans": [_span(row, material.to_ms) for row in longest],
         "left_out": max(0, len(spans) - SPANS),
     }
 
 
 def _drawn(points: list[Point], material: Material) -> list[Point]:
-    return thinned(steps(sorted(points)), material.from_ms, material.to_ms)
+    return thinned(steps(sorted(points)), material.from_ms, material.to_ms, POINTS)
 
 
 def _epoch_lines(events: list[Row], to_ms: int) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -12,12 +13,32 @@ from ottla.draw.markup import NOTHING, Markup, element, escaped, joined
 from ottla.health.wording import plural
 from ottla.spark.report.forms import UNKNOWN, ago, identity, moment, number, ratio
 
-__all__ = ["CSV_BYTES", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
+__all__ = ["CSV_BYTES", "DETAIL", "DETAILS", "SHOWN_ROWS", "Field", "csv_text", "field", "fields", "listing"]
 
 SHOWN_ROWS: Final = 200
 SHORT: Final = 24
 CSV_BYTES: Final = 120_000
 """Of one table, written as an address."""
+
+
+class Detail(NamedTuple):
+    """How much of a table is shown, and how much of it is in the file behind its link; the same for tables of plots."""
+
+    rows: int
+    csv_bytes: int
+    twin_rows: int
+    twin_csv_bytes: int
+
+
+DETAILS: Final = (
+    Detail(SHOWN_ROWS, CSV_BYTES, SHOWN_ROWS, 30_000),
+    Detail(SHOWN_ROWS, 60_000, 60, 8_000),
+    Detail(100, 15_000, 20, 0),
+    Detail(50, 0, 10, 0),
+)
+"""From much to little: a page that gets too large is made again with less."""
+DETAIL: Final = ContextVar("detail", default=DETAILS[0])
+"""Of the page that is being made."""
 
 Form = Callable[[Any], Markup]
 Row = Mapping[str, Any]
@@ -72,18 +93,27 @@ def fields(*texts: str) -> tuple[Field, ...]:
     return tuple(map(field, texts))
 
 
-def listing(name: str, title: str, table: Mapping[str, Any], columns: Sequence[Field], nothing: str) -> Markup:
+def listing(
+    name: str, title: str, table: Mapping[str, Any], columns: Sequence[Field], nothing: str, *, is_twin: bool = False
+) -> Markup:
     """A table of the facts. What there is of it beyond the rows shown is said, with a link to a file of them."""
     rows = table["rows"]
     if not rows:
         return element("p", nothing, class_="nothing", id=f"table-{name}")
-    shown = rows[:SHOWN_ROWS]
+    detail = DETAIL.get()
+    shown = rows[: detail.twin_rows if is_twin else detail.rows]
     head = element("thead", element("tr", _heading(columns[0], ""), *(_heading(each) for each in columns[1:])))
     body = element("tbody", *(_row(row, columns) for row in shown))
     caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
     inner = element("table", caption, head, body, class_="cards")
     region = element("div", inner, class_="scroll", role="region", aria_label=f"Table: {title}", tabindex="0")
-    return element("div", region, _link(name, table, columns), class_="listing", id=f"table-{name}")
+    return element(
+        "div",
+        region,
+        _link(name, table, columns, detail.twin_csv_bytes if is_twin else detail.csv_bytes),
+        class_="listing",
+        id=f"table-{name}",
+    )
 
 
 def _counted(table: Mapping[str, Any], shown: int) -> str:
@@ -123,8 +153,8 @@ def cell(row: Row, column: Field) -> Markup:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _link(name: str, table: Mapping[str, Any], columns: Sequence[Field]) -> Markup:
-    address, count = _address(table["rows"], _csv_names(table["rows"], columns))
+def _link(name: str, table: Mapping[str, Any], columns: Sequence[Field], bytes_max: int) -> Markup:
+    address, count = _address(table["rows"], _csv_names(table["rows"], columns), bytes_max)
     total = table["total"]
     which = plural(count, "row") if count == total else f"the first {count:,} of {total:,} rows"
     link = element("a", f"CSV, {which}", href=address, download=f"{name}.csv", class_="csv")
@@ -135,14 +165,14 @@ def _csv_names(rows: Sequence[Row], columns: Sequence[Field]) -> list[str]:
     return list(dict.fromkeys([*(each.name for each in columns), *(rows[0] if rows else ())]))
 
 
-def _address(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, int]:
+def _address(rows: Sequence[Row], names: Sequence[str], bytes_max: int) -> tuple[str, int]:
     """An address that holds the rows themselves, as many as fit."""
     count = len(rows)
     while True:
         address = "data:text/csv;charset=utf-8," + quote(csv_text(rows[:count], names), safe=" ,;:/'()*!~-_.{}[]\"|")
-        if len(address) <= CSV_BYTES or not count:
+        if len(address) <= bytes_max or not count:
             return address, count
-        count = min(count - 1, count * CSV_BYTES // len(address))
+        count = min(count - 1, count * bytes_max // len(address))
 
 
 def csv_text(rows: Iterable[Row], names: Sequence[str]) -> str:

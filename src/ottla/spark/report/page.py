@@ -8,6 +8,7 @@ from typing import Any, Final
 from ottla.draw.document import asset, document, footer, main, shared, top_bar
 from ottla.draw.markup import Markup, element, joined
 from ottla.spark.report.headline import headline, summary, time_of
+from ottla.spark.report.listing import DETAIL, DETAILS
 from ottla.spark.report.sections import SECTIONS
 
 __all__ = ["POLICY", "page"]
@@ -17,10 +18,24 @@ POLICY: Final = (
     "form-action 'none'"
 )
 """What the browser may do for this page: show it. The file says so itself."""
+BYTES_MAX: Final = 3_000_000
 
 
 def page(facts: Mapping[str, Any]) -> str:
     """The page of these facts. The same facts give the same page."""
+    made = ""
+    for detail in DETAILS:
+        token = DETAIL.set(detail)
+        try:
+            made = _page(facts)
+        finally:
+            DETAIL.reset(token)
+        if len(made.encode()) < BYTES_MAX:
+            break
+    return made
+
+
+def _page(facts: Mapping[str, Any]) -> str:
     time = time_of(facts)
     sections = [_section(name, title, make(facts)) for name, title, make in SECTIONS]
     content = main(headline(facts), _jump(), *sections, data_from=round(time.low), data_to=round(time.high))

@@ -91,7 +91,7 @@ def legend(keys: Iterable[Key]) -> Markup:
 
 def twin(name: str, title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[Field]) -> Markup:
     table = {"rows": rows, "total": len(rows), "order": "in the order of the plot"}
-    return listing(f"{name}-twin", title, table, columns, "There is nothing to list.")
+    return listing(f"{name}-twin", title, table, columns, "There is nothing to list.", is_twin=True)
 
 
 def place(value: float) -> str:

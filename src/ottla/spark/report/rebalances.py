@@ -13,7 +13,7 @@ from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row, Rows
 
 STRIPS: Final = 20
-BINS_PER_DECADE: Final = 100
+BINS_PER_DECADE: Final = 25
 """Dots nearer to each other than this on the axis of durations are drawn as one."""
 COLUMNS: Final = (
     "cluster", "group", "group_epoch", "type", "started", "duration_ms", "computing_ms", "revoking_ms", "ended_by",

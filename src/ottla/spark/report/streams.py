@@ -14,9 +14,9 @@ from ottla.spark.report.names import clients_of, process_name
 from ottla.spark.report.part import KEPT_ROWS, Part, table
 from ottla.spark.report.rows import Row
 
-HEAT_MAPS: Final = 6
+HEAT_MAPS: Final = 4
 TASKS: Final = 60
-CELLS: Final = 2_000
+CELLS: Final = 500
 COLUMNS: Final = (
     "cluster", "group", "group_epoch", "task", "role", "kind", "from_member", "to_member", "from_process",
     "to_process", "started", "ended", "warmup_ms", "revoke_ms",
@@ -77,6 +77,8 @@ def _heat_map(material: Material, key: Key, at: int) -> Row | None:
     if not cells:
         return None
     names = sorted({cell["task"] for cell in cells}, key=_task_order)
+    shown = [cell for cell in cells if cell["task"] in set(names[:TASKS])]
+    drawn = sorted(shown, key=lambda cell: cell["from_ms"] - cell["to_ms"])[:CELLS]
     processes = list(dict.fromkeys(cell["process"] for cell in cells))
     clients = clients_of(material, (cell["member"] for cell in cells))
     named = {cell["process"]: process_name(clients[cell["member"]]) for cell in cells if cell["member"] in clients}
@@ -88,11 +90,14 @@ def _heat_map(material: Material, key: Key, at: int) -> Row | None:
         "groups": [key[1]],
         "processes": processes,
         "names": {process: named[process] for process in processes if process in named},
-        "rows": [
-            {"name": task, "cells": [cell for cell in cells if cell["task"] == task][:CELLS]} for task in names[:TASKS]
-        ],
+        "rows": [{"name": task, "cells": _in_time(drawn, task)} for task in names[:TASKS]],
         "left_out": max(0, len(names) - TASKS),
+        "cells_left_out": len(shown) - len(drawn),
     }
+
+
+def _in_time(cells: list[Row], task: str) -> list[Row]:
+    return sorted((cell for cell in cells if cell["task"] == task), key=lambda cell: (cell["from_ms"], cell["role"]))
 
 
 def _task_order(task: str) -> tuple[Any, ...]:

@@ -12,13 +12,12 @@ Point: TypeAlias = tuple[int, float]
 """A time in ms, and a value."""
 
 POINTS_MAX: Final = 2_000
-COLUMNS: Final = POINTS_MAX // 2
 
 
-def thinned(points: Sequence[Point], from_ms: int, to_ms: int) -> list[Point]:
-    if len(points) <= POINTS_MAX:
+def thinned(points: Sequence[Point], from_ms: int, to_ms: int, points_max: int = POINTS_MAX) -> list[Point]:
+    if len(points) <= points_max:
         return list(points)
-    width_ms = max(1, -(-(to_ms + 1 - from_ms) // COLUMNS))
+    width_ms = max(1, -(-(to_ms + 1 - from_ms) // (points_max // 2)))
     columns: dict[int, list[Point]] = {}
     for point in points:
         columns.setdefault((point[0] - from_ms) // width_ms, []).append(point)

@@ -290,6 +290,15 @@ def test_long_tables_are_cut_and_offer_a_file(facts: dict[str, Facts], documents
     assert dict(zip(lines[0].split(","), lines[1].split(","), strict=True))["group"] == first["group"]
 
 
+def test_a_page_that_gets_too_large_tells_less_and_says_so(facts: dict[str, Facts], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys.modules["ottla.spark.report.page"], "BYTES_MAX", 1_000_000)
+    text = page(facts["crowd"])
+    assert len(text.encode()) < 1_000_000
+    document = read(text)
+    assert "100 of 2,860 rows, longest first" in by_id(document, "table-rebalances").text
+    assert len(document.named("figure")) == len(facts["crowd"]["figures"]) + 1, "plots stay"
+
+
 def test_a_rule_on_many_subjects_is_one_card(documents: dict[str, Tag], facts: dict[str, Facts]):
     [card] = documents["crowd"].with_class("finding")
     assert f"The same of {len(facts['crowd']['findings']) - 1} others" in card.text
