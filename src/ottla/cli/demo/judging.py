@@ -33,8 +33,6 @@ SHARE_STATE: Final = "__share_group_state"
 
 Row = tuple[int, int, int, str, str | None, str | None, str | None]
 """Time, rank, number, kind, error, body and key: records come before samples of the same moment."""
-Place = tuple[str, str | None, int, int]
-"""Group, topic id, partition, and the offset of the record that tells of it."""
 
 
 class NotJudged(Exception):
@@ -113,10 +111,9 @@ def judged(
     judge = Judge({}, topic_names or {})
     times = [each.ts for each in samples]
     rows: list[Row] = [(each.timestamp_ms, 0, each.offset, each.kind, None, each.value, each.key) for each in states]
-    told = {_place(json.loads(each.key), each.offset) for each in states}
-    rows += [row for each in samples if (row := _sample_row(each, told)) is not None]
-    for ts, _, _, kind, error, body, key in sorted(rows, key=lambda row: row[:3]):
-        judge.take(ts, kind, error, body, key)
+    rows += map(_sample_row, samples)
+    for ts, _, number, kind, error, body, key in sorted(rows, key=lambda row: row[:3]):
+        judge.take(ts, kind, error, body, key, number)
     cluster = samples[-1].cluster if samples else ""
     run = {
         "run_id": "without-spark",
@@ -130,16 +127,10 @@ def judged(
     return facts_of_findings((finding_row(cluster, each) for each in judge.findings()), run, now_ms())
 
 
-def _place(of: Mapping[str, Any], offset: int) -> Place:
-    return of["groupId"], of["topicId"], of["partition"], offset
-
-
-def _sample_row(sample: Sample, told: set[Place]) -> Row | None:
-    """None for a sample of a record that is there itself; another record's sample counts when it was written."""
+def _sample_row(sample: Sample) -> Row:
+    """A sample of a record counts from when that was written, in its place among the records."""
     body = None if sample.body is None else json.dumps(sample.body)
     if sample.kind != "share_state" or sample.body is None:
         return sample.ts, 1, sample.seq, sample.kind, sample.error, body, None
-    written, offset = sample.body.get("written_ms") or sample.ts, sample.body.get("offset", -1)
-    if (sample.body["group"], sample.body.get("topic_id"), sample.body["partition"], offset) in told:
-        return None
-    return written, 0, offset, sample.kind, None, body, None
+    written_ms, offset = sample.body.get("written_ms") or sample.ts, sample.body.get("offset", -1)
+    return written_ms, 0, offset, sample.kind, None, body, None
