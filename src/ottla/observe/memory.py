@@ -50,6 +50,8 @@ class Memory:
     described_at_ms: int | None = None
     """When the descriptions of topologies were last asked for."""
     descriptions: dict[str, str] = field(default_factory=dict)
+    committed_places: set[TopicPartition] = field(default_factory=set)
+    """The partitions that groups had committed offsets of, when last seen."""
     times: Shelf[tuple[str, TopicPartition], Timed] = field(default_factory=lambda: Shelf(TIMED_PARTITIONS))
     tail: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the share groups' state was read to."""

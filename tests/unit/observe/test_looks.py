@@ -11,7 +11,7 @@ from ottla.client import Client, TopicPartition
 from ottla.client.errors import ResponseError, UnsupportedVersionError
 from ottla.health.facts import Cluster, Coverage, Group, Lag, Topic, Transaction
 from ottla.observe.looks import LOOKS
-from ottla.observe.memory import Bounds, Memory, Moment, rounds
+from ottla.observe.memory import Bounds, Memory, Moment, Timed, rounds
 from ottla.observe.sighting import Sighting
 from ottla.wire import frames, types
 from tests.unit.client.fake import FakeBroker, FakeCluster, run
@@ -254,12 +254,45 @@ def test_partitions_are_asked_for_in_rounds_and_each_only_once_for_all_groups():
         assert len(lags) == 12
         assert lags["a", "orders", 4].high_watermark == 10
         assert lags["b", "deleted", 0].high_watermark is None
-        assert len(broker.asked_for("OffsetFetch")) == 1
         sizes = [sum(len(topic.partitions) for topic in each.topics) for each in broker.asked_for("ListOffsets")]
         assert max(sizes) == 2
         assert sum(sizes) == 3 * 5  # start, end and last stable of each partition
+        asked = len(broker.asked_for("OffsetFetch"))
+        await look("lag", client, memory)
+        assert len(broker.asked_for("OffsetFetch")) == asked + 1  # one request for both groups
 
     on_cluster(work, orders=[1] * 5)
+
+
+def test_what_moves_while_it_is_looked_at_makes_no_group_lose_records_or_be_ahead():
+    async def work(cluster: FakeCluster, client: Client) -> None:
+        """With each request the log loses ten records at its start, and the group commits and the log grows by ten."""
+        broker, moved = cluster.broker(), iter(range(100, 10_000, 10))
+
+        def offsets(request: frames.Request) -> types.ListOffsetsResponse:
+            now, kind = next(moved), types.ListOffsetsResponse
+            is_start = request.body.topics[0].partitions[0].timestamp == -2
+            part = kind.ListOffsetsPartitionResponse(0, 0, offset=now if is_start else now + 1)
+            return kind(topics=(kind.ListOffsetsTopicResponse("orders", (part,)),))
+
+        def committed(request: frames.Request) -> types.OffsetFetchResponse:
+            kind = types.OffsetFetchResponse
+            part = kind.OffsetFetchResponsePartitions(0, next(moved))
+            topic = kind.OffsetFetchResponseTopics("orders", partitions=(part,))
+            return kind(groups=(kind.OffsetFetchResponseGroup("a", (topic,)),))
+
+        broker.on("ListGroups", types.ListGroupsResponse(groups=(LISTED("a", "consumer", "Empty", "classic"),)))
+        broker.on("DescribeGroups", classic())
+        broker.on("ListOffsets", offsets)
+        broker.on("OffsetFetch", committed)
+        memory = Memory(topics=await client.all_topics())
+        await look("group", client, memory)
+        memory.times.touch(("a", TopicPartition("orders", 0)), lambda: Timed(0, 1, NOW_MS))  # so that nothing is read
+        for _ in range(3):
+            (lag,) = of(await look("lag", client, memory), Lag)
+            assert lag.log_start < lag.committed < lag.high_watermark
+
+    on_cluster(work, orders=[1])
 
 
 def test_rounds_name_every_partition_once():

@@ -1,4 +1,8 @@
-"""How far groups have come, and where the partitions end."""
+"""How far groups have come, and where the partitions begin and end.
+
+These are asked for one after the other while all of them move. So where a partition begins is asked before what was
+committed, and where it ends after it: whatever happens meanwhile, no group seems to have lost records, or to be ahead.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ from typing import Final, NamedTuple
 
 from ottla.client import EARLIEST, LATEST, ClientError, TopicPartition
 from ottla.client.group_offsets import Committed, try_committed
+from ottla.client.groups import ListedGroup
 from ottla.client.lag import times_at
 from ottla.client.offsets import MAX_TIMESTAMP, Isolation, ListedOffset, try_list_offsets
 from ottla.client.share.offsets import ShareOffset, try_describe_offsets
 from ottla.health.facts import Lag, ShareOffsets
-from ottla.observe.looks.parting import parted
+from ottla.observe.looks.parting import Parted, parted
 from ottla.observe.memory import Moment, Timed, by_coordinator, rounds
 from ottla.observe.sighting import Sighting, sight
 from ottla.wire import uuid_text
@@ -34,16 +39,30 @@ class Ends(NamedTuple):
 
 async def look_at_lag(at: Moment) -> list[Sighting]:
     groups = [each for each in at.memory.groups if each.type in COMMITTING]
-    outcomes: dict[str, dict[TopicPartition, Committed] | ClientError] = {}
-    for node_id, names in by_coordinator(groups):
-        outcomes |= await try_committed(at.client, node_id, names)
-    committed, seen = parted(at, "lag", outcomes)
-    ends = await _ends(at, {place for offsets in committed.values() for place in offsets})
+    starts = await _asked(at, at.memory.committed_places, EARLIEST)
+    committed, seen = await _committed(at, groups)
+    new = _places(committed) - starts.keys()
+    if new:
+        starts |= await _asked(at, new, EARLIEST)
+        committed, seen = await _committed(at, groups)
+    at.memory.committed_places = _places(committed)
+    ends = await _ends(at, at.memory.committed_places, starts)
     for name, offsets in committed.items():
         times = await _times(at, name, offsets, ends)
         seen += [sight(f"{name}:{place}", _lag(at, name, place, each, ends[place], times.get(place)))
                  for place, each in offsets.items()]  # fmt: skip
     return seen
+
+
+async def _committed(at: Moment, groups: list[ListedGroup]) -> Parted[dict[TopicPartition, Committed]]:
+    outcomes: dict[str, dict[TopicPartition, Committed] | ClientError] = {}
+    for node_id, names in by_coordinator(groups):
+        outcomes |= await try_committed(at.client, node_id, names)
+    return parted(at, "lag", outcomes)
+
+
+def _places(committed: Mapping[str, Mapping[TopicPartition, object]]) -> set[TopicPartition]:
+    return {place for offsets in committed.values() for place in offsets}
 
 
 def _lag(at: Moment, group: str, place: TopicPartition, each: Committed, ends: Ends, time_ms: int | None) -> Lag:
@@ -70,22 +89,23 @@ def _id(at: Moment, topic: str) -> str | None:
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
-async def _high_watermarks(at: Moment, places: set[TopicPartition]) -> dict[TopicPartition, int | None]:
-    ends: dict[TopicPartition, int | None] = dict.fromkeys(places)
+async def _asked(at: Moment, places: set[TopicPartition], which: int) -> dict[TopicPartition, int | None]:
+    """Where all these partitions begin, or end."""
+    found: dict[TopicPartition, int | None] = dict.fromkeys(places)
     for some in _rounds(at, places):
-        ends |= await _offsets(at, some, LATEST)
-    return ends
+        found |= await _offsets(at, some, which)
+    return found
 
 
-async def _ends(at: Moment, places: set[TopicPartition]) -> dict[TopicPartition, Ends]:
-    """Where partitions begin and end."""
-    ends = dict.fromkeys(places, Ends())
+async def _ends(
+    at: Moment, places: set[TopicPartition], starts: Mapping[TopicPartition, int | None]
+) -> dict[TopicPartition, Ends]:
+    ends = {place: Ends(starts.get(place)) for place in places}
     for some in _rounds(at, places):
-        start = await _offsets(at, some, EARLIEST)
         latest = await _offsets(at, some, LATEST)
         stable = await _offsets(at, some, LATEST, "read_committed")
         newest = await _newest(at, some)
-        ends |= {place: Ends(start[place], latest[place], stable[place], newest.get(place)) for place in some}
+        ends |= {place: Ends(starts.get(place), latest[place], stable[place], newest.get(place)) for place in some}
     return ends
 
 
@@ -162,7 +182,7 @@ async def look_at_share_offsets(at: Moment) -> list[Sighting]:
     for node_id, names in by_coordinator(groups):
         outcomes |= await try_describe_offsets(at.client, node_id, names)
     known, seen = parted(at, "share_offsets", outcomes)
-    ends = await _high_watermarks(at, {place for offsets in known.values() for place in offsets})
+    ends = await _asked(at, _places(known), LATEST)
     for name, offsets in known.items():
         seen += [sight(f"{name}:{place}", _share(name, place, each, ends[place])) for place, each in offsets.items()]
     return seen
