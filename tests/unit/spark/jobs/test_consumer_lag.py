@@ -1,5 +1,4 @@
-"""The table of lag: in records, in seconds, and what it does. Each case is a cluster of its own, so that all are computed
-at once."""
+"""The table of lag: in records, in seconds, and what it does. Each case is a cluster of its own, computed at once."""
 
 from typing import Any
 

@@ -1,0 +1,149 @@
+"""The tables of the pipeline on both brokers, from files and over the network, against what the cluster itself says."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.client import group_offsets
+from ottla.client.cluster import describe_quorum
+from ottla.client.share.offsets import describe_offsets
+from ottla.spark.jobs.tables import TABLES
+from tests.interop import process
+from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Output, World, ottla, run_pipeline
+from tests.interop.spark.group_history import CLASSIC, SIMPLE
+from tests.interop.spark.sessions import standalone_cluster
+
+WAIT_S = 600
+POLL_S = 0.5
+
+
+def test_lag_is_what_the_cluster_says(output: Output, world: World):
+    """The newest row of each partition of a group has its committed offset, and the lag up to the log's end."""
+    rows = output.rows("consumer_lag")
+    for group in (CLASSIC, SIMPLE):
+        told = world.topics.client.call(group_offsets.committed, group)
+        newest: dict[tuple[str, int], dict[str, Any]] = {}
+        for row in (row for row in rows if row["group"] == group):
+            newest[row["topic"], row["partition"]] = row
+        assert {at: newest[at]["committed"] for at in map(tuple, told)} == {
+            tuple(at): it.offset for at, it in told.items()
+        }
+        for at in map(tuple, told):
+            assert newest[at]["lag_records"] == newest[at]["high_watermark"] - newest[at]["committed"]
+            assert newest[at]["lag_seconds"] is None or newest[at]["lag_seconds"] >= 0
+    assert world.share_group not in {row["group"] for row in rows}
+
+
+def test_deliveries_are_those_that_were_made(output: Output, world: World):
+    rows = [row for row in output.rows("share_delivery") if row["group"] == world.share_group and row["partition"] >= 0]
+    sums = {name: sum(row[name] or 0 for row in rows) for name in ("accepted", "released", "rejected_or_archived")}
+    released = len([offset for offset in range(RECORDS) if offset % 3 == 0 and offset not in POISON])
+    # A record that is given up was released four times before.
+    expected = {
+        "accepted": RECORDS - len(POISON) - 1,
+        "released": released + 4 * len(POISON),
+        "rejected_or_archived": len(POISON) + 1,
+    }
+    assert sums == expected
+    assert sorted({offset for row in rows for offset in row["poison"]}) == sorted(POISON)
+    assert {row["topic"] for row in rows} == {WORK}
+    ((_, told),) = world.topics.client.call(describe_offsets, world.share_group).items()
+    assert (rows[-1]["start_offset"], told.lag) == (RECORDS, 0)
+
+
+def test_the_quorum_is_the_cluster_s(output: Output, world: World):
+    told = world.topics.client.call(describe_quorum)
+    row = output.rows("quorum_lag")[-1]
+    assert (row["leader"], row["leader_epoch"]) == (told.leader_id, told.leader_epoch)
+
+
+def test_poison_is_found_and_named(output: Output, world: World):
+    found = [row for row in output.rows("findings") if row["rule"] == "poison-records"]
+    assert [row["subject_name"] for row in found] == [world.share_group]
+    records = json.loads(found[0]["evidence"])["records"]
+    assert sorted(offset for _, _, offset in records) == sorted(POISON)
+
+
+def test_the_run_says_what_it_read_and_wrote(output: Output):
+    run = output.run
+    assert [each["name"] for each in run["inputs"]] == ["records", "commits", "samples"]
+    assert all(each["rows"] for each in run["inputs"])
+    assert {each["name"] for each in run["tables"]} == set(TABLES)
+    assert (output.path / "report.html").exists()
+    assert "✓ read" in output.said
+    assert "Exception" not in output.said
+
+
+def test_74_a_second_run_over_what_did_not_change_changes_nothing(world: World, pipeline: Callable[..., Output]):
+    """The broker runs, but nobody speaks to it: what coordinators wrote stays as it is."""
+    first = pipeline(*world.source(FILES))
+    before = {name: first.rows(name) for name in TABLES}
+    again = pipeline(*world.source(FILES))
+    assert {name: again.rows(name) for name in TABLES} == before
+
+
+@pytest.mark.parametrize("place", [FILES, NETWORK])
+def test_a_stream_that_was_killed_goes_on_and_gives_the_same_tables(world: World, tmp_path: Path, place: str):
+    expected = run_pipeline(tmp_path / "run", *world.source(place))
+    words = ["pipeline", "follow", "--out", str(tmp_path / "stream"), *world.source(place)]
+    _killed_when(tmp_path / "stream" / "events", [*words, "--every", "1s"])
+    done = ottla(*words, "--once")
+    assert done.returncode == 0, done.stderr
+    found = Output(tmp_path / "stream", done.stderr)
+    for name in TABLES:
+        assert found.rows(name) == expected.rows(name), name
+
+
+def _killed_when(path: Path, words: list[str]) -> None:
+    """Starts the command and kills it, with all that it has started, as soon as something is at a path."""
+    command = [sys.executable, "-m", "ottla", *words]
+    started = subprocess.Popen(process.tied(command), start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while not any(path.rglob("*.parquet")):
+            assert time.monotonic() < deadline, "the stream wrote nothing"
+            assert started.poll() is None, "the stream ended"
+            time.sleep(POLL_S)
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.wait()
+
+
+def test_a_run_on_a_standalone_cluster_gives_the_same_tables(world: World, output: Output, tmp_path: Path):
+    with standalone_cluster(tmp_path) as master:
+        conf = ("--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2")
+        found = run_pipeline(tmp_path / "out", "--master", master, *conf, *world.source(FILES))
+    assert found.rows("share_delivery") == output.rows("share_delivery")
+    assert found.rows("rebalances") == output.rows("rebalances")
+
+
+def test_tables_of_delta_are_the_same_and_a_second_run_adds_no_version_with_changes(world: World, tmp_path: Path):
+    pytest.importorskip("delta", reason="needs ottla[delta]")
+    expected = run_pipeline(tmp_path / "parquet", *world.source(FILES))
+    for _ in range(2):
+        run = run_pipeline(tmp_path / "delta", "--delta", *world.source(FILES)).run
+        rows = {each["name"]: each["rows"] for each in run["tables"]}
+        assert rows == {each["name"]: each["rows"] for each in expected.run["tables"]}
+    last = max((tmp_path / "delta" / "tables" / "share_delivery" / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in last.read_text().splitlines()]
+    assert not [each for each in actions if "add" in each], "nothing differed, so nothing was written"
+
+
+# --- what cannot be done ----------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path):
+    done = ottla("pipeline", "run", "--bootstrap", "127.0.0.1:1", "--out", str(tmp_path))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("ottla: ")
+    assert "127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,228 @@
+"""From topics and files to events on disk, without a JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cramjam
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from ottla.health.samples import encode
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.pipeline.decoding import GROUP_TOPIC, EventDecoder
+from ottla.spark.pipeline.ends import ends_table
+from ottla.spark.pipeline.here import write_events
+from ottla.spark.pipeline.ingest import Reading, Spool, Starts, look_at, need_something
+from ottla.spark.pipeline.origins import directory_origin
+from ottla.wire.keyed import encode_framed
+from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
+from tests.unit.spark.log_directories import CLUSTER
+from tests.unit.spark.pipeline.worlds import NOON, World, busy_day
+
+TOPIC = "ottla.observations"
+
+
+def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> Spool:
+    reading = Reading(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
+    found = reading.here(path)
+    assert found is not None, "it is small"
+    return found
+
+
+def events(spool: Spool, name: str) -> list[dict[str, Any]]:
+    return ds.dataset(spool.path / f"input={name}").to_table().to_pylist()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    with World(tmp_path / "world") as made:
+        busy_day(made, minutes=1)
+    return made.path
+
+
+def test_every_record_becomes_one_event(world: Path, tmp_path: Path):
+    spool = read(world, tmp_path / "events")
+    assert spool.rows == {"records": 20, "commits": 12, "samples": 24}
+    assert (spool.from_ms, spool.to_ms) == (NOON, NOON + 61_000)
+    kinds = {row["type"] for row in events(spool, "records")}
+    assert kinds >= {"ShareUpdate", "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"}
+    assert {row["group"] for row in events(spool, "records")} == {"billing", "risk"}
+    assert {row["cluster"] for name in spool.rows for row in events(spool, name)} == {CLUSTER}
+
+
+def test_commits_are_told_in_columns(tmp_path: Path):
+    with World(tmp_path / "world") as made:
+        made.commit(NOON, "a", 1 << 40, partition=7)
+        made.commit(NOON + 1, "b", None, topic="payments")
+        made.commit(NOON + 2, "a", 0, partition=7)
+    found = events(read(made.path, tmp_path / "events"), "commits")
+    assert [(row["group"], row["commit_topic"], row["commit_partition"], row["committed"]) for row in found] == [
+        ("a", "orders", 7, 1 << 40),
+        ("b", "payments", 0, None),
+        ("a", "orders", 7, 0),
+    ]
+    assert [row["offset"] for row in found] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_every_version_of_a_commit_has_its_offset(version: int):
+    key = encode_framed(OffsetCommitKey("g", "t", 3), 0)
+    value = encode_framed(OffsetCommitValue(77, metadata="note", commit_timestamp=5), version)
+    (batch,) = decoded(key, value)
+    assert batch.column("committed").to_pylist() == [77]
+
+
+def decoded(*pairs: bytes | None) -> list[pa.RecordBatch]:
+    keys, values = list(pairs[::2]), list(pairs[1::2])
+    count = len(keys)
+    columns = {
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "topic": pa.array([GROUP_TOPIC] * count),
+        "partition": pa.array([0] * count, pa.int32()),
+        "offset": pa.array(range(count), pa.int64()),
+        "timestamp": pa.array([0] * count, pa.timestamp("us", tz="UTC")),
+    }
+    return list(EventDecoder("c")(iter([pa.RecordBatch.from_pydict(columns)])))
+
+
+def test_a_slice_of_a_batch_is_read_at_its_own_place():
+    keys = [encode_framed(OffsetCommitKey(f"g{number}", "t", 0), 0) for number in range(4)]
+    values = [encode_framed(OffsetCommitValue(number, metadata=""), 3) for number in range(4)]
+    columns = [
+        pa.array(keys), pa.array(values), pa.array([GROUP_TOPIC] * 4), pa.array([0] * 4, pa.int32()),
+        pa.array(range(4)), pa.array([0] * 4, pa.timestamp("us", tz="UTC")),
+    ]  # fmt: skip
+    whole = pa.RecordBatch.from_arrays(columns, ["key", "value", "topic", "partition", "offset", "timestamp"])
+    (found,) = EventDecoder("c")(iter([whole.slice(2)]))
+    assert (found.column("group").to_pylist(), found.column("committed").to_pylist()) == (["g2", "g3"], [2, 3])
+
+
+def test_what_nobody_can_read_is_never_an_error():
+    """A type of a later Kafka keeps its bytes; keys and values that are cut off say nothing."""
+    key = encode_framed(OffsetCommitKey("g", "t", 0), 0)
+    batches = decoded(b"\x00\x63later", b"what", b"\x00", b"", None, None, key, b"\x00\x01cut", b"\x00\x01cut", b"")
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [(row["input"], row["group"], row["committed"]) for row in rows] == [
+        ("commits", "g", None),
+        ("records", None, None),
+        ("records", None, None),
+        ("records", None, None),
+    ]
+    assert rows[1]["type"] is None
+    assert "AGNsYXRlcg" in rows[1]["key"]
+
+
+def test_commits_and_samples_before_the_range_are_left_out(world: Path, tmp_path: Path):
+    spool = read(world, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
+    assert spool.rows == {"records": 20, "commits": 6, "samples": 4}
+
+
+def test_files_of_an_observer(tmp_path: Path):
+    world = World(tmp_path / "world")
+    one, two, three = (world.make_sample(NOON + number, "quorum", "q", leader=1) for number in range(3))
+    directory = tmp_path / "seen" / "kind=quorum" / "date=2024-10-04"
+    directory.mkdir(parents=True)
+    lines = b"".join(encode(each) + b"\n" for each in (one, two)) + b"no sample\n"
+    (directory / "1-0.jsonl.zst").write_bytes(bytes(cramjam.zstd.compress(lines)))
+    growing = bytes(cramjam.zstd.compress(encode(three) + b"\n")) + bytes(cramjam.zstd.compress(b"x" * 1000))[:9]
+    (directory / "1-1.jsonl.zst.part").write_bytes(growing)
+    reading = Reading(None, [str(tmp_path / "seen")], Starts(), [])
+    spool = reading.here(tmp_path / "events")
+    assert spool is not None
+    assert spool.rows["samples"] == 3
+    assert {row["type"] for row in events(spool, "samples")} == {"quorum"}
+
+
+def test_a_sample_that_lies_in_a_topic_and_in_a_file_counts_once(tmp_path: Path):
+    sample = World(tmp_path / "world").make_sample(NOON, "quorum", "q", leader=1)
+    from ottla.spark.pipeline.decoding import sample_events
+
+    batches = (sample_events([encode(sample)], {}) for _ in range(2))
+    write_events(batches, tmp_path / "events")
+    assert look_at(tmp_path / "events").rows["samples"] == 1
+
+
+def test_samples_that_were_dropped_are_counted(tmp_path: Path):
+    from msgspec.structs import replace
+
+    from ottla.spark.pipeline.decoding import sample_events
+
+    world = World(tmp_path / "world")
+    told = [replace(world.make_sample(NOON, "quorum", "q", leader=1), dropped=count) for count in (0, 3, 4)]
+    write_events(iter([sample_events([encode(each) for each in told], {})]), tmp_path / "events")
+    assert look_at(tmp_path / "events").dropped == 7
+
+
+# --- what there is to read --------------------------------------------------------------------------------------------
+
+
+def test_a_directory_says_what_it_lacks(tmp_path: Path):
+    with World(tmp_path / "world") as made:
+        made.commit(NOON, "a", 1)
+    origin = directory_origin([str(made.path)], TOPIC)
+    assert (origin.cluster, origin.topics) == (CLUSTER, (GROUP_TOPIC,))
+    assert [note.partition(" ")[0] for note in origin.notes] == ["__share_group_state", TOPIC]
+
+
+def test_log_directories_right_below_are_found(world: Path):
+    assert directory_origin([str(world.parent)], TOPIC).paths == (str(world),)
+
+
+@pytest.mark.parametrize(("name", "text"), [("nowhere", "does not exist"), ("empty", "holds no partition of a topic")])
+def test_places_without_data_are_named(tmp_path: Path, name: str, text: str):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(OttlaSparkError, match=f"{name} {text}"):
+        directory_origin([str(tmp_path / name)], TOPIC)
+
+
+def test_observations_have_to_be_there(tmp_path: Path):
+    with pytest.raises(OttlaSparkError, match="holds no observations"):
+        Reading(None, [str(tmp_path)], Starts(), [])
+    with pytest.raises(OttlaSparkError, match="is not a directory of observations"):
+        Reading(None, [str(tmp_path / "x")], Starts(), [])
+
+
+def test_nothing_to_look_at_is_said(tmp_path: Path):
+    with pytest.raises(OttlaSparkError, match="here holds nothing to look at"):
+        need_something(look_at(tmp_path), "here")
+
+
+def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_path: Path, monkeypatch: Any):
+    from ottla.spark.pipeline import ingest
+
+    asked: list[str] = []
+    plan = ingest.plan_of
+
+    def refuse(name: str, options: Any) -> Any:
+        asked.append(options["topic"])
+        if "__share_group_state" in options["topic"]:
+            raise OttlaSparkError("Fetch for topic __share_group_state: TOPIC_AUTHORIZATION_FAILED (29): no")
+        return plan(name, options)
+
+    monkeypatch.setattr(ingest, "plan_of", refuse)
+    notes: list[str] = []
+    spool = Reading(directory_origin([str(world)], TOPIC), (), Starts(), notes).here(tmp_path / "events")
+    assert spool is not None
+    assert (len(asked), spool.rows["commits"]) == (2, 12)
+    assert notes == ["__share_group_state was left out: it may not be read (needs READ on the topic)"]
+
+
+# --- ends of logs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_log_tells_where_it_ended_when(tmp_path: Path):
+    with World(tmp_path / "world") as made:
+        for ts in (0, 400, 900, 5_000, 4_000, 9_000):
+            made.data(NOON + ts)
+    (place,) = directory_origin([str(made.path)], TOPIC).partitions
+    found = ends_table("c", [place]).to_pylist()
+    assert [(row["ts"] - NOON, row["end"]) for row in found] == [(900, 3), (5_000, 5), (9_000, 6)]
+    assert (found[0]["topic"], found[0]["partition"]) == ("orders", 0)
+
+
+def test_a_partition_that_is_gone_has_no_points(tmp_path: Path):
+    assert ends_table("c", [(str(tmp_path / "orders-0"), "orders", 0)]).num_rows == 0
