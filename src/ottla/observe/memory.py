@@ -53,6 +53,8 @@ class Memory:
     committed_places: set[TopicPartition] = field(default_factory=set)
     """The partitions that groups had committed offsets of, when last seen."""
     times: Shelf[tuple[str, TopicPartition], Timed] = field(default_factory=lambda: Shelf(TIMED_PARTITIONS))
+    counted: dict[str, set[str]] = field(default_factory=dict)
+    """The share groups that each page of metrics told of, when last read."""
     tail: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the share groups' state was read to."""
 

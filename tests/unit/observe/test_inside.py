@@ -1,7 +1,13 @@
 """What ottla brokers tell beside Kafka's protocol."""
 
+import pytest
+
 from ottla.health.facts import ShareMetrics, ShareWindow
+from ottla.observe.looks import inside
 from ottla.observe.looks.inside import metrics_facts, window_facts
+from ottla.observe.memory import Memory, Moment
+from tests.unit.client.fake import run
+from tests.unit.observe.virtual import NoClient
 
 PAGE = """\
 # HELP ottla_share_records_delivered_total deliveries
@@ -31,6 +37,27 @@ def test_counters_of_share_groups():
         ),
         ShareMetrics(group='odd "name"\\', node=1, delivered=1),
     ]  # fmt: skip
+
+
+def test_a_group_that_comes_new_to_a_page_had_counted_nothing(monkeypatch: pytest.MonkeyPatch):
+    pages = iter(["""ottla_share_records_delivered_total{group="old"} 5\n""", PAGE])
+
+    async def read(url: str, timeout_s: float) -> str:
+        return next(pages)
+
+    monkeypatch.setattr(inside, "read_page", read)
+    at = Moment(NoClient(), Memory(), 0, metrics=("http://page",))  # type: ignore[arg-type]
+
+    async def body() -> None:
+        first = [each.fact for each in await inside.look_at_share_metrics(at)]
+        assert first[1:] == [ShareMetrics(group="old", node=0, delivered=5)]
+        told = [each.fact for each in await inside.look_at_share_metrics(at) if isinstance(each.fact, ShareMetrics)]
+        assert [(each.group, each.delivered) for each in told if isinstance(each, ShareMetrics)][:2] == [
+            ("risk", 0),
+            ("risk", 120),
+        ]
+
+    run(body)
 
 
 def test_windows():

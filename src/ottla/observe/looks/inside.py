@@ -41,7 +41,12 @@ async def look_at_share_metrics(at: Moment) -> list[Sighting]:
             seen.append(no_sight("share_metrics", url, f"{type(error).__name__}: {error}"))
             continue
         seen.append(sight("share_metrics", Coverage(what="share_metrics", visible=True)))
-        seen += [sight(f"{each.group}@{number}", each) for each in facts]
+        known = at.memory.counted.get(url)
+        for each in facts:
+            if known is not None and each.group not in known:  # it has counted nothing until the last look
+                seen.append(sight(f"{each.group}@{number}", ShareMetrics(group=each.group, node=number)))
+            seen.append(sight(f"{each.group}@{number}", each))
+        at.memory.counted[url] = {each.group for each in facts}
     return seen
 
 
