@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli import run
+from tools import record_first_run
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "demo.md").read_text()
@@ -44,3 +45,22 @@ def test_what_the_readme_quotes_was_said():
     quoted = [line for line in block[1].splitlines() if line.strip() and line.strip() != "…"]
     assert len(quoted) > 5
     assert [line for line in quoted if line not in RECORDING.splitlines()] == []
+
+
+def test_the_tool_records_what_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said = tmp_path / "said.txt"
+    said.write_text(RECORDING.removeprefix("$ ottla demo\n"))
+    readme = (ROOT / "README.md").read_text()
+    monkeypatch.setattr(record_first_run, "RECORDING", tmp_path / "first-run.txt")
+    monkeypatch.setattr(record_first_run, "README", tmp_path / "README.md")
+    (tmp_path / "README.md").write_text(readme)
+    record_first_run.main([str(said)])
+    assert (tmp_path / "first-run.txt").read_text() == RECORDING
+    assert (tmp_path / "README.md").read_text() == readme
+
+
+def test_a_run_that_missed_something_is_not_recorded(tmp_path: Path):
+    said = tmp_path / "said.txt"
+    said.write_text("expected of this story: 20 of 22\n")
+    with pytest.raises(SystemExit, match="not recorded"):
+        record_first_run.main([str(said)])
