@@ -17,6 +17,8 @@ __all__ = ["CSV_BYTES", "DETAIL", "DETAILS", "SHOWN_ROWS", "Field", "csv_text", 
 
 SHOWN_ROWS: Final = 200
 SHORT: Final = 24
+LONG: Final = 25
+"""Tables with more rows scroll within themselves, so that what comes after them is not far away."""
 CSV_BYTES: Final = 120_000
 """Of one table, written as an address."""
 
@@ -106,7 +108,8 @@ def listing(
     body = element("tbody", *(_row(row, columns) for row in shown))
     caption = element("caption", title, " ", element("small", _counted(table, len(shown))))
     inner = element("table", caption, head, body, class_="cards")
-    region = element("div", inner, class_="scroll", role="region", aria_label=f"Table: {title}", tabindex="0")
+    kind = "scroll long" if len(shown) > LONG else "scroll"
+    region = element("div", inner, class_=kind, role="region", aria_label=f"Table: {title}", tabindex="0")
     return element(
         "div",
         region,
