@@ -36,9 +36,14 @@ class Ground:
             if not (self.path / MARK).is_file():
                 raise Failure(f"{self.path} is not empty and was not made by a demo", "--out takes another directory")
             self._replace()
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / MARK).write_text("Made by `ottla demo`; the next one replaces this directory.\n")
-        self.journal.mkdir()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / MARK).write_text("Made by `ottla demo`; the next one replaces this directory.\n")
+            self.journal.mkdir()
+        except OSError as error:
+            raise Failure(
+                f"nothing can be written to {self.path}: {error.strerror}", "--out takes a directory"
+            ) from None
 
     def _replace(self) -> None:
         """Rename first: if something still writes there, it does not write into the new one."""

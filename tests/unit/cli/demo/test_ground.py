@@ -46,3 +46,9 @@ def test_a_file_is_no_directory(tmp_path: Path):
     (tmp_path / "demo").write_text("")
     with pytest.raises(Failure, match="is a file"):
         Ground(tmp_path / "demo").prepare()
+
+
+def test_a_place_where_nothing_can_be_made(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Failure, match="nothing can be written to .*: Not a directory"):
+        Ground(tmp_path / "file" / "demo").prepare()
