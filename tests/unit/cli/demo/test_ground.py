@@ -50,5 +50,5 @@ def test_a_file_is_no_directory(tmp_path: Path):
 
 def test_a_place_where_nothing_can_be_made(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Failure, match="nothing can be written to .*: Not a directory"):
+    with pytest.raises(Failure, match=r"nothing can be written to .*: Not a directory"):
         Ground(tmp_path / "file" / "demo").prepare()
