@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ Given = Any
 """What click gives for an option."""
 NOT_ALLOWED = ("AUTHORIZATION_FAILED", "AUTHENTICATION_FAILED")
 SPARK_LOG = "spark.log"
+BREATH_S = 10.0
+"""Whoever waits hears something that often."""
 REPORT, REPORT_JSON = "report.html", "report.json"
 
 
@@ -167,7 +170,7 @@ def follow(
         origin = _origin(_source(given))
         assert origin is not None, "without files there is a cluster"
         start = _session(master, Path(out), delta, confs)
-        follow_on(start, origin, options, None if once else every, Steps().say)
+        follow_on(start, origin, options, None if once else every, _say)
 
 
 @pipeline.command()
@@ -318,6 +321,7 @@ def _summary(findings: Iterable[Mapping[str, object]]) -> str:
 
 def _end(steps: Steps, found: dict[str, Any], written: Written, is_opened: bool, as_json: bool) -> None:
     steps.say(f"✓ {len(found['tables'])} tables")
+    steps.end()
     for note in found["notes"]:
         click.echo(f"note: {note}", err=True)
     if as_json:
@@ -334,17 +338,35 @@ def _open(path: Path) -> None:
     webbrowser.open(path.resolve().as_uri())
 
 
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
 class Steps:
-    """What was done so far, a line for each step, on standard error."""
+    """What was done so far, a line for each step, on standard error; and a line now and then while a step lasts."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
+        self._said = threading.Event()
+        self._is_over = False
+        threading.Thread(target=self._breathe, daemon=True).start()
+
+    def _breathe(self) -> None:
+        while not self._is_over:
+            if not self._said.wait(BREATH_S) and not self._is_over:
+                click.echo(f"  … {self.seconds:.0f} s", err=True)
+            self._said.clear()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._said.set()
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._began_s
 
     def say(self, text: str) -> None:
+        self._said.set()
         click.echo(text, err=True)
 
 

@@ -69,7 +69,7 @@ class Archive:
 
     def joined(self, spark: SparkSession, spool: Spool, path: Path) -> Spool:
         """What the archive has, what was late, and what was read now, each once."""
-        stored = [self.path, *sorted(self._out.glob(f"{LATE}*"))]
+        stored = [each for each in (self.path, *sorted(self._out.glob(f"{LATE}*"))) if any(each.rglob("*.parquet"))]
         frames = [spark.read.parquet(str(each)).drop(STEP) for each in stored]
         if any(spool.rows.values()):
             frames.append(spark.read.parquet(str(spool.path)))

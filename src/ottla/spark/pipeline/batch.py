@@ -17,13 +17,14 @@ from ottla.spark.pipeline.known import seen_in
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.places import Workplace
 from ottla.spark.pipeline.run_file import versions, write_run
+from ottla.spark.pipeline.tables import source_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["run", "told"]
+__all__ = ["run", "sources", "told"]
 
 
 def run(
@@ -51,6 +52,7 @@ def run(
         found = {
             **told(spool, origin, options, late),
             "tables": _counted(spark, tables, options.out),
+            "source": sources(tables, options.out),
             "unseen": unseen_in(work),
             "notes": notes + _not_computed(tables),
         }
@@ -97,6 +99,12 @@ def _counted(spark: SparkSession, tables: list[dict[str, Any]], out: Path) -> li
         if table["rows"] is None:
             table["rows"] = spark.read.format("delta").load(str(out / table["path"])).count()
     return tables
+
+
+def sources(tables: list[dict[str, Any]], out: Path) -> dict[str, str]:
+    """What each table was made from."""
+    found = {each["name"]: source_of(out / each["path"]) for each in tables}
+    return {name: source for name, source in found.items() if source is not None}
 
 
 def _not_computed(tables: list[dict[str, Any]]) -> list[str]:

@@ -17,7 +17,7 @@ from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.here import plan_of, rows_of
 from ottla.spark.pipeline.ingest import Spool
 from ottla.spark.pipeline.jobs import JOBS, job_of
-from ottla.spark.pipeline.known import metadata_table, settings_in, topic_names
+from ottla.spark.pipeline.known import kinds_in, metadata_table, settings_in, topic_names
 from ottla.spark.pipeline.tables import DAY, Days, count_rows, table_path, write_table
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ SMALL_ROWS: Final = 2_000_000
 """With fewer, several jobs run at once; with more, each takes all there is."""
 AT_ONCE: Final = 3
 NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
+_STATES: Final = frozenset({"ShareSnapshot", "ShareUpdate"})
+RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
+    "share_delivery": {"records": _STATES, "samples": frozenset({"share_state", "share_offsets", "share_metrics"})},
+    "consumer_lag": {"samples": frozenset({"lag"})},
+    "quorum_lag": {"samples": frozenset({"quorum"})},
+}
+"""What jobs look for among the types of records and the kinds of samples."""
 FINDINGS: Final = "findings"
 SHARED: Final = {"folded": "followed the groups", "judged": "asked the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
@@ -121,20 +128,28 @@ def compute(
     inputs = frames_of(spark.read.parquet(str(spool.path)), spool.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in material.files.items()}
     inputs |= _shared(spark, inputs, material, say)
-    names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(inputs)]
+    kinds = kinds_in(spool.path)
+    wanted = {name: _relevant(name, inputs, kinds) for name in JOBS}
+    names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(wanted[name])]
 
     def write(name: str) -> dict[str, Any]:
         started = time.monotonic()
         params, days = material.params, options.days
         if name == FINDINGS and (is_complete or not _has_before(options)):
             params, days = replace(params, from_ms=None), Days()
-        write_table(job_of(name)(inputs, params), TABLES[name], options.out, days, options.format)
+        write_table(job_of(name)(wanted[name], params), TABLES[name], options.out, days, options.format)
         written = _written(name, options, time.monotonic() - started)
         rows = "" if written["rows"] is None else f" {written['rows']:,} rows"
         say(f"  {name}{rows} ({written['seconds']:.1f} s)")
         return written
 
     return _each(write, names, sum(spool.rows.values()))
+
+
+def _relevant(name: str, inputs: Mapping[str, DataFrame], kinds: Mapping[str, frozenset[str]]) -> dict[str, DataFrame]:
+    """The inputs of a job without those that have nothing for it: plans are smaller, and work that has none is left."""
+    kept = RELEVANT.get(name, {})
+    return {each: frame for each, frame in inputs.items() if each not in kept or kept[each] & kinds[each]}
 
 
 def _has_before(options: RunOptions) -> bool:

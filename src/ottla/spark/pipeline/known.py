@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ottla.spark.jobs.share_settings import Setting
-from ottla.spark.pipeline.decoding import SAMPLES
+from ottla.spark.pipeline.decoding import RECORDS, SAMPLES
 from ottla.spark.pipeline.here import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["METADATA_SCHEMA", "metadata_table", "seen_in", "settings_in", "topic_names"]
+__all__ = ["METADATA_SCHEMA", "kinds_in", "metadata_table", "seen_in", "settings_in", "topic_names"]
 
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
 _JSON: Final = msgspec.json.Decoder()
@@ -89,6 +89,19 @@ def _samples(events: Path, kind: str) -> Iterator[tuple[str, int, dict[str, Any]
     for batch in ds.dataset(files).to_batches(columns=["cluster", "ts", "value"], filter=wanted):
         for cluster, ts, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield cluster, ts, _JSON.decode(value)
+
+
+def kinds_in(events: Path) -> dict[str, frozenset[str]]:
+    """The types of records and the kinds of samples that there are."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    found: dict[str, frozenset[str]] = {}
+    for name in (RECORDS, SAMPLES):
+        files = [str(file) for file in events.rglob(f"{INPUT}={name}/**/*.parquet")]
+        batches = ds.dataset(files).to_batches(columns=["type"]) if files else ()
+        found[name] = frozenset(kind for batch in batches for kind in pc.unique(batch.column(0)).to_pylist() if kind)
+    return found
 
 
 def topic_names(events: Path, metadata: pa.Table) -> dict[str, str]:

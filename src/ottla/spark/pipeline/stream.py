@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.jobs.params import DAY_MS
 from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.batch import told
+from ottla.spark.pipeline.batch import sources, told
 from ottla.spark.pipeline.computing import compute, fit, prepare, unseen_in
 from ottla.spark.pipeline.decoding import EVENT_DDL, EventDecoder
 from ottla.spark.pipeline.ingest import Spool, look_at
@@ -121,6 +121,7 @@ class Follower:
         return {
             **told(spool, self.origin, self.options, late),
             "tables": tables,
+            "source": sources(tables, self.options.out),
             "unseen": unseen_in(self.work),
             "notes": self.origin.notes,
         }

@@ -17,7 +17,7 @@ from ottla.spark.jobs.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "day_of", "table_path", "write_table"]
+__all__ = ["DAY", "Days", "Format", "count_rows", "dataset_of", "day_of", "source_of", "table_path", "write_table"]
 
 Format = Literal["parquet", "delta"]
 DAY: Final = "run_date"
@@ -99,6 +99,21 @@ def dataset_of(path: Path) -> Any:
     return ds.dataset(
         path, format="parquet", partitioning=ds.partitioning(pa.schema([(DAY, pa.string())]), flavor="hive")
     )
+
+
+def source_of(path: Path) -> str | None:
+    """Where the rows of a table come from, by the footers of its files: records, samples or both; None if it has no
+    rows."""
+    import pyarrow.parquet as pq
+
+    found: set[str] = set()
+    for file in path.glob(f"{DAY}=*/*.parquet"):
+        metadata = pq.read_metadata(file)
+        column = metadata.schema.names.index("source")
+        for index in range(metadata.num_row_groups):
+            stats = metadata.row_group(index).column(column).statistics
+            found |= {stats.min, stats.max} if stats is not None and stats.has_min_max else set()
+    return "both" if len(found) > 1 else next(iter(found), None)
 
 
 def count_rows(path: Path) -> int:

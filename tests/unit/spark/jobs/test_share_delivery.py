@@ -21,9 +21,10 @@ def update(cluster: str, ts: int, *batches: tuple[int, int, int, int], start: in
     return cluster, ts, "ShareUpdate", "g", KEY, {"startOffset": start, "stateBatches": states}
 
 
-def sampled(ts: int, *batches: tuple[int, int, int, int], start: int | None = None) -> Told:
+def sampled(ts: int, offset: int, *batches: tuple[int, int, int, int], start: int | None = None) -> Told:
     states = [dict(zip(("first", "last", "state", "count"), each, strict=True)) for each in batches]
-    return ts, "share_state", {"group": "g", "topic_id": "id", "partition": 3, "start": start, "batches": states}
+    place = {"group": "g", "topic_id": "id", "partition": 3, "offset": offset, "written_ms": ts}
+    return ts + 700, "share_state", {**place, "start": start, "batches": states}
 
 
 def offsets(ts: int, start: int, lag: int) -> Told:
@@ -42,10 +43,13 @@ RECORDS = (
     update("limits", 1, (0, 0, 4, 2), start=0),
     ("deleted", 1, "ShareUpdate", "g", KEY, {"startOffset": 0, "stateBatches": []}),
     ("deleted", 2, "ShareSnapshot", "g", KEY, None),
+    # Of three records one is left; an observer has seen them all.
+    update("pruned", 4, (0, 0, 2, 3)),
 )
 SAMPLES = {
-    "records": (offsets(5_000, 0, 9), sampled(5_000, (7, 7, 2, 1))),
-    "samples": (sampled(1_000, (0, 9, 2, 1), start=0), sampled(2_000, (10, 10, 0, 1)), offsets(3_000, 10, 4)),
+    "records": (offsets(5_000, 0, 9), sampled(1_000, 0, (0, 4, 0, 1)), sampled(900, 1, (0, 4, 2, 2))),
+    "samples": (sampled(1_000, 0, (0, 9, 2, 1), start=0), sampled(2_000, 1, (10, 10, 0, 1)), offsets(3_000, 10, 4)),
+    "pruned": (sampled(1, 3, (0, 0, 0, 1), start=0), sampled(2, 4, (0, 0, 0, 2)), sampled(4, 5, (0, 0, 2, 3))),
     "metrics": (
         metrics(1_000, 10, rejected=2, lock_ms=500),
         metrics(61_000, 30, rejected=5, lock_expiries=1, lock_ms=900),
@@ -73,6 +77,11 @@ def test_samples_of_records_tell_it_elsewhere(table: Any):
     (row,) = table["samples"]
     assert (row["accepted"], row["released"], row["start_offset"], row["lag"]) == (10, 1, 10, 4)
     assert (row["source"], row["lock_expiries_est"], row["topic"]) == ("samples", None, "jobs")
+
+
+def test_records_that_are_gone_are_told_by_those_who_saw_them(table: Any):
+    (row,) = table["pruned"]
+    assert (row["delivered"], row["redelivered"], row["accepted"], row["source"]) == (3, 2, 1, "records")
 
 
 def test_the_limit_of_the_group_makes_poison(table: Any):

@@ -86,6 +86,10 @@ class World:
 
     # --- the observer -------------------------------------------------------------------------------------------------
 
+    def restart(self) -> None:
+        """Another observer takes over, and counts from one again."""
+        self._seq = 0
+
     def sample(
         self, ts: int, kind: str, entity: str, *, observer: str = "one", error: str | None = None, **body: Any
     ) -> None:
