@@ -50,7 +50,7 @@ def test_the_demo_finds_out_what_happened(tmp_path: Path):
     assert "task_movement" in {each["name"] for each in report["tables"]["outputs"]["rows"]}
     assert (out / "report.html").stat().st_size > 10_000
     said = terminal.getvalue()
-    assert masked(said.replace(str(out), "demo")) == masked(RECORDING.read_text())
+    assert masked(said.replace(str(out), "demo")) == masked(RECORDING.read_text().removeprefix("$ ottla demo\n"))
 
 
 def masked(said: str) -> list[str]:
