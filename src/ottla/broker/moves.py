@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.broker.formatting import random_uuid
+from ottla.broker.offload import Job
 from ottla.broker.replicas import Replica
 from ottla.log.directory import LogDirectory
 from ottla.log.errors import LogError, StorageError
@@ -58,6 +59,7 @@ _RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class _Stage(Enum):
+    WAITING = "there is no copy yet"
     COPYING = "batches are copied"
     SYNCING = "the copy is synced"
     SYNCED = "the copy was synced, and little can be missing"
@@ -66,20 +68,32 @@ class _Stage(Enum):
 class Move:
     """One partition on its way."""
 
-    __slots__ = ("copy", "directory", "piece_bytes", "replica", "stage", "unsynced_bytes")
+    __slots__ = ("directory", "job", "log", "piece_bytes", "replica", "stage", "unsynced_bytes")
 
-    def __init__(self, replica: Replica, directory: LogDirectory, copy: Partition) -> None:
+    def __init__(self, replica: Replica, directory: LogDirectory, log: Partition | None = None) -> None:
         self.replica = replica
         self.directory = directory
-        self.copy = copy
-        self.stage = _Stage.COPYING
+        self.log = log
+        """What is copied so far."""
+        self.stage = _Stage.WAITING if log is None else _Stage.COPYING
         self.piece_bytes = _PIECE_BYTES_MIN
         self.unsynced_bytes = 0
+        self.job: Job | None = None
+        """The sync that is under way."""
+
+    @property
+    def copy(self) -> Partition:
+        assert self.log is not None
+        return self.log
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.log is None else self.log.size_bytes
 
     @property
     def lag(self) -> int:
         """How many offsets are missing."""
-        return self.replica.log_end_offset - self.copy.log_end_offset
+        return self.replica.log_end_offset - (0 if self.log is None else self.log.log_end_offset)
 
 
 class Moves:
@@ -96,7 +110,7 @@ class Moves:
 
     def logs(self, directory: LogDirectory) -> list[Partition]:
         """The copies that lie in a directory."""
-        return [move.copy for move in self.by_key.values() if move.directory is directory]
+        return [move.log for move in self.in_directory(directory) if move.log is not None]
 
     def in_directory(self, directory: LogDirectory) -> Iterable[Move]:
         return (move for move in self.by_key.values() if move.directory is directory)
@@ -104,7 +118,7 @@ class Moves:
     # --- beginning and ending -----------------------------------------------------------------------------------------
 
     def place(self, replica: Replica, directory: LogDirectory) -> None:
-        """Bring a replica to a directory, or call it back if it is there. Raises StorageError."""
+        """Bring a replica to a directory, or call it back if it is there."""
         known = self.by_key.get(replica.topic_partition)
         if known is not None and known.directory is directory:
             return
@@ -117,19 +131,19 @@ class Moves:
             self._node.membership.assign([(replica, directory)])
             self._node.metadata.sync_soon()
             return
-        self._begin(replica, directory)
+        self.by_key[replica.topic_partition] = Move(replica, directory)
+        self._go_on()
 
-    def _begin(self, replica: Replica, directory: LogDirectory) -> None:
-        key = replica.topic_partition
-        directory.storage.check()
+    def _begin(self, move: Move) -> None:
+        replica, directory, key = move.replica, move.directory, move.replica.topic_partition
         name = marked_directory_name(key, random_uuid().hex(), FUTURE_SUFFIX)
         path = f"{directory.path}/{name}"
         self._node.replicas.make_directory(directory, path, replica.topic_id)
         request = LoadRequest(path, key, replica.log.config, is_clean=True)
-        copy, _ = load(directory.storage, request, self._node.clock.wall_ms())
+        move.log, _ = load(directory.storage, request, self._node.clock.wall_ms())
+        move.stage = _Stage.COPYING
         directory.futures[key] = name
         log.info("%s is moved from %s to %s", key, replica.directory.path, directory.path)
-        self.resume(replica, directory, copy)
 
     def resume(self, replica: Replica, directory: LogDirectory, copy: Partition) -> None:
         """Go on with a move, at the end of what is copied and not past the end of the partition."""
@@ -142,11 +156,13 @@ class Moves:
 
     def cancel(self, move: Move) -> None:
         """Leave a partition where it is; what was copied is thrown away."""
+        if move.job is not None:
+            move.job.finish()  # its files must keep their names until then
         del self.by_key[move.replica.topic_partition]
-        if move.directory.is_offline:
+        if move.log is None or move.directory.is_offline:
             return
         try:
-            move.directory.remove_partition(move.copy, random_uuid().hex())
+            move.directory.remove_partition(move.log, random_uuid().hex())
         except StorageError as error:
             self._node.replicas.directory_failed(move.directory, error)
 
@@ -209,6 +225,9 @@ class Moves:
     def _advance(self, move: Move) -> bool:
         if move.stage is _Stage.SYNCED:
             return self._complete(move)
+        if move.stage is _Stage.WAITING:
+            self._begin(move)
+            return True
         if move.lag:
             self._copy_piece(move)
         if not move.lag or move.unsynced_bytes >= _SYNC_BYTES:
@@ -230,9 +249,10 @@ class Moves:
         move.stage = _Stage.SYNCING
         move.unsynced_bytes = 0
         flush = move.copy.prepare_flush()
-        self._node.offload(flush.run, lambda: self._synced(move, flush))
+        move.job = self._node.offload(flush.run, lambda: self._synced(move, flush))
 
     def _synced(self, move: Move, flush: Flush) -> None:
+        move.job = None
         is_fine = move.copy.finish_flush(flush, self._node.clock.wall_ms())
         if not is_fine:
             self._node.replicas.directory_failed(move.directory, StorageError(str(flush.error)))

@@ -2,12 +2,15 @@
 
 import errno
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ottla.log.disk import OsDisk
+from ottla.log.names import TopicPartition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.delete_records import DeleteRecordsRequest
@@ -16,6 +19,7 @@ from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.unit.broker.desk import RunningNode, batch, running_node, values
 from tests.unit.broker.log_dirs import (
+    ATTEMPTS_MAX,
     BROKER,
     CopyingDisk,
     Held,
@@ -194,6 +198,40 @@ def test_the_way_can_be_watched_and_called_back(running: RunningNode, tmp_path: 
     assert describe(desk, topic.name)[other(place)] == {}
     assert not list((tmp_path / other(place)).glob(f"{topic.name}-0.*-future"))
     assert len(values(desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24))) == len(MANY)
+
+
+def test_a_partition_can_be_called_back_while_its_copy_is_synced(tmp_path: Path):
+    disk = SlowDisk()
+    with two_dirs(tmp_path, disk=disk) as running:
+        topic, desk = running.desk.topic(), running.desk
+        desk.produce(topic, batch(b"a"))
+        place = place_of(desk, topic.name)
+        disk.is_slow = True
+        move(desk, tmp_path / other(place), topic.name)
+        on_its_way = running.node.moves.by_key[TopicPartition(topic.name, 0)]
+        assert any(on_its_way.job is not None for _ in range(ATTEMPTS_MAX * 10))
+        threading.Timer(0.05, disk.let_go.set).start()
+        assert move(desk, tmp_path / place, topic.name) == [0]
+        assert describe(desk, topic.name)[other(place)] == {}
+        assert disk.let_go.wait(20)
+        running.change(running.node.offload.finish_all)
+        assert not any(directory.is_offline for directory in running.node.storage.directories)
+        assert desk.produce(topic, batch(b"b")).base_offset == 1
+
+
+class SlowDisk(OsDisk):
+    """Whose syncs of copies wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__(durable=False)
+        self.is_slow = False
+        self.let_go = threading.Event()
+
+    def sync_directory(self, path: str) -> None:
+        if self.is_slow and path.endswith("-future") and threading.current_thread().name.startswith("ottla-disk"):
+            self.let_go.wait(20)
+            self.list_directory(path)  # a name that is gone cannot be synced
+        super().sync_directory(path)
 
 
 def test_records_that_were_deleted_are_not_copied(running: RunningNode, tmp_path: Path):

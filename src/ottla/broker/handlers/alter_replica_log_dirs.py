@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.log.errors import StorageError
 from ottla.log.names import FUTURE_SUFFIX, NAME_LENGTH_MAX, TopicPartition, marked_directory_name
 from ottla.metadata.fault import Reject
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
@@ -73,9 +72,6 @@ def _place(node: Node, key: TopicPartition, path: str) -> int:
         node.moves.place(replica, directory)
     except Reject as reject:
         return reject.code
-    except StorageError as error:
-        node.replicas.directory_failed(directory, error)
-        return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NONE
 
 

@@ -82,7 +82,7 @@ def _held(node: Node, directory: LogDirectory) -> Iterator[tuple[TopicPartition,
             yield TopicPartition(*key), _Partition(key[1], size_bytes, lag)
     for move in node.moves.in_directory(directory):
         key = move.replica.topic_partition
-        yield key, _Partition(key.partition, move.copy.size_bytes, move.lag, is_future_key=True)
+        yield key, _Partition(key.partition, move.size_bytes, move.lag, is_future_key=True)
 
 
 def _space(path: str) -> tuple[int, int]:
