@@ -357,7 +357,7 @@ class Replicas:
         replica.directory = directory
         replica.adopt(partition)
         # In this order: at no moment do two directories have the partition under its own name.
-        self._guarded(source, lambda: source.remove_partition(old, self._new_uuid().hex()))
+        self._guarded(source, lambda: source.remove_partition(old, self._new_uuid().hex(), sync=self.waits_for_disk))
         self._guarded(directory, lambda: directory.admit(partition))
         if not directory.is_offline:
             self._advance(replica, partition)

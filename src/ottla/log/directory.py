@@ -235,16 +235,27 @@ class LogDirectory:
     def _rename(self, source: str, target: str) -> None:
         try:
             self.disk.rename(source, target)
-            self.disk.sync_directory(self.path)
         except OSError as error:
             raise self.storage.fail(error, f"renaming {source}") from error
+        self._sync_names()
+
+    def _sync_names(self) -> None:
+        try:
+            self.disk.sync_directory(self.path)
+        except OSError as error:
+            raise self.storage.fail(error, f"syncing {self.path}") from error
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    def remove_partition(self, partition: Partition, unique: str) -> None:
-        """Take a partition out of sight; `sweep` removes its files. `unique` is 32 hexadecimal digits."""
+    def remove_partition(self, partition: Partition, unique: str, *, sync: bool = False) -> None:
+        """Take a partition out of sight; `take_leaving` gives it to be removed. `unique` is 32 hexadecimal digits.
+
+        With `sync` the name is gone for good, even after a power cut.
+        """
         name = marked_directory_name(partition.topic_partition, unique, DELETE_SUFFIX)
         partition.rename_directory(f"{self.path}/{name}")
+        if sync:
+            self._sync_names()
         self.found.pop(partition.topic_partition, None)
         self.futures.pop(partition.topic_partition, None)
         for offsets in self._checkpoints.values():

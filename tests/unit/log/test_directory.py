@@ -193,3 +193,26 @@ def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
     assert not (tmp_path / ".lock").exists()
     lock.release(remove=True)  # once is enough
     assert subprocess.run(attempt, capture_output=True, check=False).returncode == 0
+
+
+def test_a_partition_that_has_come_gets_its_name(tmp_path: Path) -> None:
+    directory = opened(formatted(tmp_path))
+    partition = with_partition(directory)
+    partition.rename_directory(f"{tmp_path}/orders-0.{UNIQUE}-future")
+    directory.found.clear()
+    directory.futures[ORDERS] = f"orders-0.{UNIQUE}-future"
+    directory.admit(partition)
+    assert (directory.found, directory.futures) == ({ORDERS: "orders-0"}, {})
+    assert (tmp_path / "orders-0").is_dir()
+    partition.close()
+
+
+def test_a_copy_that_is_not_loaded_is_promoted_or_dropped(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    for name in (f"orders-0.{UNIQUE}-future", f"a-b-12.{UNIQUE}-future"):
+        (tmp_path / name).mkdir()
+    directory = opened(tmp_path)
+    directory.promote(ORDERS)
+    directory.drop_future(TopicPartition("a-b", 12), UNIQUE)
+    assert (directory.found, directory.futures) == ({ORDERS: "orders-0"}, {})
+    assert directory.take_leaving() == [f"{tmp_path}/a-b-12.{UNIQUE}-delete"]
