@@ -183,6 +183,19 @@ def test_what_is_written_meanwhile_arrives_too(running: RunningNode, tmp_path: P
     assert values(desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)) == written
 
 
+def test_a_node_that_waits_for_the_disk_moves_partitions_too(tmp_path: Path):
+    with two_dirs(tmp_path, ottla_fsync="true") as node:
+        topic, desk = node.desk.topic(), node.desk
+        place = place_of(desk, topic.name)
+        for number in range(60):
+            if number == 30:
+                move(desk, tmp_path / other(place), topic.name)
+            assert desk.produce(topic, batch(b"%d" % number)).base_offset == number
+        arrival(desk, topic.name, other(place))
+        assert desk.produce(topic, batch(b"60")).base_offset == 60
+        assert values(desk.fetch(topic)) == [b"%d" % number for number in range(61)]
+
+
 def test_the_way_can_be_watched_and_called_back(running: RunningNode, tmp_path: Path):
     topic, desk = running.desk.topic(), running.desk
     for value in MANY:
