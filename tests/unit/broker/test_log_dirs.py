@@ -19,7 +19,6 @@ from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tests.unit.broker.desk import RunningNode, batch, running_node, values
 from tests.unit.broker.log_dirs import (
-    ATTEMPTS_MAX,
     BROKER,
     CopyingDisk,
     Held,
@@ -222,7 +221,7 @@ def test_a_partition_can_be_called_back_while_its_copy_is_synced(tmp_path: Path)
         disk.is_slow = True
         move(desk, tmp_path / other(place), topic.name)
         on_its_way = running.node.moves.by_key[TopicPartition(topic.name, 0)]
-        assert any(on_its_way.job is not None for _ in range(ATTEMPTS_MAX * 10))
+        assert any(on_its_way.job is not None or disk.let_go.wait(0.005) for _ in range(4_000))
         threading.Timer(0.05, disk.let_go.set).start()
         assert move(desk, tmp_path / place, topic.name) == [0]
         assert describe(desk, topic.name)[other(place)] == {}
