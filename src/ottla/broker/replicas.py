@@ -12,6 +12,7 @@ watermark waits for the disk; rounds of syncs run in a thread, and what is writt
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import add
 from typing import Final
@@ -182,6 +183,8 @@ class Replicas:
         self._round: Job | None = None
         self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+        self._counts: Counter[LogDirectory] | None = None
+        """How many replicas each directory has, while new ones are placed."""
         self.misplaced: dict[Replica, None] = {}
         """Replicas in another directory than the controller knows of."""
 
@@ -211,6 +214,7 @@ class Replicas:
 
     def apply(self, image: MetadataImage, changes: Changes) -> None:
         """Follow what replaying has changed."""
+        self._counts = None
         for deleted in changes.topics_deleted.values():
             for partition_id in deleted.partitions:
                 self._remove(deleted.name, partition_id)
@@ -279,10 +283,11 @@ class Replicas:
         closed = cordoned(self.settings, self.directories)
         online = [each for each in self.directories if not each.is_offline]
         online = [each for each in online if each not in closed] or online
-        counts = {id(directory): 0 for directory in self.directories}
-        for replica in self.by_key.values():
-            counts[id(replica.directory)] += 1
-        return min(online or self.directories, key=lambda directory: counts[id(directory)])
+        if self._counts is None:
+            self._counts = Counter(replica.directory for replica in self.by_key.values())
+        chosen = min(online or self.directories, key=self._counts.__getitem__)
+        self._counts[chosen] += 1
+        return chosen
 
     def _lead(self, replica: Replica) -> None:
         if replica.has_log and not replica.is_offline:
