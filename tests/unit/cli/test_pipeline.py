@@ -70,9 +70,7 @@ def java(path: Path, version: str) -> Path:
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_392"])
 def test_java_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str):
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path, version)))
-    with pytest.raises(
-        session.OttlaSparkError, match=r"Spark needs Java 17 or newer; found (11|8)\S* in JAVA_HOME"
-    ):
+    with pytest.raises(session.OttlaSparkError, match=r"Spark needs Java 17 or newer; found (11|8)\S* in JAVA_HOME"):
         session.check_java()
 
 
