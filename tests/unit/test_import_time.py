@@ -40,4 +40,4 @@ def test_help_loads_no_command(arguments: list[str]):
     assert "click" in loaded
     assert not (HEAVY - {"click"}) & loaded
     mine = {name for name in loaded if name.startswith("ottla.")}
-    assert mine == {"ottla.cli", "ottla.cli.failure", "ottla.cli.lazy", "ottla.cli.table"}
+    assert mine == {"ottla.cli", "ottla.cli.colour", "ottla.cli.failure", "ottla.cli.lazy", "ottla.cli.table"}
