@@ -21,6 +21,7 @@ __all__ = ["DELTA_CONF", "check_java", "check_machine", "pipeline_session"]
 
 JAVA_LOWEST: Final = 17
 STANDARD_ERROR: Final = 2
+SCALA: Final = "2.13"
 DELTA_CONF: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -97,8 +98,9 @@ def _check_pyspark() -> None:
 def _delta_package() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
+    spark = ".".join(version("pyspark").split(".")[:2])
     try:
-        return f"io.delta:delta-spark_2.13:{version('delta-spark')}"
+        return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
     except PackageNotFoundError:
         raise OttlaSparkError("delta-spark is not installed: pip install 'ottla[delta]'") from None
 

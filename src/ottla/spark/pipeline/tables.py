@@ -76,17 +76,19 @@ def _merge(rows: DataFrame, table: Table, path: Path, days: Days) -> None:
     if not DeltaTable.isDeltaTable(spark, str(path)):
         rows.write.format("delta").partitionBy(DAY).save(str(path))
         return
+    rows = rows.persist()
+    old = spark.read.format("delta").load(str(path)).where(days.condition(DAY)).select(*table.names)
+    try:
+        if not (rows.exceptAll(old).isEmpty() and old.exceptAll(rows).isEmpty()):
+            _replace_rows(DeltaTable.forPath(spark, str(path)), rows, table, days)
+    finally:
+        rows.unpersist()
+
+
+def _replace_rows(target: Any, rows: DataFrame, table: Table, days: Days) -> None:
     is_same_key = " and ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
-    differs = " or ".join(f"not (old.`{name}` <=> new.`{name}`)" for name in table.names)
-    (
-        DeltaTable.forPath(spark, str(path))
-        .alias("old")
-        .merge(rows.alias("new"), is_same_key)
-        .whenMatchedUpdateAll(condition=differs)
-        .whenNotMatchedInsertAll()
-        .whenNotMatchedBySourceDelete(condition=days.condition(f"old.{DAY}"))
-        .execute()
-    )
+    merge = target.alias("old").merge(rows.alias("new"), is_same_key).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    merge.whenNotMatchedBySourceDelete(condition=days.condition(f"old.{DAY}")).execute()
 
 
 def dataset_of(path: Path) -> Any:
