@@ -1,0 +1,156 @@
+"""Room to work in, what was written where, and what is known before any job runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ottla.spark.errors import OttlaSparkError
+from ottla.spark.jobs.share_settings import share_limits
+from ottla.spark.pipeline.archive import Archive
+from ottla.spark.pipeline.ingest import look_at
+from ottla.spark.pipeline.known import kinds_in, metadata_table, seen_in, settings_in, topic_names
+from ottla.spark.pipeline.places import Workplace
+from ottla.spark.pipeline.run_file import read_run, write_run
+from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
+from tests.unit.spark.log_directories import CLUSTER
+from tests.unit.spark.pipeline.test_reading import read
+from tests.unit.spark.pipeline.worlds import DAY, NOON, World
+
+
+def test_one_at_a_time_works_in_a_directory(tmp_path: Path):
+    with Workplace(tmp_path) as work:
+        (work / "something").write_text("x")
+        with pytest.raises(OttlaSparkError, match="is in use by another pipeline"), Workplace(tmp_path):
+            pass
+    assert not work.exists()
+    with Workplace(tmp_path):
+        pass
+
+
+def test_what_a_killed_run_left_is_taken_away(tmp_path: Path):
+    (tmp_path / ".work-dead" / "events").mkdir(parents=True)
+    with Workplace(tmp_path):
+        assert not (tmp_path / ".work-dead").exists()
+
+
+def test_a_run_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path):
+    assert read_run(tmp_path) is None
+    write_run(tmp_path, {"v": 1, "notes": ["ü"]})
+    assert read_run(tmp_path) == {"v": 1, "notes": ["ü"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, day: str, *sources: str) -> None:
+    (path / f"run_date={day}").mkdir(parents=True)
+    pq.write_table(pa.table({"source": list(sources)}), path / f"run_date={day}" / "part.parquet")
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [(("records",), "records"), (("samples", "samples"), "samples"), (("records", "samples"), "both")],
+)
+def test_where_rows_come_from(tmp_path: Path, sources: tuple[str, ...], expected: str):
+    written(tmp_path, "2026-01-01", *sources)
+    assert (source_of(tmp_path), count_rows(tmp_path)) == (expected, len(sources))
+
+
+def test_a_table_without_rows_is_none(tmp_path: Path):
+    assert (source_of(tmp_path), dataset_of(tmp_path), count_rows(tmp_path)) == (None, None, 0)
+
+
+def test_days_have_bounds_or_none():
+    assert day_of(NOON) == "2024-10-04"
+    assert Days().has("1970-01-01")
+    some = Days("2024-10-03", "2024-10-05")
+    assert [some.has(day) for day in ("2024-10-02", "2024-10-03", "2024-10-05", "2024-10-06")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert some.condition("d") == "d >= '2024-10-03' and d <= '2024-10-05'"
+    assert Days().condition("d") == "true"
+
+
+def test_an_archive_counts_what_waits(tmp_path: Path):
+    archive = Archive(tmp_path)
+    assert (archive.exists(), archive.late_tables()) == (False, {})
+    step = tmp_path / "late_quorum_lag" / "input=samples" / "step=a"
+    step.mkdir(parents=True)
+    pq.write_table(pa.table({"ts": [1, 2]}), step / "part.parquet")
+    assert archive.late_tables() == {"quorum_lag": 2}
+
+
+def test_what_was_joined_stands_for_all_steps(tmp_path: Path):
+    for name in ("a", "b"):
+        (tmp_path / "events" / "input=samples" / f"step={name}").mkdir(parents=True)
+    (tmp_path / "late_quorum_lag").mkdir()
+    joined = tmp_path / "all" / "input=samples"
+    joined.mkdir(parents=True)
+    pq.write_table(pa.table({"ts": [1], "dropped": [0]}), joined / "part.parquet")
+    Archive(tmp_path).compact(look_at(tmp_path / "all"))
+    (step,) = (tmp_path / "events" / "input=samples").iterdir()
+    assert step.name.startswith("step=merged-")
+    assert (step / "part.parquet").exists()
+    assert not (tmp_path / "late_quorum_lag").exists()
+
+
+# --- what is known ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    with World(tmp_path / "world") as made:
+        made.sample(NOON, "topic", "orders", topic="orders", id="id-1", partitions=[{"partition": 0, "leader": 1}])
+        made.sample(NOON, "group", "billing", group="billing", type="consumer", state="Stable")
+        made.sample(NOON, "cluster", "cluster", brokers=[{"id": 1, "host": "h", "port": 9092}])
+        values = {"share.delivery.count.limit": "3"}
+        made.sample(NOON, "configs", "group:risk", resource="group", name="risk", values=values)
+        made.sample(NOON + 1, "cluster", "cluster", error="UNREACHABLE")
+        made.share(NOON, "risk", [(0, 0, 2, 1)], start=0)
+    return read(made.path, tmp_path / "events").path
+
+
+def metadata(*rows: tuple[str, dict[str, Any]]) -> pa.Table:
+    table = metadata_table("c", None, {})
+    same = {"cluster": "c", "offset": 0, "timestamp": NOON - DAY, "version": 0, "epoch": 0}
+    made = [{**same, "type": kind, "value": json.dumps(value)} for kind, value in rows]
+    return pa.Table.from_pylist(made, schema=table.schema)
+
+
+def test_names_of_topics_from_both_sides(events: Path):
+    told = metadata(("TopicRecord", {"name": "gone", "topicId": "id-0"}))
+    assert topic_names(events, told) == {"id-0": "gone", "id-1": "orders"}
+
+
+def test_settings_from_both_sides(events: Path):
+    lock = {"resourceType": 4, "resourceName": "", "name": "group.share.record.lock.duration.ms", "value": "9000"}
+    found = share_limits(settings_in(CLUSTER, events, metadata(("ConfigRecord", lock))))
+    assert found == {(CLUSTER, ""): (5, 9_000), (CLUSTER, "risk"): (3, 9_000)}
+
+
+def test_what_there_is_in_the_cluster(events: Path):
+    nodes = [{"id": 1, "host": "h", "port": 9092, "rack": None}]
+    assert seen_in(events) == {"nodes": nodes, "topics": 1, "partitions": 1, "groups": {"consumer": 1}}
+
+
+def test_which_kinds_there_are(events: Path):
+    found = kinds_in(events)
+    assert found["records"] == {"ShareUpdate"}
+    assert found["samples"] == {"topic", "group", "cluster", "configs"}
+    assert kinds_in(events / "nothing") == {"records": frozenset(), "samples": frozenset()}
+
+
+def test_topics_that_a_cluster_names_stand_for_its_log():
+    table = metadata_table("c", None, {"orders": "id"})
+    (row,) = table.to_pylist()
+    assert (row["type"], json.loads(row["value"])) == ("TopicRecord", {"name": "orders", "topicId": "id"})
