@@ -19,8 +19,9 @@ from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.folding import RecordRow
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.frames import as_table, written_ms
-from ottla.spark.jobs.judging import CONFIG_RECORD, SHARE_RECORDS, Judge, finding_row
+from ottla.spark.jobs.judging import CONFIG_RECORD, Judge, finding_row
 from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import FINDINGS, columns
 from ottla.spark.records.types import arrow_schema, ddl
 
@@ -77,7 +78,7 @@ def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFram
         configs = metadata.where(F.col("type") == CONFIG_RECORD)
         yield _fact_rows(configs, "timestamp", _RECORD_RANK, F.lit(""), F.col("offset"), "type", "value", nothing)
     if records is not None:
-        states = records.where(F.col("type").isin(*SHARE_RECORDS))
+        states = records.where(F.col("type").isin(*STATE_TYPES))
         where = F.col("group")
         yield _fact_rows(states, "timestamp", _RECORD_RANK, where, F.col("offset"), "type", "value", F.col("key"))
         told = _group_facts(records, samples, params)

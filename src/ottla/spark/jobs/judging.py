@@ -13,31 +13,12 @@ import msgspec
 from ottla.health import Engine, Finding, Unseen
 from ottla.health.facts import FACTS, Configs, Fact, Failed, ShareState, StateBatch, fact_of
 from ottla.health.samples import UNREACHABLE
+from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, read_state_key
 
-__all__ = ["CONFIG_RECORD", "SHARE_RECORDS", "Judge", "finding_row"]
+__all__ = ["CONFIG_RECORD", "Judge", "finding_row"]
 
-SHARE_RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 CONFIG_RECORD: Final = "ConfigRecord"
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
-
-
-class _StateBatch(msgspec.Struct, rename="camel"):
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-
-
-class _State(msgspec.Struct, rename="camel"):
-    start_offset: int = -1
-    delivery_complete_count: int | None = None
-    state_batches: tuple[_StateBatch, ...] = ()
-
-
-class _StateKey(msgspec.Struct, rename="camel"):
-    group_id: str
-    topic_id: str
-    partition: int
 
 
 class _Config(msgspec.Struct, rename="camel"):
@@ -47,8 +28,6 @@ class _Config(msgspec.Struct, rename="camel"):
     value: str | None = None
 
 
-_STATE: Final = msgspec.json.Decoder(_State)
-_STATE_KEY: Final = msgspec.json.Decoder(_StateKey)
 _CONFIG: Final = msgspec.json.Decoder(_Config)
 _BODY: Final = msgspec.json.Decoder()
 
@@ -86,7 +65,7 @@ class Judge:
             return Failed(what=kind, error=error, unreachable=error == UNREACHABLE)
         if body is None:
             return None
-        if kind in SHARE_RECORDS:
+        if kind in STATE_TYPES:
             return self._share_state(ts, kind, key or "", body)
         if kind == CONFIG_RECORD:
             return self._config(body)
@@ -94,7 +73,7 @@ class Judge:
 
     def _is_known(self, fact: ShareState, kind: str, offset: int | None) -> bool:
         """Whether a record was taken already: what an observer saw of the state topic may be there itself, too."""
-        at = offset if kind in SHARE_RECORDS else fact.offset
+        at = offset if kind in STATE_TYPES else fact.offset
         place = (fact.group, fact.topic_id, fact.partition)
         if at is None:
             return False
@@ -104,7 +83,7 @@ class Judge:
         return False
 
     def _share_state(self, ts: int, kind: str, key: str, value: str) -> ShareState:
-        place, state = _STATE_KEY.decode(key), _STATE.decode(value)
+        place, state = read_state_key(key), read_state(value)
         batches = (
             StateBatch(
                 first=each.first_offset, last=each.last_offset, state=each.delivery_state, count=each.delivery_count
@@ -117,7 +96,7 @@ class Judge:
             topic_id=place.topic_id,
             partition=place.partition,
             record=kind,
-            start=None if state.start_offset < 0 else state.start_offset,
+            start=state.start,
             batches=tuple(batches),
             written_ms=ts,
             delivery_complete=state.delivery_complete_count,

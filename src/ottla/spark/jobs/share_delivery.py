@@ -19,6 +19,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.frames import as_table, written_ms
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_fold import Batch, ShareFold, ShareLimits, StateRecord
+from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state
 from ottla.spark.jobs.tables import SHARE_DELIVERY
 from ottla.spark.records.types import arrow_schema, ddl
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["share_delivery"]
 
 KEY: Final = ["cluster", "group", "topic_id", "partition"]
-STATE_TYPES: Final = ("ShareSnapshot", "ShareUpdate")
 WHOLE_GROUP: Final = -1
 """The partition of rows that speak of a group as a whole."""
 _STATE, _SAMPLED_STATE, _OFFSETS = "state", "sampled_state", "offsets"
@@ -162,19 +162,6 @@ def _take(fold: ShareFold, step: Mapping[str, Any]) -> None:
             fold.deleted()
 
 
-class _StateBatch(msgspec.Struct, rename="camel"):
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-
-
-class _State(msgspec.Struct, rename="camel"):
-    start_offset: int = -1
-    state_epoch: int | None = None
-    state_batches: tuple[_StateBatch, ...] = ()
-
-
 class _SampledBatch(msgspec.Struct):
     first: int
     last: int
@@ -193,19 +180,17 @@ class _Offsets(msgspec.Struct):
     lag: int | None = None
 
 
-_STATE_BODY: Final = msgspec.json.Decoder(_State)
 _SAMPLED_BODY: Final = msgspec.json.Decoder(_SampledState)
 _OFFSETS_BODY: Final = msgspec.json.Decoder(_Offsets)
 
 
 def _record(kind: str, value: str) -> StateRecord:
-    state = _STATE_BODY.decode(value)
+    state = read_state(value)
     batches = tuple(
         Batch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
         for each in state.state_batches
     )
-    start = None if state.start_offset < 0 else state.start_offset
-    return StateRecord(kind == STATE_TYPES[0], start, batches, state.state_epoch)
+    return StateRecord(kind == STATE_TYPES[0], state.start, batches, state.state_epoch)
 
 
 # --- what brokers counted ---------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_settings import share_limits
+from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.ends import ends_table
 from ottla.spark.pipeline.events import frames_of
@@ -48,9 +49,11 @@ SMALL_ROWS: Final = 2_000_000
 """With fewer, several jobs run at once; with more, each takes all there is."""
 AT_ONCE: Final = 3
 NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
-_STATES: Final = frozenset({"ShareSnapshot", "ShareUpdate"})
 RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "share_delivery": {"records": _STATES, "samples": frozenset({"share_state", "share_offsets", "share_metrics"})},
+    "share_delivery": {
+        "records": frozenset(STATE_TYPES),
+        "samples": frozenset({"share_state", "share_offsets", "share_metrics"}),
+    },
     "consumer_lag": {"samples": frozenset({"lag"})},
     "quorum_lag": {"samples": frozenset({"quorum"})},
 }

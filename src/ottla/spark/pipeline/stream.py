@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.jobs.params import DAY_MS
+from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.pipeline.archive import Archive
 from ottla.spark.pipeline.batch import sources, told
 from ottla.spark.pipeline.computing import compute, fit, prepare, unseen_in
@@ -38,7 +39,7 @@ __all__ = ["CHECKPOINT", "Follower", "start_stream"]
 CHECKPOINT: Final = "checkpoint"
 MARKS: Final = "marks.json"
 LATE_KINDS: Final = {
-    "share_delivery": ("ShareSnapshot", "ShareUpdate", "share_state", "share_offsets", "share_metrics", "share_window"),
+    "share_delivery": (*STATE_TYPES, "share_state", "share_offsets", "share_metrics", "share_window"),
     "quorum_lag": ("quorum",),
     "consumer_lag": ("OffsetCommit", "lag"),
 }
