@@ -19,6 +19,7 @@ import msgspec
 
 from ottla.health.samples import Sample, decode, encode
 from ottla.observe.sinks import UnwrittenError
+from ottla.wire.compress import zstd_frames
 
 __all__ = ["FileSink", "read_files"]
 
@@ -27,7 +28,6 @@ PART: Final = ".part"
 FILE_MAX_BYTES: Final = 16 * 1024 * 1024
 FILE_MAX_MS: Final = 60_000
 NAME_DIGITS: Final = 12
-_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 class _Open:
@@ -127,15 +127,6 @@ def _is_ours(path: Path) -> bool:
 
 
 def read_file(path: Path) -> Iterator[Sample]:
-    for line in _text(path.read_bytes()).splitlines():
+    for line in zstd_frames(path.read_bytes()).splitlines():
         with suppress(msgspec.MsgspecError):
             yield decode(line)
-
-
-def _text(data: bytes) -> bytes:
-    """What whole frames hold; the last one may be cut off."""
-    try:
-        return bytes(cramjam.zstd.decompress(data)) if data else b""
-    except cramjam.DecompressionError:
-        cut = data.rfind(_MAGIC)
-        return _text(data[:cut]) if cut > 0 else b""

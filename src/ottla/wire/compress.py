@@ -34,10 +34,11 @@ from typing import Any, Final, NamedTuple
 
 from ottla.wire.fault import WireError
 
-__all__ = ["DEFAULT_MAX_BYTES", "Compression", "compress", "decompress"]
+__all__ = ["DEFAULT_MAX_BYTES", "Compression", "compress", "decompress", "zstd_frames"]
 
 # The same order as the largest response that librdkafka accepts; a batch is at most 1 MiB compressed by default.
 DEFAULT_MAX_BYTES: Final = 128 * 1024 * 1024
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 Buffer = bytes | bytearray | memoryview
 
@@ -86,6 +87,15 @@ def compress(codec: int, data: Buffer, *, level: int | None = None, magic: int =
     if level is not None and level not in _LEVELS[Compression(codec)]:
         raise WireError("records", None, f"{Compression(codec).name.lower()} has no level {level}")
     return writer(data, level, magic)
+
+
+def zstd_frames(data: bytes) -> bytes:
+    """What the whole frames of a file hold; the last one may be cut off, if its writer was killed."""
+    try:
+        return bytes(_cramjam().zstd.decompress(data)) if data else b""
+    except _cramjam().DecompressionError:
+        cut = data.rfind(_ZSTD_MAGIC)
+        return zstd_frames(data[:cut]) if cut > 0 else b""
 
 
 @functools.cache

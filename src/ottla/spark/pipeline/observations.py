@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.errors import OttlaSparkError
+from ottla.wire.compress import zstd_frames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,6 @@ SUFFIX: Final = ".jsonl.zst"
 LINES: Final = 20_000
 PART: Final = ".part"
 """Behind the name of a file that is being written, or whose observer was killed."""
-_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def observation_files(directory: str) -> list[str]:
@@ -59,7 +59,7 @@ class FileDecoder:
 
 def _lines(path: str) -> Iterator[list[bytes | None]]:
     """The lines of a file, some at a time."""
-    lines: list[bytes | None] = list(_text(_content(Path(path))).splitlines())
+    lines: list[bytes | None] = list(zstd_frames(_content(Path(path))).splitlines())
     for start in range(0, len(lines), LINES):
         yield lines[start : start + LINES]
 
@@ -69,14 +69,3 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:  # it is complete by now
         return path.with_name(path.name.removesuffix(PART)).read_bytes()
-
-
-def _text(data: bytes) -> bytes:
-    """What whole frames hold; the last one may be cut off, if its observer was killed."""
-    import cramjam
-
-    try:
-        return bytes(cramjam.zstd.decompress(data)) if data else b""
-    except cramjam.DecompressionError:
-        cut = data.rfind(_MAGIC)
-        return _text(data[:cut]) if cut > 0 else b""
