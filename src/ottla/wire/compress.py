@@ -38,7 +38,7 @@ __all__ = ["DEFAULT_MAX_BYTES", "Compression", "compress", "decompress", "zstd_f
 
 # The same order as the largest response that librdkafka accepts; a batch is at most 1 MiB compressed by default.
 DEFAULT_MAX_BYTES: Final = 128 * 1024 * 1024
-_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_FRAME: Final = b"\x28\xb5\x2f\xfd"
 
 Buffer = bytes | bytearray | memoryview
 
@@ -94,7 +94,7 @@ def zstd_frames(data: bytes) -> bytes:
     try:
         return bytes(_cramjam().zstd.decompress(data)) if data else b""
     except _cramjam().DecompressionError:
-        cut = data.rfind(_ZSTD_MAGIC)
+        cut = data.rfind(_ZSTD_FRAME)
         return zstd_frames(data[:cut]) if cut > 0 else b""
 
 
