@@ -48,7 +48,8 @@ def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame
     if not steps:
         raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
     all_steps = reduce(lambda one, other: one.unionByName(other), steps)
-    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", "what")
+    # Records come before samples of them, which then tell nothing new.
+    in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", F.desc("what"))
     folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
     rows = folded
     if "samples" in inputs:
