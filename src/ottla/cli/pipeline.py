@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import click
 
@@ -133,9 +133,8 @@ def run(
     """Compute the tables and the report once, over all that is there or from a time on."""
     from ottla.spark.pipeline.batch import run as run_batch
 
-    steps = Steps()
     options = _run_options(Path(out), delta, given)
-    with _one_line():
+    with Steps() as steps, _one_line():
         origin = _origin(_source(given))
         start = _session(master, Path(out), delta, confs, is_small=origin is not None and origin.is_small)
         spark, found = run_batch(start, origin, options, steps.say)
@@ -321,7 +320,6 @@ def _summary(findings: Iterable[Mapping[str, object]]) -> str:
 
 def _end(steps: Steps, found: dict[str, Any], written: Written, is_opened: bool, as_json: bool) -> None:
     steps.say(f"✓ {len(found['tables'])} tables")
-    steps.end()
     for note in found["notes"]:
         click.echo(f"note: {note}", err=True)
     if as_json:
@@ -349,17 +347,22 @@ class Steps:
         self._began_s = time.monotonic()
         self._said = threading.Event()
         self._is_over = False
-        threading.Thread(target=self._breathe, daemon=True).start()
+        self._thread = threading.Thread(target=self._breathe, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._said.set()
+        self._thread.join()
 
     def _breathe(self) -> None:
         while not self._is_over:
             if not self._said.wait(BREATH_S) and not self._is_over:
                 click.echo(f"  … {self.seconds:.0f} s", err=True)
             self._said.clear()
-
-    def end(self) -> None:
-        self._is_over = True
-        self._said.set()
 
     @property
     def seconds(self) -> float:
