@@ -103,6 +103,9 @@ class Disk(Protocol):
         """So that nobody changes by mistake what must stay as it is. Not something to rely on."""
 
 
+_CLOSED: Final = -1
+
+
 class OsFile:
     """A file of the operating system."""
 
@@ -150,7 +153,13 @@ class OsFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        os.close(descriptor)
+
+    def __del__(self) -> None:
+        """A file that everybody has forgotten must not stay open: a process has only so many."""
+        if self._descriptor != _CLOSED:
+            os.close(self._descriptor)
 
     def fileno(self) -> int:
         return self._descriptor

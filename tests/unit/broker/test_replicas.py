@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import shutil
 import threading
 from collections import Counter
@@ -34,7 +35,7 @@ class TestDisk(OsDisk):
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         opened = super().open(path, create=create)
-        return TestFile(opened.fileno(), self, path)
+        return TestFile(os.dup(opened.fileno()), self, path)
 
     def check(self, path: str) -> None:
         if any(path.startswith(f"{each}/") for each in self.broken):

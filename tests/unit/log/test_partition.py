@@ -1,6 +1,7 @@
 """Rolling, truncating, deleting, flushing and closing a partition's log."""
 
 import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,8 @@ class BrokenDisk(OsDisk):
     def open(self, path: str, *, create: bool = False) -> OsFile:
         if "open" in self.fails_on:
             raise OSError(errno.EIO, "broken")
-        return BrokenFile(super().open(path, create=create).fileno(), self, Path(path).name)
+        sound = super().open(path, create=create)
+        return BrokenFile(os.dup(sound.fileno()), self, Path(path).name)
 
     def sync_directory(self, path: str) -> None:
         self.syncs.append("directory")
