@@ -95,7 +95,9 @@ def run_pipeline(month: Month, out: Path, url: str) -> tuple[float, int]:
     command += ["--out", str(out), "--master", url, "--conf", f"spark.local.dir={out.parent}", "--json"]
     began = time.perf_counter()
     with (out.parent / "run.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        # Workers of a cluster have this environment's packages by its interpreter.
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
         with Watch(os.getpid()) as watch:  # a cluster's processes are ours as well
             status = process.wait()
     if status:
