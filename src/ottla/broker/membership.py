@@ -6,6 +6,7 @@ the requests that brokers of other processes will send.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ottla.broker.config import ListenerConfig
@@ -22,6 +23,8 @@ from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
 
 __all__ = ["Membership"]
+
+log = logging.getLogger(__name__)
 
 _REGISTRATION_VERSION = 4
 _HEARTBEAT_VERSION = 2
@@ -46,6 +49,7 @@ class Membership:
         self._new_uuid = new_uuid
         self.broker_id = config.node_id
         self.broker_epoch = -1
+        self._listeners: tuple[ListenerConfig, ...] = ()
 
     def register_controller(self, listeners: Sequence[ListenerConfig]) -> None:
         kind = ControllerRegistrationRequest
@@ -58,6 +62,7 @@ class Membership:
         self._check(self._metadata.handle_now(request, 0).error_code, "controller")
 
     def register_broker(self, listeners: Sequence[ListenerConfig]) -> None:
+        self._listeners = tuple(listeners)
         kind = BrokerRegistrationRequest
         request = kind(
             broker_id=self._config.node_id,
@@ -72,6 +77,13 @@ class Membership:
         reply = self._metadata.handle_now(request, _REGISTRATION_VERSION)
         self._check(reply.error_code, "broker")
         self.broker_epoch = reply.broker_epoch
+
+    def stay(self) -> None:
+        """Show that the broker lives. Whoever has unregistered it meant one that is gone: it registers again."""
+        if self.broker_id not in self._metadata.image.brokers:
+            log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
+            self.register_broker(self._listeners)
+        self.heartbeat()
 
     def _features(self) -> list[tuple[str, tuple[int, int]]]:
         return sorted(supported(is_unstable=self._config["unstable.feature.versions.enable"]).items())

@@ -30,7 +30,7 @@ class MetadataChores:
     def heartbeat(self) -> None:
         """Keep the own session alive, and fence brokers that were not heard of for too long."""
         node = self._node
-        node.membership.heartbeat()
+        node.membership.stay()
         while (result := node.metadata.controller.expire(node.clock.monotonic_ms())) is not None:
             node.metadata.append(result)
         node.metadata.sync_soon()

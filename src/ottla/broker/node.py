@@ -555,6 +555,8 @@ class Node:
             self._share.follow(changes)
         if self._telemetry is not None:
             self._telemetry.follow(changes)
+        if self.is_serving and self.node_id not in self.image.brokers:
+            self.loop.call_soon(self.membership.stay)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 

@@ -28,6 +28,6 @@ def refuse(request: Request, code: int, message: str | None) -> CreateDelegation
     kind, _, name = request.principal.partition(":")
     owner = (kind, name)
     if request.body.owner_principal_name:
-        owner = (request.body.owner_principal_type, request.body.owner_principal_name)
+        owner = (request.body.owner_principal_type or "", request.body.owner_principal_name)
     requester = (kind, name) if request.version >= _OWNERS_FROM else ("", "")
     return CreateDelegationTokenResponse(code, *owner, *requester, NO_TIME, NO_TIME, NO_TIME)
