@@ -28,6 +28,8 @@ WRITTEN_EVERY = 10
 ASKED = 50
 ASKED_ONE = 500
 QUIET_S = 5.0
+ATTEMPTS = 1_000
+PAUSE_S = 0.02
 
 
 class Shape(NamedTuple):
@@ -60,7 +62,16 @@ def create(desk: Desk, shape: Shape) -> list[Topic]:
 def write_some(desk: Desk, topics: Sequence[Topic], shape: Shape) -> None:
     places = [(topic, partition) for topic in topics for partition in range(shape.partitions)]
     for topic, partition in places[::WRITTEN_EVERY]:
-        assert desk.produce(topic, batch(b"v"), partition=partition).error_code == 0
+        write_one(desk, topic, partition)
+
+
+def write_one(desk: Desk, topic: Topic, partition: int) -> None:
+    """Apache Kafka may say that a topic is there a little before its leader knows."""
+    for _ in range(ATTEMPTS):
+        if desk.produce(topic, batch(b"v"), partition=partition).error_code == 0:
+            return
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{topic.name}-{partition} cannot be written to")
 
 
 def timed_metadata(desk: Desk, request: MetadataRequest, count: int) -> float:
