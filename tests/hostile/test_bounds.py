@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ from ottla.wire.types import (
     OffsetCommitRequest,
     ShareGroupHeartbeatRequest,
 )
-from tests.hostile import counting_tries  # noqa: F401  its tries count
+from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fetch_request, running_node
 from tests.unit.broker.test_budget import Holder
@@ -75,20 +75,17 @@ def is_served(line: socket.socket) -> bool:
         return False
 
 
-@contextmanager
-def dialled(running: RunningNode, count: int) -> Iterator[list[socket.socket]]:
-    address = running.node.advertised["PLAINTEXT"]
-    lines = [socket.create_connection((address.host, address.port), 5) for _ in range(count)]
-    try:
-        yield lines
-    finally:
-        for line in lines:
-            line.close()
+def address_of(running: RunningNode) -> tuple[str, int]:
+    advertised = running.node.advertised["PLAINTEXT"]
+    return advertised.host, advertised.port
 
 
 @reaches("connections", "backlog")
 def connections_wait_until_one_goes(directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    with running_node(directory, max_connections=2) as running, dialled(running, 3) as (first, second, third):
+    with (
+        running_node(directory, max_connections=2) as running,
+        attacks.dialled(address_of(running), 3) as (first, second, third),
+    ):
         assert is_served(first)
         assert is_served(second)
         third.settimeout(0.1)
@@ -101,7 +98,10 @@ def connections_wait_until_one_goes(directory: Path, _patch: pytest.MonkeyPatch)
 
 @reaches("connections-per-ip")
 def too_many_from_one_address_are_closed(directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    with running_node(directory, max_connections_per_ip=1) as running, dialled(running, 2) as (first, second):
+    with (
+        running_node(directory, max_connections_per_ip=1) as running,
+        attacks.dialled(address_of(running), 2) as (first, second),
+    ):
         assert is_served(first)
         assert not is_served(second)
 
@@ -117,7 +117,7 @@ def connections_leave_files_for_logs(_directory: Path, _patch: pytest.MonkeyPatc
 @reaches("accepts")
 def a_flood_is_accepted_in_turns(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(listener, "ACCEPTS_PER_TURN", 1)
-    with running_node(directory) as running, dialled(running, 20) as lines:
+    with running_node(directory) as running, attacks.dialled(address_of(running), 20) as lines:
         assert all(is_served(line) for line in lines)
 
 

@@ -10,7 +10,7 @@ from ottla.client.errors import check
 from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.types.update_features import UpdateFeaturesRequest, UpdateFeaturesRequestFeatureUpdateKey
 
-__all__ = ["UNSAFE_DOWNGRADE", "UPGRADE", "Feature", "describe_features", "update_features"]
+__all__ = ["UNSAFE_DOWNGRADE", "UPGRADE", "Feature", "describe_features", "finalized_levels", "update_features"]
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -36,7 +36,7 @@ async def describe_features(client: Client) -> list[Feature]:
     answers = [await _ask(client, node_id) for node_id in sorted(client.metadata.brokers)]
     ranges = [{each.name: (each.min_version, each.max_version) for each in one.supported_features} for one in answers]
     common = set.intersection(*map(set, ranges)) if ranges else set()
-    levels = {each.name: each.max_version_level for each in answers[0].finalized_features} if answers else {}
+    levels = _levels(answers[0]) if answers else {}
     return [
         Feature(
             name,
@@ -48,7 +48,16 @@ async def describe_features(client: Client) -> list[Feature]:
     ]
 
 
-async def _ask(client: Client, node_id: int) -> ApiVersionsResponse:
+async def finalized_levels(client: Client) -> dict[str, int]:
+    """The level of each feature that is on, as any broker tells it."""
+    return _levels(await _ask(client))
+
+
+def _levels(answer: ApiVersionsResponse) -> dict[str, int]:
+    return {each.name: each.max_version_level for each in answer.finalized_features}
+
+
+async def _ask(client: Client, node_id: int | None = None) -> ApiVersionsResponse:
     request = ApiVersionsRequest(client_software_name="ottla", client_software_version="0")
     answer: ApiVersionsResponse = await client.send(request, broker=node_id)
     check(None, "ApiVersions", answer.error_code)

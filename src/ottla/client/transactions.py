@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.client import Client
 from ottla.client.errors import check
+from ottla.client.features import finalized_levels
 from ottla.client.leaders import by_topic
 from ottla.client.metadata import TopicPartition
 from ottla.wire.types.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -25,7 +26,6 @@ from ottla.wire.types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnRequestAddPartitionsToTxnTopic,
 )
-from ottla.wire.types.api_versions import ApiVersionsRequest
 from ottla.wire.types.end_txn import EndTxnRequest
 from ottla.wire.types.init_producer_id import InitProducerIdRequest
 from ottla.wire.types.txn_offset_commit import (
@@ -74,13 +74,8 @@ async def begin(client: Client, transactional_id: str, *, timeout_ms: int) -> Id
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     answer = await client.send(request, coordinator=("transaction", transactional_id))
     check(None, "InitProducerId", answer.error_code, f"transactional id {transactional_id}")
-    return Identity(transactional_id, answer.producer_id, answer.producer_epoch, await _version(client))
-
-
-async def _version(client: Client) -> int:
-    answer = await client.send(ApiVersionsRequest(client_software_name="ottla", client_software_version="0"))
-    levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    return levels.get(FEATURE, 0)
+    levels = await finalized_levels(client)
+    return Identity(transactional_id, answer.producer_id, answer.producer_epoch, levels.get(FEATURE, 0))
 
 
 async def add_partitions(client: Client, identity: Identity, partitions: Iterable[TopicPartition]) -> None:

@@ -62,16 +62,23 @@ def _(group: ClassicGroup, coordinator: Peer) -> Group:
 
 @group_fact.register
 def _(group: ConsumerGroup, coordinator: Peer) -> Group:
+    return _with_epochs(group, "consumer", coordinator, map(_consumer_member, group.members))
+
+
+def _with_epochs(
+    group: ConsumerGroup | ShareGroup | StreamsGroup, kind: str, coordinator: Peer, members: Iterable[Member]
+) -> Group:
+    """What groups of the newer kinds have in common."""
     return Group(
         group=group.group_id,
-        type="consumer",
+        type=kind,
         state=group.group_state,
-        protocol="consumer",
+        protocol=kind,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor=group.assignor_name or None,
         coordinator=coordinator.node_id,
-        members=tuple(map(_consumer_member, group.members)),
+        members=tuple(members),
     )
 
 
@@ -92,17 +99,7 @@ def _consumer_member(each: ConsumerMember) -> Member:
 
 @group_fact.register
 def _(group: ShareGroup, coordinator: Peer) -> Group:
-    return Group(
-        group=group.group_id,
-        type="share",
-        state=group.group_state,
-        protocol="share",
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor=group.assignor_name or None,
-        coordinator=coordinator.node_id,
-        members=tuple(map(_share_member, group.members)),
-    )
+    return _with_epochs(group, "share", coordinator, map(_share_member, group.members))
 
 
 def _share_member(each: ShareMember) -> Member:
@@ -120,16 +117,9 @@ def _share_member(each: ShareMember) -> Member:
 @group_fact.register
 def _(group: StreamsGroup, coordinator: Peer) -> Group:
     topology = group.topology
-    return Group(
-        group=group.group_id,
-        type="streams",
-        state=group.group_state,
-        protocol="streams",
-        group_epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
+    return msgspec.structs.replace(
+        _with_epochs(group, "streams", coordinator, map(_streams_member, group.members)),
         assignor=group.assignor_name,
-        coordinator=coordinator.node_id,
-        members=tuple(map(_streams_member, group.members)),
         topology_epoch=None if topology is None else topology.epoch,
         subtopologies=None if topology is None else tuple(map(_subtopology, topology.subtopologies or ())),
         topology_description=DESCRIPTIONS.get(group.topology_description_status),
