@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ottla.cli import run
 from ottla.wire import types
-from tests.unit.broker.desk import RunningNode
+from tests.unit.broker.desk import RunningNode, running_node
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.cli.live import Live, live_node
 from tests.unit.client.fake import FakeCluster
@@ -262,3 +263,12 @@ def test_a_broker_that_is_not_there(capsys: Capture):
         assert "the cluster has no broker 7; its brokers are 1" in capsys.readouterr().err
         assert run(to(cluster, "list", "broker", "seven")) == 2
         assert "'seven' is not a node id" in capsys.readouterr().err
+
+
+def test_a_default_in_another_unit_says_so(tmp_path: Path, capsys: Capture) -> None:
+    with running_node(tmp_path, log_retention_ms=123_456) as running:
+        live = Live(running, capsys)
+        topic = running.desk.topic(retention_bytes=1_000_000, retention_ms=5_000).name
+        assert "log.retention.hours 168" in live("configs", "get", "broker", "1", "log.retention.ms")
+        assert '"default": "168"' not in live("configs", "get", "broker", "1", "log.retention.ms", "--json")
+        assert "123456" in live("configs", "get", "topic", topic, "retention.ms")

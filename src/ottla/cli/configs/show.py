@@ -48,7 +48,8 @@ def synonym_rows(entry: ConfigEntry) -> Iterable[tuple[object, ...]]:
 
 def entry_json(entry: ConfigEntry) -> dict[str, Any]:
     """A setting as the console's data have it."""
-    default = next((each.value for each in entry.synonyms if each.source.name == "DEFAULT"), None)
+    defaults = (each for each in entry.synonyms if each.source.name == "DEFAULT" and _has_unit(entry, each.name))
+    default = next((each.value for each in defaults), None)
     return {
         "name": entry.name,
         "value": entry.value,
@@ -67,7 +68,9 @@ def line(kind: ResourceType, entry: ConfigEntry, bounds: Bounds) -> str:
     weaker = next((each for each in entry.synonyms if each.source is not entry.source), None)
     facts = []
     if weaker is not None and not entry.is_sensitive:
-        facts.append(f"{'broker default' if kind.name == 'GROUP' else source_text(weaker.source)} {weaker.value}")
+        source = "broker default" if kind.name == "GROUP" else source_text(weaker.source)
+        name = "" if _has_unit(entry, weaker.name) else f"{weaker.name} "
+        facts.append(f"{source} {name}{weaker.value}")
     allowed = allowed_text(kind, entry.name, bounds)
     if allowed:
         facts.append(f"allowed {allowed}")
@@ -76,6 +79,11 @@ def line(kind: ResourceType, entry: ConfigEntry, bounds: Bounds) -> str:
     rest = f"; {', '.join(facts)}" if facts else ""
     value = value_text(entry)
     return f"{entry.name}  {'-' if value is None else value}  ({source_text(entry.source)}{rest})"
+
+
+def _has_unit(entry: ConfigEntry, name: str) -> bool:
+    """Whether a synonym counts in the same unit: retention.ms stands beside log.retention.hours."""
+    return name.rpartition(".")[2] == entry.name.rpartition(".")[2]
 
 
 def allowed_text(kind: ResourceType, name: str, bounds: Bounds) -> str:
