@@ -77,7 +77,7 @@ class ConsumerGroup:
             self._world,
             name,
             self.group_id,
-            tuple(sorted(self._world.topics.names())) if has_regex else _some_topics(self._world),
+            () if has_regex else _some_topics(self._world),
             instance_id=f"i-{name}" if chance.random() < 0.3 else None,
             regex="t.*" if has_regex else None,
             assignor=chance.choice((None, "uniform", "range")),
@@ -91,7 +91,7 @@ class ConsumerGroup:
             return "; ".join(waiting)
         topics = self._world.topics
         owned = [(topics.name_of_id(topic) or "", partition) for each in alive for topic, partition in each.owned]
-        wanted = _all_partitions(self._world, {topic for each in alive for topic in each.topics})
+        wanted = _all_partitions(self._world, {topic for each in alive for topic in each.subscription()})
         return _difference(self.group_id, owned, wanted)
 
 

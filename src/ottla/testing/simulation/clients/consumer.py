@@ -7,6 +7,8 @@ and joins anew, with epoch 0.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.testing.simulation.clients.client import RETRIED, Client, Surface
@@ -71,6 +73,12 @@ class ConsumerMember(Client):
 
     def is_settled(self) -> bool:
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
+
+    def subscription(self) -> Iterable[str]:
+        """The topics that it wants: those that it names, or those that its pattern matches now."""
+        if self.regex is None:
+            return self.topics
+        return [name for name in self.world.topics.names() if re.fullmatch(self.regex, name)]
 
     def believes_to_own(self) -> Owned:
         return self.owned
