@@ -39,12 +39,17 @@ def dialled(address: tuple[str, int], count: int) -> Iterator[list[socket.socket
         yield [stack.enter_context(dial(address)) for _ in range(count)]
 
 
-def shoot(address: tuple[str, int], seed: int, count: int, lines: int = 32) -> Counter[tuple[str, str]]:
-    """Send frames that no honest client sends, over some connections in turn; says what became of each kind."""
+def shoot(
+    address: tuple[str, int], seed: int, count: int, lines: int = 32, spared: int | None = None
+) -> Counter[tuple[str, str]]:
+    """Send frames that no honest client sends, over some connections in turn; says what became of each kind.
+
+    None asks for the API with the spared key.
+    """
     outcomes: Counter[tuple[str, str]] = Counter()
     open_lines = [dial(address) for _ in range(lines)]
     try:
-        for place, weapon in zip(cycle(range(lines)), weapons(seed, count), strict=False):
+        for place, weapon in zip(cycle(range(lines)), weapons(seed, count, spared), strict=False):
             outcome = _fire(open_lines[place], weapon.data)
             outcomes[weapon.kind, outcome] += 1
             if outcome != "answered":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.broker.handlers import SERVED
@@ -20,6 +21,10 @@ class Weapon(NamedTuple):
     data: bytes
     """What goes over the wire, with its size in front, true or not."""
 
+    @property
+    def api_key(self) -> int:
+        return int.from_bytes(self.data[4:6], "big")
+
 
 class Body(NamedTuple):
     key: int
@@ -34,10 +39,15 @@ def bodies() -> tuple[Body, ...]:
     return tuple(Body(keys[name], version, data) for name, version, data in seeds() if name in keys)
 
 
-def weapons(seed: int, count: int) -> Iterator[Weapon]:
+def weapons(seed: int, count: int, spared: int | None = None) -> Iterator[Weapon]:
+    """So many frames; none asks for the API with the spared key."""
+    return islice((each for each in _all_weapons(seed) if each.api_key != spared), count)
+
+
+def _all_weapons(seed: int) -> Iterator[Weapon]:
     source = random.Random(seed)
     makers = (_noise, _wrong_size, _broken_header, _broken_body, _broken_body, _broken_body, _golden, _foreign_body)
-    for _ in range(count):
+    while True:
         yield source.choice(makers)(source)
 
 

@@ -74,10 +74,11 @@ def test_voters_of_the_configuration_stay(ask: Ask):
     assert ask(leading(kraft_version=0)).code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_the_leader_must_be_told_where_to_reach_it():
-    refused = adding(listeners=(AddRaftVoterRequest.Listener("X", "127.0.0.1", 1),))
+@pytest.mark.parametrize("name", ["X", ""])
+def test_the_leader_must_be_told_where_to_reach_it(name: str):
+    refused = adding(listeners=(AddRaftVoterRequest.Listener(name, "127.0.0.1", 1),))
     assert refused.code is ErrorCode.INVALID_REQUEST
-    assert "ListenerName(X)=127.0.0.1/<unresolved>:1" in str(refused.message)
+    assert f"ListenerName({name})=127.0.0.1/<unresolved>:1" in str(refused.message)
 
 
 @pytest.mark.parametrize("directory_id", [OWN, OTHER])
