@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.testing.simulation.clients.others import Administrator
 from ottla.testing.simulation.inhabitants import FAMILIES
 from ottla.testing.simulation.running import run_seed
+from ottla.testing.simulation.world import World
 
 KEPT = [line.split()[:2] for line in (Path(__file__).parent / "group_seeds.txt").read_text().splitlines() if line]
 DIGEST = "from ottla.testing.simulation.running import run_seed; print(run_seed(7, [{family!r}]).trace.digest)"
@@ -34,6 +36,14 @@ def test_invariants_hold(family: str, first_seed: int) -> None:
 def test_families_live_together() -> None:
     for seed in range(4):
         run_seed(seed, SMALL)
+
+
+def test_the_administrator_deletes_groups_that_are_there() -> None:
+    world = run_seed(5, ["consumer", "streams"])
+    assert isinstance(world, World)
+    clients = [client for each in world.inhabitants for client in each.clients]
+    (administrator,) = [each for each in clients if isinstance(each, Administrator)]
+    assert set(administrator.groups) <= {each.group_id for each in clients}
 
 
 @pytest.mark.parametrize(("families", "seed"), KEPT)

@@ -86,11 +86,11 @@ def _run_groups(world: World, families: Sequence[str]) -> None:
     chance = world.random
     for number in range(chance.randint(1, 2)):
         world.put_topic(f"t{number}", chance.randint(1, 6))
-    for number in range(chance.randint(1, 2)):
-        family = families[(world.seed + number) % len(families)]
+    chosen = [families[(world.seed + number) % len(families)] for number in range(chance.randint(1, 2))]
+    for number, family in enumerate(chosen):
         world.inhabitants.append(FAMILIES[family](world, f"{family}-{number}"))
     if chance.random() < 0.6:
-        world.inhabitants.append(Others(world, [f"{families[0]}-0"]))
+        world.inhabitants.append(Others(world, [f"{chosen[0]}-0"]))
     if chance.random() < 0.25:
         _let_offsets_expire(world)
     world.has_late_requests = chance.random() < 0.3

@@ -40,13 +40,13 @@ class Administrator(Client):
 
     def __init__(self, world: Surface, name: str, groups: tuple[str, ...]) -> None:
         super().__init__(world, name)
-        self._groups = groups
+        self.groups = groups
 
     def begin(self) -> None:
         self.after(self.world.random.randint(1_000, 40_000), self._delete)
 
     def _delete(self) -> None:
-        self.ask(DeleteGroup(self.world.random.choice(self._groups)), 0, self._deleted)
+        self.ask(DeleteGroup(self.world.random.choice(self.groups)), 0, self._deleted)
 
     def _deleted(self, answer: Any) -> None:  # noqa: ANN401
         self.begin()
