@@ -106,7 +106,10 @@ def test_a_port_in_use(tmp_path: Path):
 
 
 def test_a_second_process_on_the_same_directory(tmp_path: Path):
-    with ottla.testing.broker(process=True, directory=tmp_path) as first:
+    seldom = 600_000  # the first process writes no checkpoint meanwhile, however long the second takes
+    with ottla.testing.broker(
+        process=True, directory=tmp_path, replica_high_watermark_checkpoint_interval_ms=seldom
+    ) as first:
         before = snapshot_of(tmp_path)
         said = refusal("--port", "0", "--data", str(tmp_path))
         assert str(tmp_path) in said
