@@ -137,3 +137,28 @@ def test_time_without_members_does_not_count() -> None:
     script = steady().at(60).leave("A").epoch(3).leave("B").epoch(4)
 
     assert windows(script)[0].converged_share == 1.0
+
+
+def test_the_hour_in_which_a_group_is_deleted_knows_what_it_was() -> None:
+    deleted = steady().at(60).delete()
+
+    assert [each.type for each in windows(deleted)] == ["consumer"]
+    assert [each.type for each in windows(deleted.at(3700).member("C").epoch(2))] == ["consumer", "consumer"]
+
+
+def test_a_deleted_group_is_known_across_a_cut() -> None:
+    script = steady()
+    before = len(script.rows)
+    script.at(60).delete()
+    tombstones = len(script.rows)
+    script.at(120).member("C").epoch(2).at(180).leave("C").delete()
+
+    kept, _ = fold(None, script.rows[:before])
+    kept, deleted = fold(kept, script.rows[before:tombstones])
+    _, again = fold(kept, script.rows[tombstones:])
+
+    assert [each.type for each in deleted.windows + again.windows] == ["consumer", "consumer"]
+
+
+def test_tombstones_alone_are_no_group() -> None:
+    assert windows(Script().at(0).delete()) == []

@@ -19,7 +19,7 @@ from ottla.spark.jobs.folds.records import follow_record
 from ottla.spark.jobs.folds.rows import Event, Out, Row
 from ottla.spark.jobs.folds.samples import follow_sample
 from ottla.spark.jobs.folds.state import NOBODY, State
-from ottla.spark.jobs.folds.windows import Limits, window_row
+from ottla.spark.jobs.folds.windows import Limits, window_rows
 from ottla.spark.jobs.params import Params
 
 __all__ = ["Fold", "RecordRow", "SampleRow", "fold"]
@@ -142,7 +142,7 @@ class Fold:
         if state.rebalance is not None:
             found.rebalances.append(state.rebalance)
         if state.counted is not None:
-            found.windows.append(window_row(state, state.counted, group.limits.window_ms, at_ms=state.ts))
+            found.windows += window_rows(state, state.counted, group.limits.window_ms, at_ms=state.ts)
         return found
 
 

@@ -173,6 +173,7 @@ class Following:
         self.event("deleted", None, state.type, None, detail)
         if state.state != "Empty":
             windows.spend(state, state.ts)
+        self.counted.deleted = state.type
         fresh = State(source=state.source, partition=state.partition, offset=state.offset, ts=state.ts)
         fresh.order, fresh.counted, fresh.state_since_ms = state.order, state.counted, state.state_since_ms
         self.state = fresh

@@ -104,6 +104,8 @@ class Counted(msgspec.Struct, array_like=True):
     longest_ms: int | None = None
     alarm: str | None = None
     alarm_reason: str | None = None
+    deleted: str = ""
+    """The kind of a group that was deleted in this window: the state has forgotten it."""
 
 
 class State(msgspec.Struct, array_like=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -12,7 +13,7 @@ from ottla.spark.jobs.folds.rows import Out, Window
 from ottla.spark.jobs.folds.state import NOBODY, Counted, Member, Rise, State
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params
 
-__all__ = ["Limits", "count_left", "judge", "note_duration", "note_rise", "roll", "spend", "window_row"]
+__all__ = ["Limits", "count_left", "judge", "note_duration", "note_rise", "roll", "spend", "window_rows"]
 
 SHORT_MS: Final = 10_000
 """Two heartbeats, at the interval that Kafka uses when nobody says otherwise."""
@@ -61,22 +62,25 @@ def roll(state: State, ts: int, out: Out, window_ms: int) -> Counted:
     while ts >= counted.start_ms + window_ms:
         end_ms = counted.start_ms + window_ms
         spend(state, end_ms)
-        out.windows.append(window_row(state, counted, window_ms, at_ms=end_ms))
+        out.windows += window_rows(state, counted, window_ms, at_ms=end_ms)
         next_ms = ts - ts % window_ms if state.state in _QUIET else end_ms
         counted = state.counted = Counted(next_ms, members=set(state.members))
         state.state_since_ms = next_ms
     return counted
 
 
-def window_row(state: State, counted: Counted, window_ms: int, *, at_ms: int) -> Window:
-    """The row of a window. A state that has not ended is taken to last to the window's end."""
+def window_rows(state: State, counted: Counted, window_ms: int, *, at_ms: int) -> Iterator[Window]:
+    """The row of a window, if there was a group in it. A state that has not ended is taken to last to its end."""
+    kind = state.type or counted.deleted
+    if not kind:
+        return
     peopled_ms, stable_ms = counted.peopled_ms, counted.stable_ms
     rest_ms = max(0, counted.start_ms + window_ms - state.state_since_ms)
     if state.state != "Empty":
         peopled_ms += rest_ms
         stable_ms += rest_ms if state.state == "Stable" else 0
-    return Window(
-        type=state.type,
+    yield Window(
+        type=kind,
         window_start=counted.start_ms,
         epochs=counted.epochs,
         epochs_without_membership_change=counted.quiet_epochs,
