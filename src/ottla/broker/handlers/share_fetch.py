@@ -1,7 +1,7 @@
 """ShareFetch (78): acknowledge records of a share group, and acquire others.
 
-Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in `ottla.broker.share.fetching`;
-quotas and tiered storage are not there yet.
+Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in `ottla.broker.share.fetching`. What
+is read counts towards the quota of fetches. Tiered storage is not there yet.
 """
 
 from __future__ import annotations

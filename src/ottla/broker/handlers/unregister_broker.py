@@ -1,6 +1,6 @@
 """UnregisterBroker (64): a broker that will not come back is forgotten, by the controller. Version 0.
 
-A broker that is still there registers again when it starts anew.
+A broker that is still there registers again at once.
 """
 
 from __future__ import annotations
