@@ -4,7 +4,8 @@
       → did you mean version?
 
 A command raises `Failure`; click's own complaints (unknown option, missing argument, file not found) take the same way,
-so that every refusal looks alike. A bug of ours is neither: its traceback is shown. Exit codes:
+so that every refusal looks alike. So does a package that is not there because its extra was not installed. A bug of
+ours is none of these: its traceback is shown. Exit codes:
 
     0    done
     1    the cluster refused, or a check failed
@@ -27,6 +28,9 @@ EXIT_NOT_ALLOWED = 4
 EXIT_UNSUPPORTED = 5
 EXIT_IN_PART = 6
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+EXTRAS = {"spark": ("pyspark", "pyarrow", "numpy", "pandas", "numba")}
+"""Extra of ottla -> the packages that it brings and that commands import."""
 
 
 class Failure(Exception):
@@ -63,9 +67,27 @@ def answer(command: Callable[[], object]) -> int:
         return _refuse("ottla", str(failure), failure.code)
     except click.ClickException as complaint:
         return _refuse(_where(complaint), _one_line(complaint.format_message()), EXIT_BAD_INPUT)
+    except ModuleNotFoundError as error:
+        absent = _not_installed(error)
+        if absent is None:
+            raise
+        return _refuse("ottla", str(absent), absent.code)
     except click.Abort:
         return EXIT_INTERRUPTED
     return outcome if isinstance(outcome, int) else 0
+
+
+def _not_installed(error: ModuleNotFoundError) -> Failure | None:
+    """What to say where a package is needed that an extra brings; nothing of any other module."""
+    from importlib.util import find_spec
+
+    wanted = (error.name or "").partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if wanted in packages:
+            missing = [each for each in packages if find_spec(each) is None]
+            are = "is" if len(missing) == 1 else "are"
+            return Failure(f"{', '.join(missing)} {are} not installed", f'pip install "ottla[{extra}]"')
+    return None
 
 
 def _refuse(where: str, what: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,8 @@ T = TypeVar("T")
 Given = Any
 """What click gives for an option."""
 NOT_ALLOWED = ("AUTHORIZATION_FAILED", "AUTHENTICATION_FAILED")
+ADVICE = re.compile(r": (?=set JAVA_HOME|pip install)")
+"""Before what to do, in what is said of a machine that lacks something."""
 SPARK_LOG = "spark.log"
 BREATH_S = 10.0
 """Whoever waits hears something that often."""
@@ -394,10 +397,10 @@ def _one_line() -> Iterator[None]:
 
 
 def _failure(text: str, code: int = 2) -> Failure:
-    problem, _, advice = text.partition(": set JAVA_HOME")
+    problem, *advice = ADVICE.split(text, 1)
     if any(each in text for each in NOT_ALLOWED):
         code = EXIT_NOT_ALLOWED
-    return Failure(problem, "set JAVA_HOME" + advice if "JAVA_HOME" in text else "", code=code)
+    return Failure(problem, *advice, code=code)
 
 
 def _is_sparks(error: Exception) -> bool:

@@ -88,7 +88,7 @@ def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyspark" else object())
-    with pytest.raises(session.OttlaSparkError, match=r"pyspark not installed: pip install 'ottla\[spark\]'"):
+    with pytest.raises(session.OttlaSparkError, match=r'pyspark is not installed: pip install "ottla\[spark\]"'):
         session.check_machine()
 
 

@@ -92,7 +92,8 @@ def _check_pyspark() -> None:
 
     missing = [name for name in ("pyspark", "pyarrow", "numpy", "pandas") if find_spec(name) is None]
     if missing:
-        raise OttlaSparkError(f"{', '.join(missing)} not installed: pip install 'ottla[spark]'")
+        are = "is" if len(missing) == 1 else "are"
+        raise OttlaSparkError(f'{", ".join(missing)} {are} not installed: pip install "ottla[spark]"')
 
 
 def _delta_package() -> str:
@@ -102,7 +103,7 @@ def _delta_package() -> str:
     try:
         return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
     except PackageNotFoundError:
-        raise OttlaSparkError("delta-spark is not installed: pip install 'ottla[delta]'") from None
+        raise OttlaSparkError('delta-spark is not installed: pip install "ottla[delta]"') from None
 
 
 def check_java() -> None:
