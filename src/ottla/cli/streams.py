@@ -33,6 +33,7 @@ MEMBER_COLUMNS = (
     Column("CLIENT"),
     Column("HOST"),
     Column("EPOCH", is_number=True),
+    Column("TOPOLOGY", is_number=True),
     Column("ACTIVE", is_number=True),
     Column("STANDBY", is_number=True),
     Column("WARM-UP", is_number=True),
@@ -165,7 +166,8 @@ def _member_row(each: Any) -> tuple[object, ...]:  # noqa: ANN401
 
     endpoint = f"{each.user_endpoint.host}:{each.user_endpoint.port}" if each.user_endpoint is not None else None
     counts = (task_count(each, role) for role in ROLES)
-    return each.member_id, each.process_id, each.client_id, each.client_host, each.member_epoch, *counts, endpoint
+    epochs = (each.member_epoch, each.topology_epoch)
+    return each.member_id, each.process_id, each.client_id, each.client_host, *epochs, *counts, endpoint
 
 
 def _show_tasks(seen: Look) -> None:
@@ -198,6 +200,7 @@ def _json(seen: Look) -> dict[str, object]:
                 "client": each.client_id,
                 "host": each.client_host,
                 "epoch": each.member_epoch,
+                "topologyEpoch": each.topology_epoch,
                 **{role: task_count(each, role) for role in ROLES},
             }
             for each in group.members

@@ -14,6 +14,7 @@ COMMANDS = {
     "groups": Entry("ottla.cli.groups:groups", "See and change groups of all kinds, on any cluster."),
     "health": Entry("ottla.cli.health:health", "Show what is wrong with a cluster, any cluster, and what is not."),
     "messages": Entry("ottla.cli.messages:messages", "List messages and record types with their versions."),
+    "nodes": Entry("ottla.cli.nodes:nodes", "Show the brokers of any cluster, and how full their disks are."),
     "observe": Entry("ottla.cli.observe:observe", "Watch any cluster, and write down what is seen."),
     "pipeline": Entry("ottla.cli.pipeline:pipeline", "Turn what a cluster wrote down into tables and a report."),
     "proxy": Entry("ottla.cli.proxy:proxy", "Watch clients and a cluster talk, live."),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ottla.client.client import Client, always
+from ottla.client.address import Peer
+from ottla.client.client import Answer, Client, always
 from ottla.client.each_broker import at_each_broker
 from ottla.client.errors import ClientError, ResponseError, check
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
-__all__ = ["LogDirectory", "describe_log_dirs", "try_describe_log_dirs"]
+__all__ = ["LogDirectory", "describe_log_dirs", "describe_log_dirs_at", "try_describe_log_dirs"]
+
+_ALL: Final = DescribeLogDirsRequest(topics=None)
 
 
 class LogDirectory(NamedTuple):
@@ -30,7 +33,15 @@ async def try_describe_log_dirs(client: Client) -> dict[int, list[LogDirectory] 
 
 async def describe_log_dirs(client: Client, node_id: int) -> list[LogDirectory]:
     """Where one broker keeps its logs."""
-    answer = await client.ask("DescribeLogDirs", always(DescribeLogDirsRequest(topics=None)), broker=node_id)
+    return _directories(await client.ask("DescribeLogDirs", always(_ALL), broker=node_id))
+
+
+async def describe_log_dirs_at(client: Client, peer: Peer, *, timeout_ms: int | None = None) -> list[LogDirectory]:
+    """The same of whoever is at an address, asked once."""
+    return _directories(await client.ask_at(peer, _ALL, timeout_ms=timeout_ms))
+
+
+def _directories(answer: Answer) -> list[LogDirectory]:
     body = answer.of(DescribeLogDirsResponse)
     check(answer.peer, "DescribeLogDirs", body.error_code)
     return [

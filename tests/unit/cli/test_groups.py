@@ -285,10 +285,10 @@ def test_offsets(capsys: Capture):
         first, *lines = capsys.readouterr().out.splitlines()
         assert re.fullmatch(r"billing  classic group  Stable  10 records behind  \d+\.\d seconds behind", first)
         words = [line.split() for line in lines]
-        assert words[0] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "NOTE"]
+        assert words[0] == ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS", "MEMBER", "CLIENT", "NOTE"]
         assert words[1][:5] == ["orders", "0", "10", "20", "10"]
         assert float(words[1][5]) >= 90
-        assert words[2] == ["orders", "1", "20", "20", "0", "0.0", "b-1", "-"]
+        assert words[2] == ["orders", "1", "20", "20", "0", "0.0", "b-1", "c", "-"]
         assert run(to(found, "offsets", "billing", "--topic", "orders:0", "--no-seconds", "--json")) == 0
         shown = json.loads(capsys.readouterr().out)
     assert shown["partitions"] == [
@@ -304,6 +304,7 @@ def test_offsets(capsys: Capture):
             "lagSeconds": None,
             "oldestTimestampMs": None,
             "memberId": "a-1",
+            "clientId": "a",
             "note": "",
         }
     ]

@@ -114,6 +114,15 @@ def test_internal_topics_are_listed_when_asked_for(capsys: Capture):
         assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["__consumer_offsets", "fine"]
 
 
+def test_the_largest_come_first(ottla: Live):
+    for name, count in (("a-small", 1), ("b-large", 90), ("c-middle", 30)):
+        ottla("topics", "create", name)
+        ottla("topics", "produce", name, *(f"record {number}" for number in range(count)))
+    rows = [row["name"] for row in ottla.json("topics", "list", "--largest")["rows"]]
+
+    assert [name for name in rows if name[1] == "-"] == ["b-large", "c-middle", "a-small"]
+
+
 def test_records_sizes_and_readers(ottla: Live):
     ottla("topics", "create", "read", "--partitions", "2")
     ottla("topics", "produce", "read", "a", "b", "c", "--partition", "1")

@@ -22,6 +22,7 @@ COLUMNS = (
     *PARTITION_COLUMNS,
     *numbers("COMMITTED", "END", "LAG", "SECONDS"),
     Column("MEMBER"),
+    Column("CLIENT"),
     Column("NOTE"),
 )
 
@@ -97,8 +98,8 @@ def _print(found: Found) -> None:
 
 def _cells(row: Row) -> tuple[object, ...]:
     seconds = None if row.seconds is None else f"{row.seconds:.1f}"
-    member = None if row.member is None else row.member.member_id
-    return (*row.at, row.lag.committed, row.lag.end_offset, row.lag.records, seconds, member, row.lag.note or None)
+    member = (None, None) if row.member is None else (row.member.member_id, row.member.client_id)
+    return (*row.at, row.lag.committed, row.lag.end_offset, row.lag.records, seconds, *member, row.lag.note or None)
 
 
 def _json(found: Found) -> dict[str, Any]:
@@ -123,5 +124,6 @@ def _row_json(row: Row) -> dict[str, Any]:
         "lagSeconds": row.seconds,
         "oldestTimestampMs": row.lag.oldest_at_ms,
         "memberId": None if row.member is None else row.member.member_id,
+        "clientId": None if row.member is None else row.member.client_id,
         "note": row.lag.note,
     }

@@ -90,8 +90,9 @@ async def _find(client: Client) -> tuple[str | None, QuorumDescription]:
 
 def _status_line(found: QuorumDescription) -> str:
     healthy, majority = len(_healthy(found)), _majority(found)
+    leader = f"leader {found.leader_id}" if found.leader_id >= 0 else "no leader"
     parts = [
-        f"leader {found.leader_id}  epoch {found.leader_epoch}  high watermark {found.high_watermark:,}",
+        f"{leader}  epoch {found.leader_epoch}  high watermark {found.high_watermark:,}",
         f"voters {healthy}/{len(found.voters)} healthy (majority {majority}, margin {healthy - majority})",
         *(_behind(found, each) for each in found.voters if each not in _healthy(found) or _lag(found, each)),
     ]

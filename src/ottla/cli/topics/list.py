@@ -39,10 +39,11 @@ class Listing(NamedTuple):
 @click.command("list")
 @click.option("--unhealthy", is_flag=True, help="Only topics with partitions that lack a leader or replicas.")
 @click.option("--internal", is_flag=True, help="Also the topics that Kafka keeps for itself.")
+@click.option("--largest", is_flag=True, help="Those that take most room on disk first.")
 @json_option
 @watch_options
 @target_options
-def list_topics(target: Target, unhealthy: bool, internal: bool, as_json: bool, watch: Watch) -> None:
+def list_topics(target: Target, unhealthy: bool, internal: bool, largest: bool, as_json: bool, watch: Watch) -> None:
     """List the topics, with their records, their size on disk and the groups that read them."""
 
     async def find(client: Client) -> Listing:
@@ -51,7 +52,10 @@ def list_topics(target: Target, unhealthy: bool, internal: bool, as_json: bool, 
             for each in await found_topics(client, ())
             if (internal or not each.is_internal) and (not unhealthy or any(map(is_unhealthy, each.partitions)))
         ]
-        return await _listing(client, found)
+        listing = await _listing(client, found)
+        if largest:
+            listing.topics.sort(key=lambda each: -(_facts(listing, each)["size_bytes"] or 0))
+        return listing
 
     def show(listing: Listing) -> None:
         print_table(COLUMNS, (_row(listing, each) for each in listing.topics))
