@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from json import dumps
+from shlex import quote
 from typing import Final
 
-__all__ = ["clock", "duration", "href", "join", "nodes", "number", "offsets", "percent", "plural", "size"]
+__all__ = [
+    "clock",
+    "consume_since",
+    "duration",
+    "href",
+    "join",
+    "nodes",
+    "number",
+    "offsets",
+    "percent",
+    "plural",
+    "size",
+    "word",
+]
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS
@@ -42,6 +57,19 @@ def duration(ms: float) -> str:
 def clock(ms: int) -> str:
     """A moment, in UTC: whoever reads the sentence, wherever, reads the same."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def word(text: str) -> str:
+    """A name in a command, quoted where a shell would take it for something else."""
+    return quote(text)
+
+
+def consume_since(topic: str, from_ms: int, key: str, wanted: str, partition: int | None = None) -> str:
+    """The command that shows the records since a moment in which a field is as wanted."""
+    place = "" if partition is None else f" --partition {partition}"
+    start = datetime.fromtimestamp(from_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    matches = word(f"{key} == {dumps(wanted, ensure_ascii=False)}")
+    return f"ottla topics consume {word(topic)}{place} --from {start} --filter {matches}"
 
 
 def size(count_bytes: float) -> str:

@@ -18,14 +18,14 @@ Facts = Callable[[int], Iterable[Fact]]
 class Story:
     """Tells facts to an engine, and keeps what it answers."""
 
-    def __init__(self, engine: Engine | None = None) -> None:
+    def __init__(self, engine: Engine | None = None, start_ms: int = START_MS) -> None:
         self.engine = engine or Engine(muted=["observer-stale"])
-        self.now_ms = START_MS
+        self.now_ms = self.start_ms = start_ms
         self.changes: list[Change] = []
 
     @property
     def second(self) -> float:
-        return (self.now_ms - START_MS) / 1000
+        return (self.now_ms - self.start_ms) / 1000
 
     def tell(self, *facts: Fact) -> Story:
         for fact in facts:
@@ -33,7 +33,7 @@ class Story:
         return self
 
     def at(self, second: float, *facts: Fact) -> Story:
-        self.now_ms = START_MS + round(second * 1000)
+        self.now_ms = self.start_ms + round(second * 1000)
         self.changes += self.engine.advance(self.now_ms)
         return self.tell(*facts)
 

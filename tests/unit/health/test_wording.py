@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from ottla.health.series import Series
-from ottla.health.wording import clock, duration, href, join, nodes, number, offsets, plural, size
+from ottla.health.wording import clock, consume_since, duration, href, join, nodes, number, offsets, plural, size, word
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,19 @@ def test_series_keep_the_newest_and_thin_out_the_old() -> None:
     assert (series.when(30), series.when(-1), series.when(99)) == (15, None, 34)
     assert series.per_ms(34, 20) == 2
     assert series.per_ms(34, 100) is None
+
+
+def test_a_name_in_a_command_is_one_word_of_the_shell() -> None:
+    names = ["orders", "night shift", "it's", "$HOME", "a;b", "ünïcode"]
+
+    assert [shlex.split(f"ottla {word(name)}") for name in names] == [["ottla", name] for name in names]
+    assert word("orders.v1-eu_7") == "orders.v1-eu_7"
+
+
+def test_a_command_that_looks_for_records_of_somebody_since_a_moment() -> None:
+    command = consume_since("__consumer_offsets", 1_790_000_000_000, "key.groupId", 'the "night" shift', 3)
+
+    assert command.startswith(
+        "ottla topics consume __consumer_offsets --partition 3 --from 2026-09-21T14:13:20 --filter "
+    )
+    assert shlex.split(command)[-1] == r'key.groupId == "the \"night\" shift"'

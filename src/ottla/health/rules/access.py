@@ -8,9 +8,11 @@ from typing import Final
 from ottla.health.facts import FACTS, Fact, LoginFailures, Transaction, TransactionPartition
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.rule import Scope, See, Sighting, rule
-from ottla.health.wording import clock, href, join, number
+from ottla.health.wording import clock, href, join, number, plural, word
 
 MINUTE_MS: Final = 60_000
+ABORTS: Final = 3
+"""Partitions in which a transaction is aborted by steps of their own."""
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
@@ -39,7 +41,7 @@ def hanging_transaction(see: See) -> Iterator[Sighting]:
         sentence=f"{name} holds readers of {join(_held(fact), 'its partitions')} since {since}",
         evidence={"producer": fact.producer, "state": fact.state, "known": fact.id is not None, "limit_ms": limit_ms,
                   "partitions": [f"{each.topic}-{each.partition}" for each in fact.partitions]},
-        next=[Next("abort it, if its producer is gone", _abort(fact), href("transactions"))],
+        next=_aborts(fact),
     )  # fmt: skip
 
 
@@ -49,12 +51,24 @@ def _held(fact: Transaction) -> Iterator[str]:
         yield f"{each.topic}-{each.partition}{at}"
 
 
-def _abort(fact: Transaction) -> str:
-    at = fact.partitions[0] if fact.partitions else TransactionPartition(topic="TOPIC", partition=0)
-    where = f"{at.topic} --partition {at.partition}"
-    if at.first_offset is not None:
-        return f"ottla topics transactions abort {where} --start-offset {at.first_offset}"
-    return f"ottla topics transactions abort {where} --producer-id {fact.producer}"
+def _aborts(fact: Transaction) -> list[Next]:
+    """It is aborted partition by partition."""
+    where = href("transactions")
+    if not fact.partitions:
+        return [Next("look where it is open", "ottla topics transactions list", where)]
+    steps = [
+        Next(f"abort it in {each.topic}-{each.partition}, if its producer is gone", _abort(fact, each), where)
+        for each in fact.partitions[:ABORTS]
+    ]
+    rest = len(fact.partitions) - ABORTS
+    if rest > 0:
+        steps.append(Next(f"and in {plural(rest, 'more partition')}", "ottla topics transactions list", where))
+    return steps
+
+
+def _abort(fact: Transaction, at: TransactionPartition) -> str:
+    which = f"--producer-id {fact.producer}" if at.first_offset is None else f"--start-offset {at.first_offset}"
+    return f"ottla topics transactions abort {word(at.topic)} --partition {at.partition} {which}"
 
 
 def _user_and_address(fact: Fact) -> Iterator[Scope]:
@@ -82,9 +96,8 @@ def auth_failures(see: See) -> Iterator[Sighting]:
         subject=Subject(kind, name),
         sentence=f"{number(count)} failed logins for {user} from {address}",
         evidence={"failed": count, kind: name, "others": others},
-        next=[Next("block the address if it is not yours; else replace the password", "ottla configs list user",
-                   href("security", "users"))],
-    )  # fmt: skip
+        next=[Next("block the address if it is not yours; else replace the password", href=href("security", "users"))],
+    )
 
 
 def _next_silence(see: See) -> int | None:

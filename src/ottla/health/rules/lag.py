@@ -6,29 +6,54 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from ottla.health.facts import Member
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_groups import pairs
+from ottla.health.seen_groups import SeenGroup, pairs
 from ottla.health.seen_lag import SeenLag, SeenTopicLag
-from ottla.health.wording import duration, href, number, plural
+from ottla.health.wording import duration, href, number, plural, word
 from ottla.health.world import World
 
 MINUTE_MS: Final = 60_000
 WINDOWS: Final = 5
 
 
-def holder(world: World, group: str, topic: str, partition: int) -> str:
-    """Who reads a partition, in words."""
+SHARE: Final = "share"
+STREAMS: Final = "streams"
+
+
+def holder(world: World, group: str, topic: str, partition: int) -> str | None:
+    """Who reads a partition."""
     seen = world.groups.get(group)
     for member in seen.fact.members if seen else ():
-        if (topic, partition) in (seen.held.get(member.member) or pairs(member.assigned) if seen else ()):
+        if seen and _reads(seen, member, topic, partition):
             return member.client or member.member
-    return "nobody"
+    return None
 
 
-def _has_members(world: World, group: str) -> bool:
+def _reads(seen: SeenGroup, member: Member, topic: str, partition: int) -> bool:
+    if seen.fact.type == STREAMS:
+        tasks = {f"{each.id}_{partition}" for each in seen.fact.subtopologies or () if topic in each.source}
+        return member.tasks is not None and not tasks.isdisjoint(member.tasks.active)
+    return (topic, partition) in (seen.held.get(member.member) or pairs(member.assigned))
+
+
+def _member_count(world: World, group: str) -> int:
     seen = world.groups.get(group)
-    return seen is not None and bool(seen.fact.members)
+    return len(seen.fact.members) if seen else 0
+
+
+def _type(world: World, group: str) -> str | None:
+    seen = world.groups.get(group)
+    return seen.fact.type if seen else None
+
+
+def _offsets(group: str, topic: str, partition: int) -> str:
+    return f"ottla groups offsets {word(group)} --topic {word(f'{topic}:{partition}')}"
+
+
+def _retention(topic: str, text: str) -> Next:
+    return Next(text, f"ottla configs get topic {word(topic)} retention.ms retention.bytes", href("topics", topic))
 
 
 @rule(
@@ -47,7 +72,7 @@ def lag_growing(see: See) -> Iterator[Sighting]:
     before = seen.lags.at(see.now_ms - WINDOWS * MINUTE_MS)
     if before is None or seen.lag < see.limits["factor"] * before or not _falls_behind(see.now_ms, seen):
         return
-    slowest = holder(see.world, group, topic, seen.worst_partition())
+    worst = seen.worst_partition()
     behind_ms, is_known = seen.behind_ms(see.now_ms)
     behind = duration(behind_ms) if is_known else f"more than {duration(behind_ms)}"
     yield Sighting(
@@ -57,12 +82,27 @@ def lag_growing(see: See) -> Iterator[Sighting]:
         evidence={"group": group, "topic": topic, "lag": seen.lag, "lag_5_min_ago": round(before),
                   "behind_ms": round(behind_ms), "per_minute": round(seen.per_minute(see.now_ms))},
         next=[
-            Next(f"add members, up to {plural(seen.partition_count, 'partition')}", f"ottla groups describe {group}",
+            Next(_more_hands(see.world, group, seen.partition_count), f"ottla groups describe {word(group)}",
                  href("groups", group)),
-            Next(f"{topic}-{seen.worst_partition()} is furthest behind, read by {slowest}",
-                 f"ottla groups describe {group} --offsets"),
+            Next(f"{topic}-{worst} is furthest behind{_read_by(see.world, group, topic, worst)}",
+                 _offsets(group, topic, worst)),
         ],
     )  # fmt: skip
+
+
+def _more_hands(world: World, group: str, partition_count: int) -> str:
+    """Members of share groups have partitions together; of others, each partition has one reader at most."""
+    if _type(world, group) == SHARE:
+        return "add members"
+    if _member_count(world, group) < partition_count:
+        return f"add members, up to {plural(partition_count, 'partition')}"
+    return f"its members must become faster: each of {plural(partition_count, 'partition')} has one already"
+
+
+def _read_by(world: World, group: str, topic: str, partition: int) -> str:
+    if _type(world, group) == SHARE:
+        return ""
+    return f", read by {holder(world, group, topic, partition) or 'nobody'}"
 
 
 def _falls_behind(now_ms: int, seen: SeenTopicLag) -> bool:
@@ -87,7 +127,7 @@ def _grew(before: float | None, after: float | None) -> float:
 def lag_stuck(see: See) -> Iterator[Sighting]:
     group, topic, partition = see.scope
     seen = see.world.lags.get((group, topic, partition))
-    if seen is None or seen.waiting_since is None or not _has_members(see.world, group):
+    if seen is None or seen.waiting_since is None or not _member_count(see.world, group):
         return
     still_ms = see.now_ms - seen.waiting_since
     if still_ms < see.ms("hold_s"):
@@ -99,8 +139,8 @@ def lag_stuck(see: See) -> Iterator[Sighting]:
         f"{plural(seen.lag or 0, 'record')} wait{'s' if seen.lag == 1 else ''}",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "still_ms": still_ms, "member": who,
                   "committed": seen.fact.committed if seen.fact else None},
-        next=[Next(f"look at member {who}: stuck, paused, or not committing",
-                   f"ottla groups describe {group} --members", href("groups", group))],
+        next=[Next(f"look at member {who}: stuck, paused, or not committing" if who else "no member has it: look at "
+                   "what they subscribe to", _offsets(group, topic, partition), href("groups", group))],
     )  # fmt: skip
 
 
@@ -121,8 +161,7 @@ def lag_near_retention(see: See) -> Iterator[Sighting]:
         subject=Subject("group", group, topic=topic, partition=partition),
         sentence=f"{group} loses {topic}-{partition} data in about {duration(left_ms)}",
         evidence={"group": group, "topic": topic, "left_ms": round(left_ms), "lag": seen.lag if seen else None},
-        next=[Next(f"raise the retention of {topic} now", f"ottla configs set topic {topic} retention.ms=…",
-                   href("topics", topic))],
+        next=[_retention(topic, f"raise the retention of {topic} now: time or size, whichever deletes")],
     )  # fmt: skip
 
 
@@ -154,9 +193,19 @@ def offset_lost(see: See) -> Iterator[Sighting]:
         sentence=f"{group} has lost {plural(lost, 'record')} of {topic}-{partition}",
         evidence={"group": group, "topic": topic, "lost": lost, "committed": fact.committed,
                   "log_start": fact.log_start},
-        next=[Next("raise retention, then reset the group where it shall go on",
-                   f"ottla groups reset {group} --to earliest --topic {topic}:{partition}", href("groups", group))],
+        next=[_retention(topic, "raise the retention"), _go_on(see.world, group, topic, partition)],
     )  # fmt: skip
+
+
+def _go_on(world: World, group: str, topic: str, partition: int) -> Next:
+    where = href("groups", group)
+    if _type(world, group) == STREAMS:
+        return Next("reset the application: its state goes with its offsets", _offsets(group, topic, partition), where)
+    if _member_count(world, group):
+        text = "its members go on as their auto.offset.reset says; to choose the place, stop them and reset the group"
+        return Next(text, _offsets(group, topic, partition), where)
+    command = f"ottla groups reset {word(group)} --to-earliest --topic {word(f'{topic}:{partition}')}"
+    return Next("see where the group would go on; --execute does it", command, where)
 
 
 @rule(
@@ -178,7 +227,7 @@ def lag_no_members(see: See) -> Iterator[Sighting]:
         sentence=f"{name} has no members and falls behind",
         evidence={"grown": grown, "empty_since_ms": group.empty_since},
         next=[Next("start its members", href=href("groups", name)),
-              Next("or delete the group if nobody needs it", f"ottla groups delete {name}")],
+              Next("or delete the group if nobody needs it", f"ottla groups delete {word(name)}")],
     )  # fmt: skip
 
 

@@ -9,9 +9,11 @@ from ottla.health.facts import Group, Member
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.lost_members import Lost
 from ottla.health.rule import See, Sighting, rule
+from ottla.health.rules.partitions import GROUP_TOPIC, partition_for
 from ottla.health.seen_groups import WINDOW_MS, Rise, SeenGroup, holdings, lacking, surplus
 from ottla.health.settings import REBALANCE_TIMEOUT_MS
-from ottla.health.wording import duration, href, join, plural
+from ottla.health.wording import consume_since, duration, href, join, plural, word
+from ottla.health.world import World
 
 REVOKING: Final = frozenset({"consumer", "streams"})
 """Kinds of groups in which a member must let go before another may begin."""
@@ -22,7 +24,7 @@ def name_of(member: Member) -> str:
 
 
 def _members_step(group: str, text: str) -> Next:
-    return Next(text, f"ottla groups describe {group} --members", href("groups", group))
+    return Next(text, f"ottla groups describe {word(group)}", href("groups", group))
 
 
 @rule(
@@ -49,9 +51,17 @@ def epochs_climb(see: See) -> Iterator[Sighting]:
         evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
                   "members": len(group.fact.members), "first_ms": rises[0].at_ms},
         next=[Next("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
-                   "look for a flapping topic or config", f"ottla groups describe {name} --timeline",
+                   "look for a flapping topic or config", _records(see.world, group.fact, rises[0].at_ms),
                    href("groups", name, "timeline"))],
     )  # fmt: skip
+
+
+def _records(world: World, group: Group, from_ms: int) -> str:
+    """What the coordinator has written about a group since then."""
+    seen = world.topics.get(GROUP_TOPIC)
+    place = partition_for(group.group, len(seen.fact.partitions)) if seen else None
+    key = "key.group" if group.type == "classic" else "key.groupId"
+    return consume_since(GROUP_TOPIC, from_ms, key, group.group, place)
 
 
 def _unprovoked(see: See, group: SeenGroup) -> list[Rise]:
@@ -124,9 +134,18 @@ def _lost(see: See, group: str, lost: Lost) -> Sighting:
         evidence={"client": lost.client, "partitions": partitions, "stood_still_ms": still_ms, "left_ms": lost.at_ms},
         next=[
             Next(f"read the log of {lost.client}", href=href("groups", group)),
-            Next("if this took too long, shorten the session time-out", f"ottla configs list group {group}"),
+            _session_step(see.world, group),
         ],
     )
+
+
+def _session_step(world: World, group: str) -> Next:
+    """Brokers keep the session time-outs of the newer kinds; members of classic groups have their own."""
+    seen = world.groups.get(group)
+    if seen is None or seen.fact.type not in REVOKING:
+        return Next("if this took too long, shorten session.timeout.ms of its members")
+    key = f"{seen.fact.type}.session.timeout.ms"
+    return Next("if this took too long, shorten the session time-out", f"ottla configs get group {word(group)} {key}")
 
 
 @rule(

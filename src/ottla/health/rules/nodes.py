@@ -11,6 +11,7 @@ from ottla.health.rule import See, Sighting, rule
 from ottla.health.seen_cluster import SeenDisk
 from ottla.health.wording import duration, href, plural, size
 
+NODES: Final = "ottla nodes"
 FAILED: Final = frozenset({"KAFKA_STORAGE_ERROR", "LOG_DIR_NOT_FOUND", "56", "57"})
 HOUR_MS: Final = 3_600_000
 MOVED_BEFORE_MS: Final = 60_000
@@ -34,7 +35,7 @@ def node_unreachable(see: See) -> Iterator[Sighting]:
             sentence=f"Node {broker.id} ({broker.host}:{broker.port}) does not answer",
             evidence={"host": broker.host, "port": broker.port, "error": error},
             next=[Next(f"check the process, the network and the listener at {broker.host}:{broker.port} ({error})",
-                       "ottla quorum status", href("nodes", broker.id))],
+                       NODES, href("nodes", broker.id))],
         )  # fmt: skip
 
 
@@ -59,8 +60,7 @@ def broker_fenced(see: See) -> Iterator[Sighting]:
             subject=subject, hold_ms=see.ms("hold_s"),
             sentence=f"Node {node} is fenced; {plural(moved, 'partition')} moved, {short} lost a copy",
             evidence={"moved": moved, "lost_a_copy": short},
-            next=[Next(f"restart node {node}, and read its log for the reason", "ottla quorum status",
-                       href("nodes", node))],
+            next=[Next(f"restart node {node}, and read its log for the reason", NODES, href("nodes", node))],
         )  # fmt: skip
 
 
@@ -92,8 +92,7 @@ def log_dir_offline(see: See) -> Iterator[Sighting]:
         subject=Subject("log-dir", f"{node}:{path}"),
         sentence=f"Node {node}: directory {path} failed",
         evidence={"node": node, "path": path, "error": disk.fact.error},
-        next=[Next(f"replace the disk under {path}, then restart node {node}", f"ottla storage check {path}",
-                   href("nodes", node))],
+        next=[Next(f"replace the disk under {path}, then restart node {node}", NODES, href("nodes", node))],
     )  # fmt: skip
 
 
@@ -125,8 +124,9 @@ def _filling(fact: LogDir, usable: int, full_ms: float | None, soon: bool, is_cr
         sentence=f"Node {fact.node} has {size(usable)} left in {fact.path}, {when}",
         evidence={"node": fact.node, "path": fact.path, "usable_bytes": usable, "total_bytes": fact.total,
                   "full_in_ms": None if full_ms is None else round(full_ms)},
-        next=[Next("shorten the retention of the largest topics, or move partitions to other nodes",
-                   "ottla topics list --unhealthy", href("nodes", fact.node))],
+        next=[Next("see how full the disks are", NODES, href("nodes", fact.node)),
+              Next("shorten the retention of the largest topics, or move partitions to other nodes",
+                   "ottla topics list --internal --largest")],
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from ottla.health.facts import Partition
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.rule import See, Sighting, rule
 from ottla.health.seen_cluster import SeenTopic
-from ottla.health.wording import clock, href, join, nodes, plural
+from ottla.health.wording import clock, href, join, nodes, plural, word
 from ottla.health.world import World
 
 GROUP_TOPIC: Final = "__consumer_offsets"
@@ -60,11 +60,8 @@ def _candidates(topic: SeenTopic, partition: Partition) -> tuple[int, ...]:
 
 def _offline_steps(topic: str, could_lead: list[int]) -> list[Next]:
     return [
-        Next(f"start {nodes(could_lead)}", f"ottla topics describe {topic} --unhealthy", href("topics", topic)),
-        Next(
-            "an unclean election only as a last resort: records that other replicas do not have are lost",
-            f"ottla topics describe {topic}",
-        ),
+        Next(f"start {nodes(could_lead)}", f"ottla topics describe {word(topic)} --unhealthy", href("topics", topic)),
+        Next("an unclean election only as a last resort: records that other replicas do not have are lost"),
     ]
 
 
@@ -149,8 +146,9 @@ def under_min_isr(see: See) -> Iterator[Sighting]:
             hold_ms=see.ms("hold_s"),
             sentence=f"{name}-{each.partition} refuses acks=all writes: {len(each.isr)} of {wanted} in sync",
             evidence={"isr": list(each.isr), "min_isr": wanted, "missing": missing},
-            next=[Next(f"bring back {nodes(missing)}", f"ottla topics describe {name}", href("topics", name))],
-        )
+            next=[Next(f"bring back {nodes(missing)}", f"ottla topics describe {word(name)} --unhealthy",
+                       href("topics", name))],
+        )  # fmt: skip
 
 
 @rule(
@@ -178,7 +176,7 @@ def under_replicated(see: See) -> Iterator[Sighting]:
         f"fewer copies than asked; missing: {nodes(missing)}",
         evidence={"partitions": sorted(since), "missing": sorted(missing)},
         next=[Next(f"look at {nodes(missing)}: is it up, does it lag, is its disk full?",
-                   f"ottla topics describe {name} --unhealthy", href("nodes"))],
+                   f"ottla topics describe {word(name)} --unhealthy", href("nodes"))],
     )  # fmt: skip
 
 

@@ -210,6 +210,6 @@ def single_voter(see: See) -> Iterator[Sighting]:
     yield Sighting(
         subject=QUORUM, evidence={"voters": 1},
         sentence=f"{plural(1, 'voter')} (node {voters[0].id}) tolerates no failure at all",
-        next=[Next("add two voters where the cluster must survive the loss of a node", "ottla quorum add-voter",
-                   href("quorum"))],
+        next=[Next("add two voters where the cluster must survive the loss of a node; controllers that follow are "
+                   "listed with what add-voter asks for", "ottla quorum describe", href("quorum"))],
     )  # fmt: skip

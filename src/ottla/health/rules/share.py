@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.rule import See, Sighting, rule
+from ottla.health.rules.partitions import SHARE_TOPIC
 from ottla.health.seen_share import BUCKET_MS, Archived, Bucket, Deliveries, SeenShareGroup, SeenSharePartition
 from ottla.health.series import Series
-from ottla.health.wording import clock, duration, href, join, number, offsets, percent, plural
+from ottla.health.wording import (
+    clock,
+    consume_since,
+    duration,
+    href,
+    join,
+    number,
+    offsets,
+    percent,
+    plural,
+    word,
+)
+from ottla.health.world import World
 
 MINUTE_MS: Final = 60_000
+DEAD_LETTERS_FROM: Final = 2
+"""The share.version with which a group may have a dead-letter topic (KIP-1191)."""
 LISTED: Final = 1_000
 """Offsets that are listed in the evidence; the count is exact."""
 
@@ -31,7 +47,12 @@ def _setting(see: See, key: str) -> int:
 def _window_step(see: See, text: str) -> Next:
     group, topic, partition = see.scope
     where = href("groups", group, "window", topic, partition)
-    return Next(text, f"ottla share describe {group} --window {topic}:{partition}", where)
+    return Next(text, f"ottla share inflight {word(group)} --topic {word(f'{topic}:{partition}')}", where)
+
+
+def _record_step(text: str, topic: str, partition: int, offset: int | None) -> Next:
+    command = f"ottla topics consume {word(topic)} --partition {partition} --from {offset} --max 1"
+    return Next(text, command, href("topics", topic, "records", partition, offset))
 
 
 def _tier(seen: SeenSharePartition) -> Tier:
@@ -66,8 +87,7 @@ def share_stalled_by_record(see: See) -> Iterator[Sighting]:
         subject=_subject(see), since_ms=seen.waiting_since, tier=_tier(seen),
         sentence=f"{topic}-{partition} waits for record {number(seen.start or 0)} (delivery {count} of {limit})",
         evidence={"offset": seen.start, "count": count, "limit": limit, "still_ms": still_ms, "lag": seen.lag},
-        next=[Next("open the record", f"ottla topics consume {topic} --from {seen.start} --max 1",
-                   href("topics", topic, "records", partition, seen.start)),
+        next=[_record_step("open the record", topic, partition, seen.start),
               _window_step(see, "reject it, or fix the worker that releases it")],
     )  # fmt: skip
 
@@ -186,9 +206,22 @@ def _storm(see: See, group: SeenShareGroup, first: int, last: int) -> Sighting:
                   "peak_percent": percent(peak.redeliveries, peak.deliveries)},
         next=[Next("ask the workers why they release: is what they call downstream failing? "
                    f"Most comes from {join(worst, 'all partitions alike')}",
-                   f"ottla share describe {name}", href("groups", name)),
-              Next("or give them longer locks", f"ottla configs get group {name} share.record.lock.duration.ms")],
+                   f"ottla share describe {word(name)}", href("groups", name)),
+              *_longer_locks(see, group, first)],
     )  # fmt: skip
+
+
+def _longer_locks(see: See, group: SeenShareGroup, from_ms: int) -> Iterator[Next]:
+    """They help only where locks expire; records of the state do not tell that from a release."""
+    expired = _gained(group.expired, see.now_ms, see.now_ms - from_ms) if group.has_metrics else 0
+    if expired > 0:
+        yield _lock_step(
+            see.scope[0], f"{plural(expired, 'lock')} expired: renew locks while working, or make them longer"
+        )
+
+
+def _lock_step(group: str, text: str) -> Next:
+    return Next(text, f"ottla configs get group {word(group)} share.record.lock.duration.ms", href("groups", group))
 
 
 def _worst(storm: list[Bucket]) -> list[str]:
@@ -222,12 +255,6 @@ def _record_evidence(archived: list[Archived]) -> dict[str, object]:
     return {"count": len(unique), "records": [list(each) for each in unique[:LISTED]]}
 
 
-def _record_step(see: See, archived: list[Archived]) -> Next:
-    first = archived[0]
-    return Next("open them", f"ottla topics consume {first.topic} --from {first.offset} --max 1",
-                href("topics", first.topic, "records", first.partition, first.offset))  # fmt: skip
-
-
 @rule(
     "poison-records", Severity.WARNING, Tier.RECORDS, on=["share_state"], scope=["group"], needs=["share_state"],
     carries=True,
@@ -247,9 +274,22 @@ def poison_records(see: See) -> Iterator[Sighting]:
         sentence=f"{_records_were(len({each[1:4] for each in archived}), name)} given up after "
         f"{limit} deliveries: {_places(archived)}",
         evidence={**evidence, "limit": limit},
-        next=[_record_step(see, archived),
-              Next("a dead-letter topic keeps them (share.version 2)", "ottla quorum features")],
+        next=[_first_step(archived), _dead_letters(see.world)],
     )  # fmt: skip
+
+
+def _first_step(archived: list[Archived]) -> Next:
+    first = archived[0]
+    return _record_step(
+        "open the first" if len(archived) > 1 else "open it", first.topic, first.partition, first.offset
+    )
+
+
+def _dead_letters(world: World) -> Next:
+    fact = world.cluster.fact
+    if fact is not None and (fact.finalized or {}).get("share.version", 0) >= DEAD_LETTERS_FROM:
+        return Next("a dead-letter topic keeps them: errors.deadletterqueue.topic.name of the group")
+    return Next(f"a dead-letter topic keeps them (share.version {DEAD_LETTERS_FROM})", "ottla quorum features")
 
 
 @rule(
@@ -273,7 +313,7 @@ def rejected_records(see: See) -> Iterator[Sighting]:
         until_ms=archived[-1].at_ms + see.ms("window_s"),
         sentence=_rejected_or_gaps(len({each[1:4] for each in archived}), name),
         evidence=evidence,
-        next=[_record_step(see, archived)],
+        next=[_first_step(archived)],
     )  # fmt: skip
 
 
@@ -282,12 +322,14 @@ def _counted_rejects(see: See, group: SeenShareGroup) -> Iterator[Sighting]:
     rose_ms = _last_rise_ms(group.rejected)
     if count <= 0 or rose_ms is None:
         return
+    since_ms = _before_rise_ms(group.rejected, see.now_ms - see.ms("window_s"))
     name = see.scope[0]
     yield Sighting(
         subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + see.ms("window_s"), tier=Tier.OTTLA,
         sentence=f"{_records_were(count, name)} rejected",
         evidence={"count": count},
-        next=[Next("look for them in the state topic", f"ottla share describe {name}", href("groups", name))],
+        next=[Next("in the state topic, batches with deliveryState 4 are records that were given up or rejected",
+                   consume_since(SHARE_TOPIC, since_ms, "key.groupId", name), href("groups", name))],
     )  # fmt: skip
 
 
@@ -301,6 +343,12 @@ def _gained(series: Series, now_ms: int, back_ms: int) -> int:
 def _last_rise_ms(series: Series) -> int | None:
     points = list(series.points)
     return next((new[0] for old, new in zip(points[-2::-1], points[:0:-1], strict=False) if new[1] > old[1]), None)
+
+
+def _before_rise_ms(series: Series, from_ms: int) -> int:
+    """The last moment from there on at which the series had not risen yet."""
+    pairs = pairwise(series.points)
+    return next((old[0] for old, new in pairs if new[0] > from_ms and new[1] > old[1]), from_ms)
 
 
 @rule(
@@ -323,8 +371,7 @@ def lock_expiries(see: See) -> Iterator[Sighting]:
         sentence=f"Workers of {name} need longer than the lock ({duration(lock_ms)}): "
         f"{number(expired)} expired last minute",
         evidence={"expired": expired, "delivered": delivered, "lock_ms": lock_ms},
-        next=[Next("renew locks while working, or make them longer",
-                   f"ottla configs set group {name} share.record.lock.duration.ms=…", href("groups", name))],
+        next=[_lock_step(name, "renew locks while working, or make them longer")],
     )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ottla.health.facts import Group, Subtopology
+from ottla.health.facts import Group
 from ottla.health.finding import Next, Severity, Subject, Tier
 from ottla.health.rule import See, Sighting, rule
 from ottla.health.seen_groups import SeenGroup
 from ottla.health.settings import PLUGIN
-from ottla.health.wording import duration, href, join, number
+from ottla.health.wording import duration, href, join, number, word
 from ottla.health.world import World
 
 
@@ -19,7 +19,7 @@ def _streams(see: See) -> SeenGroup | None:
 
 
 def _step(group: str, text: str) -> Next:
-    return Next(text, f"ottla streams describe {group}", href("groups", group))
+    return Next(text, f"ottla streams describe {word(group)}", href("groups", group))
 
 
 @rule(
@@ -34,11 +34,12 @@ def streams_not_ready(see: See) -> Iterator[Sighting]:
     if group is None or group.fact.state not in {"NotReady", "Not_Ready", "NOT_READY"}:
         return
     name, reason = group.fact.group, _reason(see.world, group.fact)
+    counts = _uneven(see.world, group.fact)
     yield Sighting(
         subject=Subject("group", name), hold_ms=see.ms("hold_s"),
         sentence=f"{name} does nothing: {reason}",
         evidence={"reason": reason, "topology_epoch": group.fact.topology_epoch},
-        next=[_step(name, "create the missing topics, or repartition so that the counts agree")],
+        next=[_recount(counts) if counts else _step(name, "create the missing topics")],
     )  # fmt: skip
 
 
@@ -54,16 +55,26 @@ def _reason(world: World, fact: Group) -> str:
         return f"missing source topic {join(missing)}"
     if internal:
         return f"internal topics missing: {join(internal)}"
-    uneven = next((text for each in parts if (text := _uneven(world, each))), None)
-    return uneven or "its topics are not as its topology needs them"
+    counts = _uneven(world, fact)
+    if counts:
+        return "partition counts differ: " + ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
+    return "its topics are not as its topology needs them"
 
 
-def _uneven(world: World, part: Subtopology) -> str | None:
-    seen = [(name, world.topics.get(name)) for name in part.source]
-    counts = {name: len(topic.fact.partitions) for name, topic in seen if topic}
-    if len(set(counts.values())) < 2:
-        return None
-    return "partition counts differ: " + ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
+def _uneven(world: World, fact: Group) -> dict[str, int]:
+    """The partition counts of the first subtopology whose topics are all there and differ in them."""
+    for part in fact.subtopologies or ():
+        seen = {name: world.topics.get(name) for name in part.source}
+        counts = {name: len(topic.fact.partitions) for name, topic in seen.items() if topic}
+        if len(counts) == len(seen) and len(set(counts.values())) > 1:
+            return counts
+    return {}
+
+
+def _recount(topics: Iterable[str]) -> Next:
+    names = sorted(topics)
+    command = f"ottla topics describe {' '.join(map(word, names))}"
+    return Next("let the counts agree: give the smaller ones more partitions", command, href("topics", names[0]))
 
 
 @rule(
@@ -97,7 +108,7 @@ def _undescribed(see: See, group: Group, reason: str, hold_ms: int, tier: Tier) 
         sentence=f"The processing graph of {name} is not known: {reason}",
         evidence={"status": group.topology_description, "topology_epoch": group.topology_epoch},
         next=[Next("clients from 4.4 on push it if topology.description.push.enabled is set; a refusal stands in the "
-                   "plugin's log", f"ottla streams topology {name}", href("groups", name, "topology"))],
+                   "plugin's log", f"ottla streams topology {word(name)}", href("groups", name, "topology"))],
     )  # fmt: skip
 
 
@@ -161,6 +172,7 @@ def warmup_stalled(see: See) -> Iterator[Sighting]:
             sentence=f"Warm-up of {task} on {client} makes no progress",
             evidence={"task": task, "client": client, "left": warmup.gap,
                       "still_ms": see.now_ms - warmup.since_ms},
-            next=[_step(name, f"{number(warmup.gap)} records are left since {duration(see.now_ms - warmup.since_ms)}: "
-                        "look at the restore rate and the size of the changelog")],
+            next=[Next(f"{number(warmup.gap)} records are left since {duration(see.now_ms - warmup.since_ms)}: "
+                       "look at the restore rate and the size of the changelog", f"ottla streams tasks {word(name)}",
+                       href("groups", name))],
         )  # fmt: skip

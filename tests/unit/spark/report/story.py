@@ -297,7 +297,8 @@ def finding_rows() -> Rows:
                 "poison-records", "12 records of risk-checks were given up after 5 deliveries: payments-0 4, 41, 97, "
                 "160, payments-1 12, 55, 71, 188, payments-2 9, 33, 120, 201", 35, subject=("group", "risk-checks"),
                 evidence={"count": 12, "records": poison, "limit": 5},
-                next=[{"text": "open them", "command": "ottla topics consume payments --from 4 --max 1"}], tier="R",
+                next=[{"text": "open the first",
+                       "command": "ottla topics consume payments --partition 0 --from 4 --max 1"}], tier="R",
             ),
             finding(
                 "single-voter", "There is one voter: without it no metadata can change", 2, severity="notice",
