@@ -515,7 +515,14 @@ def test_every_rule_has_a_case() -> None:
     assert set(CASES) == set(RULES)
 
 
-@pytest.mark.parametrize(("rule", "case"), [(rule, case) for rule, cases in CASES.items() for case in cases])
+@pytest.mark.parametrize(
+    ("rule", "case"),
+    [
+        pytest.param(rule, case, id=f"{rule}-{number}")
+        for rule, cases in CASES.items()
+        for number, case in enumerate(cases)
+    ],
+)
 def test_the_commands_of_a_finding_show_what_it_speaks_of(
     rule: str, case: Case, places: dict[str, str], capsys: Capture
 ) -> None:
