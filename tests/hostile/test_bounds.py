@@ -18,6 +18,7 @@ from ottla.broker.budget import DEFAULT_BYTES, HELD_MAX_MS, Budget
 from ottla.broker.causes import OncePerCause
 from ottla.broker.clock import ManualClock
 from ottla.broker.connection import RECEIVE_BYTES, Limits
+from ottla.broker.deleted_topics import REMEMBERED_MS
 from ottla.broker.encoded_topics import FORMS_MAX
 from ottla.broker.fetch_sessions import FetchSessions, WantedPartition
 from ottla.broker.file_limit import shares_of
@@ -43,6 +44,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     ConsumerGroupHeartbeatRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeTopicPartitionsRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -298,6 +300,17 @@ def topics_are_remembered_in_so_many_forms(directory: Path, _patch: pytest.Monke
         for version in range(1, 14):
             running.desk.ask(MetadataRequest(None), version)
         assert len(running.node.encoded_topics._forms) <= FORMS_MAX
+
+
+@reaches("deleted-topics")
+def deleted_topics_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None:
+    with running_node(directory, ManualClock()) as running:
+        for _ in range(5):
+            deleted = running.desk.topic()
+            running.desk.ask(DeleteTopicsRequest(topic_names=(deleted.name,)), 5)
+            assert deleted.name in running.node.deleted_topics
+            running.advance(REMEMBERED_MS)
+        assert len(running.node.deleted_topics) == 1
 
 
 @reaches("share-sessions")

@@ -68,6 +68,8 @@ BOUNDS: Final = (
           "ottla.broker.waiting:WAITERS_MAX"),
     Bound("encoded-topics", "versions and listeners whose topics are remembered as bytes", "all are forgotten",
           "ottla.broker.encoded_topics:FORMS_MAX"),
+    Bound("deleted-topics", "time that the name of a deleted topic is remembered", "forgotten",
+          "ottla.broker.deleted_topics:REMEMBERED_MS"),
     Bound("fetch-sessions", "fetch sessions", "the stalest goes, or no session is given",
           setting="max.incremental.fetch.session.cache.slots"),
     Bound("fetch-session-partitions", "partitions in all of them", "no session is given",

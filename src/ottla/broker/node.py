@@ -19,6 +19,7 @@ from ottla.broker.clock import Clock, SystemClock
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
 from ottla.broker.coordinators import Coordinators
+from ottla.broker.deleted_topics import DeletedTopics
 from ottla.broker.dispatch import Dispatch, Observer
 from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.fetch_sessions import FetchSessions
@@ -103,6 +104,7 @@ class Node:
         self.monotonic_ms = self.clock.monotonic_ms
         self.disk = disk or OsDisk()
         self.waiting = Waiting()
+        self.deleted_topics = DeletedTopics(self.clock)
         self.metrics = Metrics(self)
         self.dispatch = Dispatch(
             self, observers=(self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
@@ -547,6 +549,7 @@ class Node:
                 self.housekeeping.follow_settings()
         if changes.quotas:
             self._follow_quotas()
+        self.deleted_topics.follow(changes)
         self.encoded_topics.follow(changes, self.image)
         self.replicas.apply(self.image, changes)
         self.moves.follow()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from ottla.broker.clock import ManualClock
+from ottla.broker.deleted_topics import REMEMBERED_MS
 from ottla.broker.handlers import SERVED
 from ottla.broker.handlers.metadata import VERSIONS as METADATA_VERSIONS
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     ApiVersionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
@@ -275,6 +280,33 @@ def test_several_clients_that_miss_one_topic_all_get_it(running: RunningNode):
         line.close()
     assert [codes(answer) for answer in answers] == [{"wanted-by-all": 0}] * 5
     assert len({answer.topics[0].topic_id for answer in answers}) == 1
+
+
+def test_a_deleted_topic_stays_away_for_a_moment(tmp_path: Path):
+    """Whoever deletes a topic, and whoever used it, asks for it at once: that must not bring it back."""
+    with running_node(tmp_path, ManualClock()) as running:
+        deleter, user = running.desk.connect(), running.desk.connect()
+        topic = running.desk.topic()
+        sent = deleter.send_together(
+            (DeleteTopicsRequest(topic_names=(topic.name,)), 5),
+            (by_name(topic.name), NEWEST),
+        )
+        assert deleter.receive(20, 5, sent[0]).responses[0].error_code == 0
+        gone = {topic.name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert codes(deleter.receive(3, NEWEST, sent[1])) == gone
+        running.advance(REMEMBERED_MS - 1)
+        assert codes(user.ask(by_name(topic.name), NEWEST)) == gone
+        running.advance(1)
+        assert codes(user.ask(by_name(topic.name), NEWEST)) == {topic.name: 0}
+
+
+def test_a_topic_can_be_deleted_and_created_at_once(tmp_path: Path):
+    with running_node(tmp_path, ManualClock()) as running:
+        topic = running.desk.topic()
+        assert running.desk.ask(DeleteTopicsRequest(topic_names=(topic.name,)), 5).responses[0].error_code == 0
+        again = CreateTopicsRequest((CreateTopicsRequest.CreatableTopic(topic.name, 1, 1),))
+        assert running.desk.ask(again, 7).topics[0].error_code == 0
+        assert codes(running.desk.ask(by_name(topic.name), NEWEST)) == {topic.name: 0}
 
 
 # --- DescribeTopicPartitions ------------------------------------------------------------------------------------------

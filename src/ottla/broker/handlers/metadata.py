@@ -2,7 +2,8 @@
 
 Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
 topics can be asked for by id; if any is, names are overlooked. Missing topics are created, where client and broker
-allow it, before the answer is given: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates meanwhile.
+allow it, before the answer is given: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates meanwhile. Those
+that were deleted within the last half second are not created.
 The controller's id is that of a living broker: clients send admin requests there, and it takes them on.
 """
 
@@ -186,6 +187,7 @@ def _creatable(node: Node, request: Request, names: Iterable[str]) -> list[str]:
         name
         for name in names
         if node.image.topic(name) is None
+        and name not in node.deleted_topics
         and missing_code(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         and _may_see(node, request, name)
         and _may_create(node, request, name)
