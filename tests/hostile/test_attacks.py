@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.broker.brokers import resident_bytes
+from ottla.broker.causes import VALUES_MAX
+from ottla.broker.request import CloseCause
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.interop.serving import OttlaServe
@@ -79,6 +81,8 @@ def test_nothing_is_logged_more_than_once_for_one_cause(served: OttlaServe, addr
         attacks.shoot(address, seed=5, count=300)
     [*_, (_, most)] = [("", 0), *causes(served.log).most_common()[:1]]
     assert most <= 20, causes(served.log).most_common(3)
+    for cause in (CloseCause.FRAME_SIZE, CloseCause.MALFORMED_REQUEST, CloseCause.VERSION_NOT_SERVED):
+        assert 1 <= served.log.count(f"[{cause}]") <= VALUES_MAX + 1, "who is closed is named, and not too often"
 
 
 def test_requests_that_begin_and_do_not_go_on(address: tuple[str, int], beside: Neighbour) -> None:

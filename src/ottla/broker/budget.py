@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol
 
+from ottla.broker.request import Close, CloseCause
+
 __all__ = ["DEFAULT_BYTES", "HELD_MAX_MS", "Budget", "Holder"]
 
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
@@ -23,7 +25,7 @@ class Holder(Protocol):
     def feed(self) -> None:
         """There is room again: ask once more."""
 
-    def close(self, reason: str) -> None: ...
+    def close(self, reason: str | Close) -> None: ...
 
 
 class _Held(NamedTuple):
@@ -67,4 +69,5 @@ class Budget:
             return
         late = [who for who, held in self._held.items() if now_ms - held.since_ms > HELD_MAX_MS]
         for who in late:
-            who.close("its request was not whole in time, and others wait for the room that it takes")
+            reason = "its request was not whole in time, and others wait for the room that it takes"
+            who.close(Close(reason, CloseCause.UNFINISHED_REQUEST))

@@ -1,8 +1,9 @@
 """Each cause has its say in the log once: who repeats a mistake a million times must not fill the disk with it.
 
 A cause is the text of a line before its values are filled in, with the values, or, for what was not foreseen, the place
-where it happened. Repetitions are counted and told with the first line after `SILENCE_MS`. Values may be chosen by a
-client, so of one text only the first `VALUES_MAX` are told apart.
+where it happened. A line that is logged with `extra={"cause": …}` has that in place of its values. Repetitions are
+counted and told with the first line after `SILENCE_MS`. Values may be chosen by a client, so of one text only the first
+`VALUES_MAX` are told apart.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class OncePerCause(logging.Filter):
 
     def _cause(self, record: logging.LogRecord, now_ms: int) -> _Cause:
         text = (record.name, record.msg)
-        key: Hashable = (*text, *(_place(record) or (str(record.args),)))
+        values = getattr(record, "cause", None) or str(record.args)
+        key: Hashable = (*text, *(_place(record) or (values,)))
         if key not in self._causes:
             if self._values.get(text, 0) >= VALUES_MAX:
                 key = text

@@ -18,9 +18,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.budget import Budget
+from ottla.broker.closed_connections import ClosedConnections
 from ottla.broker.dispatch import Api, Dispatch
 from ottla.broker.outgoing import Outgoing, Part
-from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
 from ottla.wire import WireError, frames
 
 __all__ = ["Connection", "Limits", "Loop", "Peer"]
@@ -67,6 +68,8 @@ class Peer(NamedTuple):
 class Owner(Protocol):
     """What a connection needs of its node: the clock, the end of a turn, and to be forgotten."""
 
+    closed_connections: ClosedConnections
+
     def monotonic_ms(self) -> int: ...
     def write_staged(self) -> None: ...
     def connection_closed(self, connection: Connection) -> None: ...
@@ -104,6 +107,7 @@ class Connection:
         "_slots",
         "_sock",
         "_unmuting",
+        "client_id",
         "client_software",
         "last_active_ms",
         "offered_apis",
@@ -144,6 +148,8 @@ class Connection:
         self.peer = peer
         self.offered_apis = offered_apis
         self.principal = "User:ANONYMOUS"
+        self.client_id = ""
+        """Of the last request."""
         self.client_software: tuple[str, str] | None = None
         self.last_active_ms = owner.monotonic_ms()
         self._watch_reading(True)
@@ -167,8 +173,9 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is for us to go on: a request is parked and the peer has taken what was sent, or it is muted."""
-        return (bool(self._slots) and not self._outgoing) or self.is_muted
+        """Whether it is for us to go on: a request is parked and the peer has taken what was sent, or nothing is read
+        from it because of a quota or for want of memory."""
+        return (bool(self._slots) and not self._outgoing) or self.is_muted or self._is_starved
 
     # --- input --------------------------------------------------------------------------------------------------------
 
@@ -188,7 +195,7 @@ class Connection:
         try:
             self._take(_received[:size])
         except WireError as error:
-            self.close(str(error))
+            self.close(Close(str(error), CloseCause.FRAME_SIZE))
             return
         self.work()
 
@@ -219,6 +226,7 @@ class Connection:
     def feed(self) -> None:
         """There is room again."""
         self._is_starved = False
+        self.last_active_ms = self._owner.monotonic_ms()
         if self._limits.budget is not None:
             self._charge(self._limits.budget)
         self.flush()
@@ -265,7 +273,7 @@ class Connection:
                     break  # else the write has brought the answer that the next request had to wait for
         except Close as reason:
             self._owner.write_staged()
-            self.close(str(reason))
+            self.close(reason)
             return
         self.flush()
 
@@ -345,7 +353,7 @@ class Connection:
         try:
             self._fill(slot, message)
         except Close as reason:
-            self.close(str(reason))
+            self.close(reason)
             return
         if self._slots:
             self._flush_soon()
@@ -373,6 +381,9 @@ class Connection:
         if self._outgoing:
             try:
                 self._outgoing.send(self._sock)
+            except Close as reason:
+                self.close(reason)
+                return
             except OSError as error:
                 self.close(f"sending failed: {error}")
                 return
@@ -441,10 +452,22 @@ class Connection:
         self._queued_bytes = 0
         self.flush()
 
-    def close(self, reason: str) -> None:
+    def close_idle(self) -> None:
+        """Nothing has moved for too long, and it is for the peer to go on."""
+        if self._outgoing:
+            self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
+        elif self._partial:
+            self.close(Close("its request was not whole in time", CloseCause.UNFINISHED_REQUEST))
+        else:
+            self.close(Close("idle", CloseCause.IDLE))
+
+    def close(self, reason: str | Close) -> None:
+        """End it; a `Close` is the broker's own decision, for which the client is named."""
         if self.is_closed:
             return
         log.debug("%s: %s", self, reason)
+        if isinstance(reason, Close):
+            self._owner.closed_connections.add(self.peer, self.client_id, reason)
         self._end_mute()
         self._watch_reading(False)
         self._watch_writing(False)

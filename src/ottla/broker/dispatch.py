@@ -18,7 +18,7 @@ from ottla.broker import handlers
 from ottla.broker.handlers import SERVED
 from ottla.broker.outgoing import Part
 from ottla.broker.quotas.charging import Meter
-from ottla.broker.request import AfterWrite, Answer, Close, Encoded, Request
+from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Encoded, Request
 from ottla.wire import WireError, frames
 from ottla.wire.types.headers import RequestHeader
 
@@ -135,36 +135,41 @@ class Dispatch:
             return self._read_first(connection, frame, now_ms)
         if known.has_header_tags:
             at += 1  # there are none
+        connection.client_id = client_id
         try:
             body = known.decode(frame, at, False)
         except WireError as error:
-            raise Close(str(error)) from None
+            raise Close(str(error), CloseCause.MALFORMED_REQUEST) from None
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         api = known.api
         return Request(connection, api.key, known.version, correlation_id, client_id, body, now_ms), api
 
     def _read_first(self, connection: Any, frame: bytes, now_ms: int) -> tuple[Request, Api]:  # noqa: ANN401
         """As `read`, for what it has not met before, and for what is unusual."""
+        key = int.from_bytes(frame[:2], "big", signed=True)
+        if len(frame) >= _HEADER_MIN_BYTES and key not in frames.api_names():
+            raise Close(f"there is no API with key {key}", CloseCause.API_NOT_OFFERED)
         try:
             header, at = frames.read_request_header(frame)
-            key, version = header.request_api_key, header.request_api_version
+            client_id = connection.client_id = header.client_id or ""
+            version = header.request_api_version
             api = self._apis.get(key) or self._api(key) if key in connection.offered_apis else None
             if api is None:
-                raise Close(f"API key {key} is not offered here")
+                raise Close(f"API key {key} is not offered here", CloseCause.API_NOT_OFFERED)
             if not api.low <= version <= api.high:
                 return self._unserved_version(connection, header, api, now_ms), api
             known = self._versions.get(frame[:4]) or self._versions.setdefault(frame[:4], _Version(api, version))
             body = known.decode(frame, at, False)
         except WireError as error:
-            raise Close(str(error)) from None
-        client_id = header.client_id or ""
+            raise Close(str(error), CloseCause.MALFORMED_REQUEST) from None
         if len(self._client_ids) < CLIENT_IDS_MAX and len(raw := client_id.encode()) <= CLIENT_ID_BYTES_MAX:
             self._client_ids[raw] = client_id
         return Request(connection, key, version, header.correlation_id, client_id, body, now_ms), api
 
     def _unserved_version(self, connection: Any, header: RequestHeader, api: Api, now_ms: int) -> Request:  # noqa: ANN401
         if api.key != _API_VERSIONS:
-            raise Close(f"{api.name} v{header.request_api_version} is not served ({api.low} to {api.high} are)")
+            reason = f"{api.name} v{header.request_api_version} is not served ({api.low} to {api.high} are)"
+            raise Close(reason, CloseCause.VERSION_NOT_SERVED)
         # A newer client than we know: its handler sees that there is no body and answers in version 0.
         client_id = header.client_id or ""
         return Request(connection, api.key, header.request_api_version, header.correlation_id, client_id, None, now_ms)
@@ -225,7 +230,7 @@ class Dispatch:
                 parts = _joined(size.to_bytes(4, "big") + head, pieces)
         except WireError:
             log.exception("the answer to %s v%s cannot be written", api.name, version)
-            raise Close("its answer cannot be written") from None
+            raise Close("its answer cannot be written", CloseCause.UNSENDABLE_ANSWER) from None
         if charge is not None:
             charge.count_writing(started_ns)
         for observer in self.observers:

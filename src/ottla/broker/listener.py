@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
 from ottla.broker.dispatch import Dispatch
 from ottla.broker.quotas.quotas import ConnectionRates
+from ottla.broker.request import Close, CloseCause
 from ottla.metadata.config_values import host_limits
 
 __all__ = ["Crowd", "Listener", "ListenerLimits", "bind"]
@@ -160,13 +161,14 @@ class Listener:
         if self._sock.fileno() != -1:
             self._watch(True)
 
-    def _is_too_fast(self, sock: socket.socket, host: str) -> bool:
+    def _is_too_fast(self, sock: socket.socket, peer: Peer) -> bool:
         """Whether its address opens connections too fast; then it is held for a while and closed."""
         if self.connection_rates is None:
             return False
-        pause_ms = self.connection_rates.record(host, self._owner.monotonic_ms())
+        pause_ms = self.connection_rates.record(peer.host, self._owner.monotonic_ms())
         if not pause_ms:
             return False
+        self._refuse(peer, "its address opens connections faster than its quota allows", CloseCause.CONNECTION_RATE)
         if len(self._held) >= HELD_MAX:
             sock.close()
         else:
@@ -174,15 +176,18 @@ class Listener:
             self._loop.call_later(pause_ms / 1000, lambda: self._let_go(sock))
         return True
 
+    def _refuse(self, peer: Peer, reason: str, cause: CloseCause) -> None:
+        self._owner.closed_connections.add(peer, "", Close(reason, cause))
+
     def _let_go(self, sock: socket.socket) -> None:
         self._held.pop(sock, None)
         sock.close()
 
     def _admit(self, sock: socket.socket, peer: Peer) -> None:
-        if self._is_too_fast(sock, peer.host):
+        if self._is_too_fast(sock, peer):
             return
         if self._by_host[peer.host] >= self._limits.overrides.get(peer.host, self._limits.connections_per_ip_max):
-            log.info("listener %s: too many connections from %s", self.name, peer.host)
+            self._refuse(peer, "too many connections from its address", CloseCause.CONNECTIONS_PER_IP)
             sock.close()
             return
         sock.setblocking(False)
@@ -216,7 +221,7 @@ class Listener:
         """Close those that have said nothing for too long and wait for nothing, or do not take what they asked for."""
         for connection in list(self.connections):
             if not connection.is_waiting and now_ms - connection.last_active_ms > self._limits.idle_max_ms:
-                connection.close("idle")
+                connection.close_idle()
 
     def stop_accepting(self) -> None:
         if self._sock.fileno() != -1:

@@ -195,6 +195,7 @@ class Metrics:
     def _connections(self) -> Iterator[Sample]:
         for name, listener in self._node.listeners.items():
             yield "kafka_server_socket_server_metrics_connection_count", {"listener": name}, len(listener.connections)
+        yield from self._node.closed_connections.samples(self._node.listeners)
         yield "kafka_server_delayedoperationpurgatory_purgatorysize", {}, len(self._node.waiting)
 
     def _process(self) -> Iterator[Sample]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.budget import Budget
 from ottla.broker.clock import Clock, SystemClock
+from ottla.broker.closed_connections import ClosedConnections
 from ottla.broker.config import ListenerConfig, NodeConfig
 from ottla.broker.connection import Connection, Limits
 from ottla.broker.coordinators import Coordinators
@@ -105,6 +106,7 @@ class Node:
         self.disk = disk or OsDisk()
         self.waiting = Waiting()
         self.deleted_topics = DeletedTopics(self.clock)
+        self.closed_connections = ClosedConnections()
         self.metrics = Metrics(self)
         self.dispatch = Dispatch(
             self, observers=(self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from ottla.broker.request import Close, CloseCause
 from ottla.log.files import LogFile
 
 __all__ = ["FileSpan", "Outgoing", "Part"]
@@ -85,7 +86,8 @@ class Outgoing:
                 part.release()
 
     def send(self, sock: socket.socket) -> None:
-        """Send until all is gone or the socket takes no more; raises OSError when the peer is gone."""
+        """Send until all is gone or the socket takes no more; raises OSError when the peer is gone, Close when a
+        file has not what it should."""
         while self._parts:
             first = self._parts[0]
             try:
@@ -147,6 +149,7 @@ class Outgoing:
         self.size_bytes = 0
 
 
-def _cut_off(span: FileSpan) -> ConnectionAbortedError:
+def _cut_off(span: FileSpan) -> Close:
     # The file is shorter than the answer promised: nothing honest can follow on this connection.
-    return ConnectionAbortedError(f"{span.file.path} ends before position {span.position + span.length}")
+    reason = f"{span.file.path} ends before position {span.position + span.length}"
+    return Close(reason, CloseCause.UNSENDABLE_ANSWER)

@@ -8,23 +8,46 @@ A handler gets a `Request` and gives
   the connection, as in Kafka;
 * None: there is no answer (Produce with acks=0).
 
-`Close` is what a handler raises when the connection must end without an answer.
+`Close` is what a handler raises when the connection must end without an answer. It has a cause, for the log and the
+metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.broker.connection import Connection
     from ottla.broker.quotas.charging import Charge
 
-__all__ = ["AfterWrite", "Answer", "Close", "Later", "Request"]
+__all__ = ["AfterWrite", "Answer", "Close", "CloseCause", "Later", "Request"]
+
+
+class CloseCause(StrEnum):
+    """Why the broker itself closes a connection; the value is a label of the metric."""
+
+    FRAME_SIZE = "frame-size"
+    MALFORMED_REQUEST = "malformed-request"
+    API_NOT_OFFERED = "api-not-offered"
+    VERSION_NOT_SERVED = "version-not-served"
+    FAILED_PRODUCE = "failed-produce"
+    """With acks=0, where the end of the connection is the only answer."""
+    UNSENDABLE_ANSWER = "unsendable-answer"
+    UNFINISHED_REQUEST = "unfinished-request"
+    UNREAD_ANSWERS = "unread-answers"
+    IDLE = "idle"
+    CONNECTIONS_PER_IP = "connections-per-ip"
+    CONNECTION_RATE = "connection-rate"
 
 
 class Close(Exception):
-    """End the connection without an answer; the text says why, for the log."""
+    """End the connection without an answer. The text says why; there is no cause if the broker did not decide it."""
+
+    def __init__(self, reason: str, cause: CloseCause | None) -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 class Request:

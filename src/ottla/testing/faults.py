@@ -190,7 +190,7 @@ class FaultyDispatch(Dispatch):
 
     def _strike(self, spec: FaultSpec, api: Api, request: Request, message: object) -> Answer:
         if spec.kind == "close":
-            raise Close(_REASON)
+            raise Close(_REASON, None)
         if spec.kind == "fail":
             return None if _is_unanswered(request) else api.refuse(request, spec.error_code, _REASON)
         later = Later()
@@ -223,7 +223,7 @@ def _then(answer: Answer, request: Request, change: Callable[[object], Answer]) 
         try:
             result = change(message)
         except Close as reason:
-            request.connection.close(str(reason))
+            request.connection.close(reason)
             return
         if isinstance(result, Later):
             result.deliver_to(changed.complete)

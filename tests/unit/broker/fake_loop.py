@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ottla.broker.closed_connections import ClosedConnections
 from ottla.broker.connection import Connection
 
 
@@ -59,6 +60,7 @@ class FakeOwner:
         self.now_ms = 0
         self.writes = 0
         self.closed: list[Connection] = []
+        self.closed_connections = ClosedConnections()
 
     def monotonic_ms(self) -> int:
         return self.now_ms

@@ -11,6 +11,7 @@ import pytest
 
 from ottla.broker.budget import HELD_MAX_MS, Budget
 from ottla.broker.node import Node
+from ottla.broker.request import Close
 from ottla.broker.serving import _start
 from ottla.wire import frames
 from tests.unit.broker.desk import Line, batch, produce_request, running_node
@@ -19,12 +20,13 @@ from tests.unit.broker.desk import Line, batch, produce_request, running_node
 class Holder:
     def __init__(self) -> None:
         self.is_fed = False
-        self.closed: str | None = None
+        self.closed: Close | None = None
 
     def feed(self) -> None:
         self.is_fed = True
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str | Close) -> None:
+        assert isinstance(reason, Close)
         self.closed = reason
 
 
@@ -54,7 +56,7 @@ def test_who_does_not_finish_is_closed_when_others_wait_and_not_before():
     assert slow.closed is None
     budget.expire(HELD_MAX_MS + 1)
     assert slow.closed is not None
-    assert "others wait" in slow.closed
+    assert "others wait" in str(slow.closed)
 
 
 def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path):

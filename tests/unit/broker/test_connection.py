@@ -15,7 +15,7 @@ from ottla.broker import outgoing as outgoing_module
 from ottla.broker.connection import Connection, Limits, Peer
 from ottla.broker.dispatch import Api, Dispatch
 from ottla.broker.outgoing import FileSpan
-from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
@@ -257,7 +257,7 @@ def test_a_frame_beyond_the_limit_ends_the_connection_before_it_is_read(open_ben
 
 def test_a_handler_may_end_the_connection_after_earlier_answers_are_lost(open_bench: Opener) -> None:
     def close(_node: Any, _request: Request) -> Answer:
-        raise Close("acks=0 failed")
+        raise Close("acks=0 failed", CloseCause.FAILED_PRODUCE)
 
     bench = open_bench(close)
     bench.send(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.request import Close
+from ottla.broker.request import Close, CloseCause
 
 _UNKNOWN: Final = 0
 
@@ -15,4 +15,5 @@ def check_known(*codes: int) -> None:
     Other numbers that mean nothing are answered.
     """
     if _UNKNOWN in codes:
-        raise Close("the request has UNKNOWN where a resource, a pattern, an operation or a permission must be")
+        reason = "the request has UNKNOWN where a resource, a pattern, an operation or a permission must be"
+        raise Close(reason, CloseCause.MALFORMED_REQUEST)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, topic_name
 from ottla.broker.replicas import Replica
-from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
 from ottla.broker.waiting import Waiter
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.errors import LogError
@@ -152,7 +152,7 @@ class _Produce:
             self._settle(expired=False)
             for answer in self.answers:
                 if answer.error_code:
-                    raise Close(f"produce with acks=0 failed: {ErrorCode(answer.error_code).name}")
+                    raise _unacknowledged(ErrorCode(answer.error_code).name)
             return None
         if self._settle(expired=False):
             return self.response()
@@ -225,10 +225,14 @@ def _check_transactional(node: Node, request: Request) -> None:
         raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
+def _unacknowledged(error: str) -> Close:
+    return Close(f"produce with acks=0 failed: {error}", CloseCause.FAILED_PRODUCE)
+
+
 def refuse(request: Request, code: int, message: str | None) -> ProduceResponse:
     body: ProduceRequest = request.body
     if body.acks == 0:
-        raise Close(f"produce with acks=0 failed: {message or code}")
+        raise _unacknowledged(message or str(code))
     return ProduceResponse(
         responses=tuple(
             _Topic(

@@ -114,7 +114,7 @@ class _Waiting:
         try:
             answer = self._produce.finish()
         except Close as reason:
-            self._request.connection.close(str(reason))
+            self._request.connection.close(reason)
             return
         if isinstance(answer, Later):
             answer.deliver_to(self._later.complete)
