@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.descriptions.order import CallOrder
 from ottla.groups.streams import family, gate
-from ottla.groups.streams.description_epochs import UNCERTAIN, DescriptionEpochs
+from ottla.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.pushing import Pushing
 from ottla.testing.simulation.running import run_seeds
@@ -53,7 +54,7 @@ def test_the_mark_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
         return () if epochs.stored == UNCERTAIN else written(self, epochs)
 
     monkeypatch.setattr(StreamsGroup, "description_records", unmarked)
-    assert violated() == "converges"
+    assert violated() == "described"
 
 
 def test_success_is_noted_before_the_plugin_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +67,17 @@ def test_success_is_noted_before_the_plugin_has_said_so(monkeypatch: pytest.Monk
         return result._replace(records=group.description_records(DescriptionEpochs(0)))
 
     monkeypatch.setattr(Pushing, "push", hasty)
+    assert violated() == "described"
+
+
+def test_a_delete_does_not_wait_for_the_push_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CallOrder, "add", lambda self, key, begin: begin())
+    monkeypatch.setattr(CallOrder, "end", lambda self, key: None)
+    assert violated() == "described"
+
+
+def test_a_push_forgets_the_delete_that_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Calls, "is_push_last", lambda self, begun: True)
     assert violated() == "described"
 
 

@@ -97,8 +97,6 @@ class Preparing(Generic[Waiter]):
                 return Result(effects=(marked.preparation.effect,))
         except Reject as reject:
             outcome = Outcome(reject.code, message=reject.message)
-        if marked.preparation.given_up is not None:
-            marked.preparation.given_up()
         return self._end(marked.group_id, outcome, context)
 
     def _end(self, group_id: str, outcome: Outcome, context: Context) -> Result:

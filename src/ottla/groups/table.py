@@ -70,8 +70,6 @@ class Preparation(NamedTuple):
     effect: Any
     begun: Callable[[], object] | None = None
     """Called when this is decided on."""
-    given_up: Callable[[], object] | None = None
-    """Called if the effect is not performed after all; else `prepared` or `not_prepared` of the group are."""
 
 
 class Group(Protocol):

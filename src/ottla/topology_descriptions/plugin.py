@@ -49,7 +49,8 @@ class Broker(Protocol):
 
 class TopologyDescriptionPlugin(ABC):
     """Keeps the descriptions of topologies. Each call has a time limit of 30 s, after which it is cancelled and counts
-    as a transient failure."""
+    as a transient failure. Calls that set or delete the description of one group never overlap: the next one begins
+    when the one before has ended, cancelled or not. So a call must not change anything after it has ended."""
 
     async def start(self, broker: Broker) -> None:  # noqa: B027 - many plugins need neither this nor `close`
         """Called once, before the broker serves. An exception stops the broker's start."""

@@ -16,8 +16,8 @@ from ottla.topology_descriptions import (
 
 
 class Unreliable(InMemoryPlugin):
-    """`refusing...`, `failing...`, `hanging...`: what set does. `unreadable...`, `forgetting...`: what get does.
-    `kept...`: delete fails while `is_broken`."""
+    """`refusing...`, `failing...`, `hanging...`: what set does; `slow...` waits for `may_end`, and cannot be cancelled
+    if it is `stubborn`. `unreadable...`, `forgetting...`: what get does. `kept...`: delete fails while `is_broken`."""
 
     is_broken = True
     calls: list[tuple[Any, ...]]
@@ -25,6 +25,10 @@ class Unreliable(InMemoryPlugin):
     def __init__(self) -> None:
         super().__init__()
         self.calls = []
+        self.may_end = asyncio.Event()
+
+    def holds(self, group_id: str) -> bool:
+        return group_id in self._held
 
     async def set_topology(self, group_id: str, topology_epoch: int, description: TopologyDescription) -> None:
         self.calls.append(("set", group_id, topology_epoch))
@@ -36,7 +40,17 @@ class Unreliable(InMemoryPlugin):
             raise KeyError("x")
         if group_id.startswith("hanging"):
             await asyncio.Event().wait()
+        if group_id.startswith("slow"):
+            await self._wait(is_stubborn=group_id.endswith("stubborn"))
         await super().set_topology(group_id, topology_epoch, description)
+
+    async def _wait(self, *, is_stubborn: bool) -> None:
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            if not is_stubborn:
+                raise
+            await self.may_end.wait()
 
     async def get_topology(self, group_id: str, topology_epoch: int) -> TopologyDescription | None:
         if group_id.startswith("unreadable"):

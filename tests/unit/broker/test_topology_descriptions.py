@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ottla.wire.types import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
 from tests.unit.broker.description_plugins import Unreliable
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.desk import Desk, RunningNode, running_node
 from tests.unit.broker.test_streams_apis import join, topology
 
 PLUGIN = "group_streams_topology_description_plugin_class"
@@ -104,11 +104,41 @@ def plugin_of(running: RunningNode) -> Unreliable:
 
 def _wait_for_call(running: RunningNode, *calls: tuple[Any, ...]) -> None:
     """Wait until the plugin was called so, as many times as it stands there."""
+    made = plugin_of(running).calls
+    _wait_until(running, lambda: all(made.count(call) >= calls.count(call) for call in calls))
+
+
+def _wait_until(running: RunningNode, is_so: Callable[[], bool]) -> None:
     for _ in range(10_000):
         running.change(lambda: None)
-        if all(plugin_of(running).calls.count(call) >= calls.count(call) for call in calls):
+        if is_so():
             return
-    raise AssertionError(f"the plugin was never asked to {calls}")
+    raise AssertionError("it never comes to that")
+
+
+class Removal:
+    """A group whose only member leaves while its push is under way, and which somebody deletes. Both wait."""
+
+    def __init__(self, running: RunningNode, group_id: str) -> None:
+        start(running, group_id)
+        advertised = running.node.advertised["PLAINTEXT"]
+        self._pushing, self._deleting = (Desk(advertised.host, advertised.port).line for _ in range(2))
+        self._push = self._pushing.send(Push(group_id, "A", 0, description("t")), 0)
+        _wait_for_call(running, ("set", group_id, 0))
+        leave(running, group_id)
+        running.advance(10_000)
+        self._delete = self._deleting.send(DeleteGroupsRequest((group_id,)), 3)
+        assert running.node.descriptions is not None
+        waiting = running.node.descriptions._order._waiting
+        _wait_until(running, lambda: len(waiting[group_id]) == 1)
+
+    def answers(self) -> list[tuple[int, str | None]]:
+        """Of the push and of the delete."""
+        pushed = self._pushing.receive(93, 0, self._push)
+        (deleted,) = self._deleting.receive(42, 3, self._delete).results
+        self._pushing.close()
+        self._deleting.close()
+        return [(each.error_code, each.error_message) for each in (pushed, deleted)]
 
 
 # --- all the way ------------------------------------------------------------------------------------------------------
@@ -129,6 +159,19 @@ def test_a_description_is_asked_for_pushed_and_shown(tmp_path: Path, plugin: str
             "StreamsGroupTopologyDescriptionUpdateRequest", ""
         )
         running.advance(3_600_000)
+
+
+def test_fields_that_do_not_fit_a_node_s_type_are_ignored(running: RunningNode) -> None:
+    kind = Push.TopologyDescriptionNode
+    nodes = tuple(kind("x", node_type, ("t",), "u", ("s",)) for node_type in (1, 2, 3))
+    start(running, "overfull")
+    sent = Push.TopologyDescription((Push.TopologyDescriptionSubtopology("0", nodes),))
+    assert push(running, "overfull", topology_description=sent) == (0, None)
+    (row,) = described(running, "overfull")
+    shown = [
+        (each.source_topics, each.sink_topic, each.stores) for each in row.topology_description.subtopologies[0].nodes
+    ]
+    assert shown == [(("t",), None, ()), ((), None, ("s",)), ((), "u", ())]
 
 
 def test_flag_is_one_zero_one_at_0_23_and_37_seconds(running: RunningNode) -> None:
@@ -242,6 +285,42 @@ def test_groups_whose_description_cannot_be_deleted_stay(running: RunningNode) -
     assert delete(running, "kept") == {"kept": (0, None)}
     assert described(running, "kept")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
     plugin_of(running).is_broken = True
+
+
+def test_group_whose_push_is_under_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable") as running:
+        plugin = plugin_of(running)
+        removal = Removal(running, "slow")
+        running.change(plugin.may_end.set)
+        assert removal.answers() == [(0, None), (0, None)]
+        assert plugin.calls == [("set", "slow", 0), ("delete", "slow")]
+        assert not plugin.holds("slow")
+        assert described(running, "slow")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_delete_does_not_wait_for_a_push_longer_than_the_push_may_take(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable") as running:
+        removal = Removal(running, "hanging")
+        running.advance(20_000)
+        assert removal.answers() == [(UPDATE_FAILED, "the plugin has not answered within 30 s"), (0, None)]
+
+
+def test_delete_does_not_wait_for_ever_for_a_push_that_cannot_be_cancelled(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable") as running:
+        removal = Removal(running, "slow and stubborn")
+        running.advance(20_000)
+        running.advance(10_000)
+        (_, deleted) = removal.answers()
+        assert deleted[0] == ErrorCode.GROUP_DELETION_FAILED
+        running.change(plugin_of(running).may_end.set)
+        assert delete(running, "slow and stubborn") == {"slow and stubborn": (0, None)}
+        assert not plugin_of(running).holds("slow and stubborn")
+
+
+def test_broker_that_stops_sends_pushes_and_deletes_elsewhere(tmp_path: Path) -> None:
+    with node(tmp_path, f"{PLACE}.Unreliable") as running:
+        removal = Removal(running, "hanging")
+    assert removal.answers() == [(ErrorCode.NOT_COORDINATOR, None)] * 2
 
 
 def test_expired_group_goes_when_the_plugin_has_forgotten_it(tmp_path: Path) -> None:

@@ -9,6 +9,10 @@ does not keep to the interface: set, without  set: never again, with a message o
 `async`, raises or gives nothing to wait for  work
 ============================================  ====================================================================
 
+Calls that change what is held of a group follow one another in the order in which coordinators ask for them (`order`);
+the time limit of a call begins when it is asked for. Calls that are under way when the broker stops are cancelled, and
+those who wait for them are told to look for another coordinator.
+
 Messages of the plugin go to the client that pushes, never to one that deletes a group or describes it.
 """
 
@@ -18,10 +22,11 @@ import asyncio
 import inspect
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin, told
+from ottla.broker.descriptions.order import CallOrder
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.waiting import Waiter
 from ottla.coordinator.contract import Outcome
@@ -44,6 +49,7 @@ _EXPIRY: Final = "offsets"
 _NOT_DELETED: Final = "the description of the group's topology could not be deleted; the group is kept"
 _NOT_A_PLUGIN: Final = "the broker's plugin for topology descriptions does not work"
 
+Begin = Callable[[TopologyDescriptionPlugin], Awaitable[Any]]
 Done = Callable[[Outcome], None]
 End = Callable[[BaseException | None, Any], None]
 """What was raised, or what was given."""
@@ -63,6 +69,7 @@ class Descriptions:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._plugin = load_plugin(node.settings[SETTING])
+        self._order = CallOrder()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -115,15 +122,17 @@ class Descriptions:
         def end(error: BaseException | None, value: object) -> None:
             done(Outcome() if error is None else _set_failure(effect, error))
 
-        self._call("set", lambda plugin: plugin.set_topology(effect.group_id, *effect[3:]), end)
+        self._call("set", effect.group_id, lambda plugin: plugin.set_topology(effect.group_id, *effect[3:]), end)
 
     def get(self, effect: GetDescription, done: Done) -> None:
+        """Waits for nobody: a description that is being changed is not shown anyway."""
+
         def end(error: BaseException | None, value: object) -> None:
             if error is not None:
                 log.warning("the description of %s cannot be had: %r", effect.group_id, error)
             done(Outcome(value=value) if error is None else Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
 
-        self._call("get", lambda plugin: plugin.get_topology(effect.group_id, effect.topology_epoch), end)
+        self._call("get", effect, lambda plugin: plugin.get_topology(effect.group_id, effect.topology_epoch), end)
 
     def delete(self, effect: DeleteDescription, done: Done) -> None:
         def end(error: BaseException | None, value: object) -> None:
@@ -133,24 +142,29 @@ class Descriptions:
             done(Outcome() if error is None else failed)
 
         self.expired_count += effect.family == _EXPIRY
-        self._call("delete", lambda plugin: plugin.delete_topology(effect.group_id), end)
+        self._call("delete", effect.group_id, lambda plugin: plugin.delete_topology(effect.group_id), end)
 
-    def _call(self, name: str, begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]], end: End) -> None:
-        """Call the plugin; `end` gets what it raised, or what it gave."""
+    def _call(self, name: str, key: Hashable, begin: Begin, end: End) -> None:
+        """Call the plugin, after earlier calls of the same key; `end` gets what it raised, or what it gave."""
 
         def counted(error: BaseException | None, value: object) -> None:
             self.counts[name, "success" if error is None else "error"] += 1
             end(error, value)
 
-        try:
-            call = _Call(self._node, self._begin(begin), counted)
-        except (_Misuse, TransientFailure) as error:
-            counted(error, None)
-            return
-        self._tasks.add(call.task)
-        call.task.add_done_callback(self._tasks.discard)
+        call = _Call(self._node, self._order, key, lambda: self._start(begin), counted)
+        if self._node.park(call.waiter):
+            self._order.add(key, call.begin)
+        else:
+            is_full = self._node.is_serving
+            counted(TransientFailure("too many requests wait" if is_full else "the broker is stopping"), None)
 
-    def _begin(self, begin: Callable[[TopologyDescriptionPlugin], Awaitable[Any]]) -> Awaitable[Any]:
+    def _start(self, begin: Begin) -> asyncio.Task[Any]:
+        task = self._node.loop.create_task(self._work(begin))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _work(self, begin: Begin) -> Any:  # noqa: ANN401
         if not self._is_open:
             raise TransientFailure("the plugin is not open")
         try:
@@ -159,36 +173,44 @@ class Descriptions:
             raise _Misuse(f"it raised {error!r} before there was anything to wait for") from error
         if not inspect.isawaitable(awaitable):
             raise _Misuse(f"it gave {awaitable!r}, which cannot be waited for")
-        return awaitable
+        return await awaitable
 
 
 class _Call:
-    """A call of the plugin under way. `end` is told once, of what happens first: it ends, or its time does."""
+    """A call of the plugin, which waits for its turn or is under way. `end` is told once, of what happens first: it
+    ends, or its time does. The next call of its key begins when it has really ended, however late that is."""
 
-    def __init__(self, node: Node, awaitable: Awaitable[Any], end: End) -> None:
+    def __init__(
+        self, node: Node, order: CallOrder, key: Hashable, start: Callable[[], asyncio.Task[Any]], end: End
+    ) -> None:
         self._node = node
+        self._order = order
+        self._key = key
+        self._start = start
         self._end = end
-        self.task = node.loop.create_task(_wait_for(awaitable))
-        self._waiter = Waiter(self._give_up, (), node.monotonic_ms() + LIMIT_MS)
-        if not node.park(self._waiter):
-            self.task.cancel()
-            raise TransientFailure("the broker is stopping")
-        self.task.add_done_callback(self._ended)
+        self._task: asyncio.Task[Any] | None = None
+        self.waiter = Waiter(self._give_up, (), node.monotonic_ms() + LIMIT_MS)
+
+    def begin(self) -> None:
+        self._task = self._start()
+        self._task.add_done_callback(self._ended)
 
     def _give_up(self, expired: bool) -> bool:
-        self.task.cancel()
-        self._end(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
+        """Its time is over; or the broker stops, which sends away whoever waits without our doing."""
+        if self._task is None:
+            self._order.remove(self._key, self.begin)
+        else:
+            self._task.cancel()
+        if self._node.is_serving:
+            self._end(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
         return True
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if not self._waiter.is_done:
-            self._node.waiting.remove(self._waiter)
+        if not self.waiter.is_done:
+            self._node.waiting.remove(self.waiter)
             self._end(error, None if error is not None else task.result())
-
-
-async def _wait_for(awaitable: Awaitable[Any]) -> Any:  # noqa: ANN401
-    return await awaitable
+        self._order.end(self._key)
 
 
 def _set_failure(effect: SetDescription, error: BaseException) -> Outcome:

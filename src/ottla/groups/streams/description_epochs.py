@@ -6,15 +6,16 @@ looks at it next takes it for not stored when it comes to asking, and for stored
 the last epoch that the plugin has refused for good.
 
 =================  ======================================================================
-marked             before a call, and after one that another may have overtaken
+marked             before a call, and after one that another follows
 held               a push went well
 refused            a push failed for good; the plugin may still hold something
 cleared            a delete went well
 =================  ======================================================================
 
-A push and a delete can be under way at once, if a member comes back while its group is being deleted, and nobody knows
-in which order the plugin works on them. `Calls` tells of each whether it was alone. So at any time: what is stored is
-held, and where nothing is stored nothing is held, unless a push is under way.
+A push and a delete can be asked for at once, if a member comes back while its group is being deleted, or leaves while
+its push is under way. The edge lets the plugin work on one after the other, in the order in which they were decided on;
+`Calls` tells of each that has ended whether it is the last. So at any time: what is stored is held, and where nothing
+is stored nothing is held and no push is under way. A group that is removed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -49,36 +50,28 @@ class DescriptionEpochs(NamedTuple):
 
 
 class Calls:
-    """The calls of the plugin for one group. Soft: a restart forgets the calls as well."""
+    """The calls of the plugin for one group, as they were decided on. Soft: a restart forgets the calls as well."""
 
-    __slots__ = ("_deletes_ended", "_deletes_under_way", "_pushes")
+    __slots__ = ("deletes", "last_push")
 
     def __init__(self) -> None:
-        self._pushes = 0
-        """The stamp of the last beginning or end of a push."""
-        self._deletes_under_way = 0
-        self._deletes_ended = 0
+        self.last_push = 0
+        """The number of the push that was decided on last. No two pushes of a coordinator have the same."""
+        self.deletes = 0
+        """How many deletes were decided on."""
 
-    def begin_push(self, stamp: int) -> int:
-        """Gives what `end_push` wants to know. No two stamps of a coordinator are the same."""
-        self._pushes = stamp
-        return self._deletes_ended
+    def begin_push(self, number: int) -> int:
+        """Gives what `is_push_last` wants to know."""
+        self.last_push = number
+        return self.deletes
 
-    def end_push(self, begun: int, stamp: int) -> bool:
-        """Whether no delete was under way meanwhile."""
-        self._pushes = stamp
-        return not self._deletes_under_way and begun == self._deletes_ended
-
-    @property
-    def pushes(self) -> int:
-        """What `end_delete` wants to know, when the delete is decided."""
-        return self._pushes
+    def is_push_last(self, begun: int) -> bool:
+        """Whether no delete follows a push."""
+        return begun == self.deletes
 
     def begin_delete(self) -> None:
-        self._deletes_under_way += 1
+        self.deletes += 1
 
-    def end_delete(self, pushes: int) -> bool:
-        """Whether no push has begun or ended since the delete was decided."""
-        self._deletes_under_way = max(0, self._deletes_under_way - 1)  # it may have begun with a group that is gone
-        self._deletes_ended += 1
-        return pushes == self._pushes
+    def is_delete_last(self, last_push: int) -> bool:
+        """Whether no push follows a delete that was decided on after this push."""
+        return last_push == self.last_push

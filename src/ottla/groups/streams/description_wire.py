@@ -41,7 +41,8 @@ _SINK: Final = 3
 
 
 def description_of(pushed: Pushed) -> TopologyDescription:
-    """INVALID_REQUEST if it has nodes of unknown kinds, or a global store that is not a source and a processor."""
+    """INVALID_REQUEST if it has nodes of unknown types, or a global store that is not a source and a processor. Fields
+    that a node's type does not have are ignored, as Apache Kafka ignores them: stores of a source, for instance."""
     return TopologyDescription(
         tuple(Subtopology(each.subtopology_id, tuple(map(_node, each.nodes))) for each in pushed.subtopologies),
         tuple(map(_global_store, pushed.global_stores)),

@@ -1,4 +1,8 @@
-"""What streams groups ask of the edge. By itself, so that a node that starts need not load the rest."""
+"""What streams groups ask of the edge. By itself, so that a node that starts need not load the rest.
+
+SetDescription and DeleteDescription of one group are performed one after the other, in the order in which they are
+asked for, and end in that order. That holds beyond the life of a coordinator, as long as its broker lives.
+"""
 
 from __future__ import annotations
 
@@ -65,5 +69,5 @@ class DeleteDescription(NamedTuple):
 
     family: str
     group_id: str
-    pushes: int
-    """Of the group's pushes when this was decided, for `Calls.end_delete`."""
+    last_push: int
+    """The group's last push when this was decided on, for `Calls.is_delete_last`."""

@@ -228,19 +228,15 @@ class StreamsGroup:
         if family == _JOINS_AGAIN_AT_ONCE and self.back_off.is_active(UNCERTAIN, context.now_ms):
             raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
         marked = self.description_records(self.description_epochs.marked())
-        effect = DeleteDescription(family, self.group_id, self.calls.pushes)
-        return Preparation(marked, effect, self.calls.begin_delete, lambda: self.calls.end_delete(effect.pushes))
+        effect = DeleteDescription(family, self.group_id, self.calls.last_push)
+        return Preparation(marked, effect, self.calls.begin_delete)
 
     def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
         self.back_off.clear_all()
-        is_alone = self.calls.end_delete(effect.pushes)
         epochs = self.description_epochs
-        if not epochs.may_be_held:
-            return ()
-        return self.description_records(epochs.cleared() if is_alone else epochs.marked())
+        return self.description_records(epochs.cleared() if self.calls.is_delete_last(effect.last_push) else epochs)
 
     def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
-        self.calls.end_delete(effect.pushes)
         if family == _JOINS_AGAIN_AT_ONCE:
             self.back_off.arm_if_not_active(UNCERTAIN, context.now_ms, context.world.draw)
 

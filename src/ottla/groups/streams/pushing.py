@@ -8,6 +8,9 @@
 5. When the note is committed the back-off ends and the member is answered. If the note cannot be written, the error is
    the answer, and the group waits before it asks again.
 
+The group is still there in the end: it is not removed before the plugin has forgotten it, and the plugin is not asked
+to forget it before the push has ended (`description_epochs`).
+
 Soft: `_pushes`, those under way. After a restart the group says that nobody knows, and its members are asked again.
 """
 
@@ -130,49 +133,40 @@ class Pushing:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def _marked(self, marked: _Marked, outcome: Outcome, context: Context) -> Result:
-        push = self._pushes[marked.number]
         if not outcome.is_ok:
             return self._end(marked.number, _refusal(outcome))
-        if self._group(push.effect.group_id) is None:
-            return self._end(marked.number, _Answer(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
-        return Result(effects=(push.effect,))
+        return Result(effects=(self._pushes[marked.number].effect,))
 
     def _called(self, effect: SetDescription, outcome: Outcome, context: Context) -> Result:
         push = self._pushes[effect.number]
-        is_alone = push.group.calls.end_push(push.begun, next(self._numbers))
-        group = self._group(effect.group_id)
-        if group is None:
-            return self._end(effect.number, _Answer(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
-        is_known = is_alone and group is push.group and group.description_epochs.may_be_held
-        records = group.description_records(_epochs_after(group, effect, outcome, is_known=is_known))
+        records = push.group.description_records(_epochs_after(push, outcome))
         is_final = outcome.is_ok or outcome.value == PERMANENT
         if not is_final:
-            group.back_off.arm_or_extend(effect.topology_epoch, context.now_ms, context.world.draw)
+            push.group.back_off.arm_or_extend(effect.topology_epoch, context.now_ms, context.world.draw)
         return Result(records, after=_Noted(self._family, effect.number, _answer_to(outcome), is_final))
 
     def _noted(self, noted: _Noted, outcome: Outcome, context: Context) -> Result:
-        effect = self._pushes[noted.number].effect
-        group, epoch = self._group(effect.group_id), effect.topology_epoch
+        push = self._pushes[noted.number]
+        back_off, epoch = push.group.back_off, push.effect.topology_epoch
         if not outcome.is_ok:
-            if group is not None and outcome.error not in _MOVED:
-                group.back_off.arm_or_extend(epoch, context.now_ms, context.world.draw)
+            if outcome.error not in _MOVED:
+                back_off.arm_or_extend(epoch, context.now_ms, context.world.draw)
             return self._end(noted.number, _refusal(outcome))
-        if group is not None and noted.is_final:
-            group.back_off.clear(epoch)
+        if noted.is_final:
+            back_off.clear(epoch)
         return self._end(noted.number, noted.answer)
 
     def _end(self, number: int, answer: _Answer) -> Result:
         return Result(replies=(Reply(self._pushes.pop(number).token, answer),))
 
 
-def _epochs_after(
-    group: StreamsGroup, effect: SetDescription, outcome: Outcome, *, is_known: bool
-) -> DescriptionEpochs:
-    """What the group knows after a call; nothing of what is held, if another call may have come between."""
-    epochs = group.description_epochs if is_known else group.description_epochs.marked()
+def _epochs_after(push: _Push, outcome: Outcome) -> DescriptionEpochs:
+    """What the group knows after a call; nothing of what is held, if a delete follows."""
+    group, epoch = push.group, push.effect.topology_epoch
+    epochs = group.description_epochs
     if outcome.is_ok:
-        return epochs.held(effect.topology_epoch) if is_known else epochs
-    return epochs.refused(effect.topology_epoch) if outcome.value == PERMANENT else epochs
+        return epochs.held(epoch) if group.calls.is_push_last(push.begun) else epochs
+    return epochs.refused(epoch) if outcome.value == PERMANENT else epochs
 
 
 def _answer_to(outcome: Outcome) -> _Answer:

@@ -2,12 +2,14 @@
 hold of the two.
 
 The plugin outlives the broker. It works at once or at the end of its call, and in the chaos it fails: before its work,
-after it, or for good. A call whose broker dies has done its work or never will. Members are of either version; those of
-version 0 are never asked.
+after it, or for good; or it is given up, and works on after that. Calls wait for each other as in a broker, also for
+those of a coordinator that has moved away meanwhile. A call whose broker dies has done its work or never will. Members
+are of either version; those of version 0 are never asked.
 
-Judged with every record of the group: one that says that the plugin holds the description is true; one that says that
-it holds nothing is true unless a push is under way. In the calm the group must be described, if it has a member that
-can, and if it does not wait before it asks again.
+Judged with every record of the group, with every call that ends and with every start: what a group says that the plugin
+holds is held; and where a group says that nothing is held, or where there is no group, nothing is held unless a push is
+under way. In the calm the group must be described, if it has a member that can, and if it does not wait before it asks
+again.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ottla.broker.descriptions.order import CallOrder
 from ottla.coordinator.contract import Outcome
+from ottla.groups.admin import DeleteGroup
 from ottla.groups.coordinator import GroupCoordinator
 from ottla.groups.streams.description_epochs import NONE
 from ottla.groups.streams.effects import PERMANENT, DeleteDescription, SetDescription
 from ottla.groups.streams.group import StreamsGroup as CoordinatedGroup
+from ottla.log.partition import Partition
+from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.streams import StreamsMember
-from ottla.testing.simulation.trace import Violation
 from ottla.testing.simulation.world import World
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -34,6 +39,8 @@ __all__ = ["DescribingMember", "Plugin", "description_law"]
 _SLOWEST_MS: Final = 8_000
 _FAILS: Final = 0.3
 _REFUSES: Final = 0.03
+_GIVEN_UP: Final = 0.3
+_ENDS: Final = 0.4
 Done = Callable[[Outcome], None]
 
 
@@ -43,7 +50,10 @@ class Plugin:
     def __init__(self, world: World) -> None:
         self._world = world
         self.held: dict[str, int] = {}
-        self.pushes: Counter[str] = Counter()
+        self.judges: dict[str, Callable[[], None]] = {}
+        """By group: what looks at it when a call has ended."""
+        self._process: Partition | None = None
+        self.begin()
         settings = world.surroundings.settings
         settings.set("group.streams.topology.description.plugin.class", "simulated.Plugin")
         world.surroundings.world.settings_version += 1
@@ -56,90 +66,133 @@ class Plugin:
         known = getattr(world.performers.get(SetDescription), "__self__", None)
         return known if isinstance(known, cls) else cls(world)
 
-    def forget_calls(self) -> None:
-        """The broker is gone, and with it whoever would have waited for them."""
-        self.pushes.clear()
+    def begin(self) -> None:
+        """A coordinator has begun. If its process is a new one, which has opened the log anew, then the calls of the
+        one before are gone."""
+        if self._process is not self._world.host.partition:
+            self._process = self._world.host.partition
+            self._order = CallOrder()
+            self.pushes: Counter[str] = Counter()
 
     def _set(self, effect: SetDescription, done: Done) -> None:
         def work() -> None:
             self.held[effect.group_id] = effect.topology_epoch
 
-        def end(outcome: Outcome) -> None:
-            done(outcome)
+        def ended() -> None:
             self.pushes[effect.group_id] -= 1
 
         self.pushes[effect.group_id] += 1
-        self._call(work, end, ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED)
+        is_permanent = self._world.random.random() < _REFUSES
+        failure = Outcome(ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED, PERMANENT if is_permanent else None)
+        self._call(effect.group_id, work, done, failure, ended)
 
     def _delete(self, effect: DeleteDescription, done: Done) -> None:
         def work() -> None:
             self.held.pop(effect.group_id, None)
 
-        self._call(work, done, ErrorCode.GROUP_DELETION_FAILED)
+        self._call(effect.group_id, work, done, Outcome(ErrorCode.GROUP_DELETION_FAILED), lambda: None)
 
-    def _call(self, work: Callable[[], None], done: Done, failure: ErrorCode) -> None:
+    def _call(
+        self, group_id: str, work: Callable[[], None], done: Done, failure: Outcome, ended: Callable[[], None]
+    ) -> None:
         world, chance = self._world, self._world.random
-        works_first, fails = chance.random() < 0.5, not world.is_calm and chance.random() < _FAILS
-        is_permanent = fails and failure is not ErrorCode.GROUP_DELETION_FAILED and chance.random() < _REFUSES
-        shard = world.host.shard
-        if works_first:
-            work()
+        process, order = self._process, self._order
+        fails = not world.is_calm and chance.random() < _FAILS
+        is_given_up = fails and chance.random() < _GIVEN_UP
+        works_first = chance.random() < 0.5
+        works_last = not works_first and (is_given_up or not fails)
 
-        def end() -> None:
-            if not world.is_up or world.host.shard is not shard:
-                return
-            if not works_first and not fails:
+        def begin() -> None:
+            length_ms = chance.randint(0, _SLOWEST_MS)
+            if works_first:
                 work()
+            if is_given_up:
+                world.after(chance.randint(0, length_ms), tell)
+            world.after(length_ms, end)
+
+        def tell() -> None:
             if fails:
                 world.note_fault("the plugin fails")
-            done(Outcome(failure, PERMANENT if is_permanent else None) if fails else Outcome())
+            done(failure if fails else Outcome())
 
-        world.after(chance.randint(0, _SLOWEST_MS), end)
+        def end() -> None:
+            if not world.is_up or world.host.partition is not process:
+                return
+            if works_last:
+                work()
+            if not is_given_up:
+                tell()
+            ended()
+            order.end(group_id)
+            world.after(1, self.judges[group_id])
+
+        order.add(group_id, begin)
 
 
 class DescribingMember(StreamsMember):
-    """Pushes when it is asked, and forgets about it."""
+    """Pushes when it is asked, and forgets about it. In the chaos the application may end soon after that, be deleted,
+    and come back."""
+
+    application: Sequence[Client] = ()
+    """All members."""
 
     def _take(self, answer: Any) -> None:  # noqa: ANN401
         super()._take(answer)
         if answer.topology_description_required:
             self.world.hold("described", self.version >= 1, f"{self.name} of version 0 is asked")
-            request = StreamsGroupTopologyDescriptionUpdateRequest(self.group_id, self.member_id)
-            self.after(self.world.random.randint(0, 2_000), lambda: self.ask(request, 0, lambda _: None))
+            self.after(self.world.random.randint(0, 2_000), self._push)
+
+    def _push(self) -> None:
+        chance = self.world.random
+        self.ask(StreamsGroupTopologyDescriptionUpdateRequest(self.group_id, self.member_id), 0, lambda _: None)
+        if not self.world.is_calm and chance.random() < _ENDS:
+            self.after(chance.randint(0, 2_000), self._end_application)
+
+    def _end_application(self) -> None:
+        chance = self.world.random
+        for member in self.application:
+            if member.is_alive:
+                member.stop()
+            self.world.after(chance.randint(1_000, 20_000), member.start_unless_alive)
+        delete = DeleteGroup(self.group_id)
+        self.world.after(chance.randint(0, 1_000), lambda: self.ask(delete, 0, lambda _: None))
 
 
 class _Law:
     """What the records of a group say of the plugin."""
 
-    def __init__(self, group_id: str, plugin: Plugin) -> None:
+    def __init__(self, world: World, group_id: str) -> None:
+        self._world = world
         self._group_id = group_id
-        self._plugin = plugin
+        self._plugin = Plugin.of(world)
+        self._plugin.judges[group_id] = self.judge
         self._stored = NONE
 
     def begin(self, records: Sequence[KeyedRecord]) -> None:
-        self._plugin.forget_calls()
+        self._plugin.begin()
         self._stored = NONE
         for record in records:
             if self._is_ours(record):
                 self._stored = _stored_in(record)
+        self.judge()
 
     def take(self, records: Sequence[KeyedRecord]) -> None:
         for record in records:
             if self._is_ours(record):
-                before, self._stored = self._stored, _stored_in(record)
-                if record.value is not None and self._stored != before:
-                    self._check()
+                self._stored = _stored_in(record)
+                self.judge()
 
     def _is_ours(self, record: KeyedRecord) -> bool:
         return isinstance(record.key, StreamsGroupMetadataKey) and record.key.group_id == self._group_id
 
-    def _check(self) -> None:
-        group_id, plugin = self._group_id, self._plugin
-        is_held = group_id in plugin.held
-        if self._stored >= 0 and not is_held:
-            raise Violation("described", f"{group_id} says that its description is held, and it is not")
-        if self._stored == NONE and is_held and not plugin.pushes[group_id]:
-            raise Violation("described", f"{group_id} says that nothing is held, and its description is")
+    def judge(self) -> None:
+        if not self._world.is_up:
+            return
+        group_id, is_held = self._group_id, self._group_id in self._plugin.held
+        is_left = self._stored == NONE and is_held and not self._plugin.pushes[group_id]
+        self._world.hold("described", not is_left, f"the description of {group_id} is held, and nobody will delete it")
+        is_missing = self._stored >= 0 and not is_held
+        self._world.hold("described", not is_missing, f"{group_id} says that its description is held, and it is not")
 
 
 def _stored_in(record: KeyedRecord) -> int:
@@ -148,8 +201,8 @@ def _stored_in(record: KeyedRecord) -> int:
 
 def description_law(world: World, group_id: str) -> Callable[[], str | None]:
     """Lets a world have a plugin, and a group be judged by it; gives what says why the group is not described yet."""
+    world.laws.append(_Law(world, group_id))
     plugin = Plugin.of(world)
-    world.laws.append(_Law(group_id, plugin))
 
     def undescribed() -> str | None:
         core = world.host.core

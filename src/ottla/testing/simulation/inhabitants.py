@@ -184,6 +184,9 @@ class DescribedGroup(StreamsGroup):
     def __init__(self, world: World, group_id: str) -> None:
         self._undescribed = description_law(world, group_id)
         super().__init__(world, group_id, (1, 3))
+        for member in self.clients:
+            assert isinstance(member, DescribingMember)
+            member.application = self.clients
 
     def _member(self, name: str) -> StreamsMember:
         member = DescribingMember(

@@ -12,7 +12,7 @@ warm-ups         of a group with the highly available assignor (see `warmups`): 
                  target, none with state moves to a process that has not caught up, and there are no more warm-ups than
                  allowed
 described        of a group whose members describe their topology (see `described`): what it says that the plugin holds
-                 is held, and what it says nothing of is not, unless a push is under way
+                 is held; and where it says nothing of that, or is gone, nothing is held unless a push is under way
 converges        once the faults stop, every group settles within a bound: all members know their part, and all
                  partitions are given out
 ===============  =======================================================================================================

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import count
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,47 +37,54 @@ def test_uncertain_is_to_be_deleted_and_nothing_is_not() -> None:
 
 
 class World:
-    """A group, and a plugin with one place. A call goes on step by step between the steps of others; at any step it may
-    have failed, with its work done or not."""
+    """A group, and a plugin with one place. Calls are decided on at any time; the plugin works on one after the other,
+    in that order. A call that fails has done its work or not."""
 
     def __init__(self) -> None:
         self.group = DescriptionEpochs()
         self.calls = Calls()
         self.is_full = False
-        self.pushes_under_way = 0
-        self._stamps = count(1)
+        self._numbers = count(1)
+        self._asked: deque[Iterator[None]] = deque()
 
-    def push(self, works: bool, fails: bool) -> Iterator[None]:
+    def decide(self, kind: str, works: bool, fails: bool) -> None:
+        call = self._push(works, fails) if kind == "push" else self._delete(works, fails)
+        if next(call, "over") != "over":
+            self._asked.append(call)
+
+    def go_on(self) -> None:
+        """The plugin does the work of its present call, or ends the call."""
+        if next(self._asked[0], "over") == "over":
+            self._asked.popleft()
+
+    @property
+    def is_at_work(self) -> bool:
+        return bool(self._asked)
+
+    def _push(self, works: bool, fails: bool) -> Iterator[None]:
         self.group = self.group.marked()
-        self.pushes_under_way += 1
-        begun = self.calls.begin_push(next(self._stamps))
+        begun = self.calls.begin_push(next(self._numbers))
         yield
         self.is_full = self.is_full or works or not fails
         yield
-        is_known = self.calls.end_push(begun, next(self._stamps)) and self.group.may_be_held
-        self.pushes_under_way -= 1
-        if not is_known:
-            self.group = self.group.marked()
-        elif not fails:
+        if not fails and self.calls.is_push_last(begun):
             self.group = self.group.held(0)
 
-    def delete(self, works: bool, fails: bool) -> Iterator[None]:
+    def _delete(self, works: bool, fails: bool) -> Iterator[None]:
         if not self.group.may_be_held:
             return
         self.group = self.group.marked()
-        pushes = self.calls.pushes
+        last_push = self.calls.last_push
         self.calls.begin_delete()
         yield
         self.is_full = self.is_full and not works and fails
         yield
-        is_alone = self.calls.end_delete(pushes)
-        if not fails and self.group.may_be_held:
-            self.group = self.group.cleared() if is_alone else self.group.marked()
+        if not fails and self.calls.is_delete_last(last_push):
+            self.group = self.group.cleared()
 
     def check(self) -> None:
         assert self.group.stored < 0 or self.is_full, "what is stored is held"
-        is_left_behind = self.group.stored == NONE and self.is_full
-        assert not is_left_behind or self.pushes_under_way, "nothing is held that nobody would delete"
+        assert self.group.stored != NONE or not self.is_full, "nothing is held that nobody would delete"
 
 
 CALLS = st.lists(st.tuples(st.sampled_from(["push", "delete"]), st.booleans(), st.booleans()), max_size=6)
@@ -85,25 +94,36 @@ CALLS = st.lists(st.tuples(st.sampled_from(["push", "delete"]), st.booleans(), s
 @given(CALLS, st.data())
 def test_group_is_never_wrong_about_the_plugin(calls: list[tuple[str, bool, bool]], data: st.DataObject) -> None:
     world = World()
-    waiting = [getattr(world, kind)(works, fails) for kind, works, fails in calls]
-    while waiting:
-        call = data.draw(st.sampled_from(waiting))
-        if next(call, "over") == "over":
-            waiting.remove(call)
+    while calls or world.is_at_work:
+        if calls and (not world.is_at_work or data.draw(st.booleans())):
+            world.decide(*calls.pop())
+        else:
+            world.go_on()
         world.check()
 
 
 def test_calls_that_do_not_overlap_are_known() -> None:
     world = World()
     for kind, stored in (("push", 0), ("push", 0), ("delete", NONE), ("push", 0), ("delete", NONE)):
-        for _ in getattr(world, kind)(works=True, fails=False):
-            pass
+        world.decide(kind, works=True, fails=False)
+        while world.is_at_work:
+            world.go_on()
         assert world.group.stored == stored
 
 
-def test_pushes_that_overlap_each_other_are_known() -> None:
+@pytest.mark.parametrize(
+    ("kinds", "stored"),
+    [
+        (("push", "push"), 0),
+        (("push", "delete"), NONE),
+        (("push", "delete", "push"), 0),
+        (("push", "delete") * 2, NONE),
+    ],
+)
+def test_the_last_of_calls_that_overlap_is_known(kinds: tuple[str, ...], stored: int) -> None:
     world = World()
-    first, second = world.push(works=True, fails=False), world.push(works=True, fails=False)
-    for call in (first, second, first, second, first, second):
-        next(call, None)
-    assert world.group.stored == 0
+    for kind in kinds:
+        world.decide(kind, works=True, fails=False)
+    while world.is_at_work:
+        world.go_on()
+    assert world.group.stored == stored
