@@ -312,6 +312,16 @@ class RunningNode:
         self.clock.advance(ms)
         self.change(self.node.run_timers)
 
+    def snapshot_metadata(self) -> None:
+        """Write a snapshot of the metadata log as it is now."""
+
+        def snapshot() -> None:
+            self.node.metadata.bytes_since_snapshot = 1 << 30
+            self.node.housekeeping.metadata.snapshot()
+            self.node.slices.run_for(10)
+
+        self.change(snapshot)
+
     @property
     def desk(self) -> Desk:
         if self._desk is None:

@@ -218,13 +218,7 @@ def test_a_directory_that_the_cluster_does_not_know_is_set_aside_untouched(tmp_p
 def test_snapshots_stand_for_the_log_before_them(tmp_path: Path):
     with running_node(tmp_path) as running:
         make_topic(running.desk, "orders", 3)
-
-        def snapshot() -> None:
-            running.node.metadata.bytes_since_snapshot = 1 << 30
-            running.node.housekeeping.metadata.snapshot()
-            running.node.slices.run_for(10)
-
-        running.change(snapshot)
+        running.snapshot_metadata()
         newest = running.node.metadata.snapshots.newest
         assert newest is not None
         make_topic(running.desk, "later")
