@@ -20,6 +20,7 @@ from ottla.broker.outgoing import Part
 from ottla.broker.quotas.charging import Meter
 from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Encoded, Request
 from ottla.wire import WireError, frames
+from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader
 
 __all__ = ["Api", "Dispatch", "Observer", "api_of", "load_api"]
@@ -196,7 +197,7 @@ class Dispatch:
         if code is None:
             log.exception("%s v%s failed", api.name, request.version)
             return api.refuse(request, wire.errors.ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        return api.refuse(request, int(code), str(error) or None)
+        return api.refuse(request, int(code), message_of(error))
 
     def unanswered(self, api: Api, request: Request) -> None:
         """Nothing is due for a request."""

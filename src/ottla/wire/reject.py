@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Reject"]
+__all__ = ["Reject", "message_of"]
 
 
 class Reject(Exception):
@@ -17,3 +17,8 @@ class Reject(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message or self.code.meaning}"
+
+
+def message_of(error: Exception) -> str | None:
+    """What a client is told about an error, beside its code."""
+    return error.message if isinstance(error, Reject) else str(error) or None

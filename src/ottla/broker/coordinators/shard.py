@@ -51,7 +51,7 @@ from ottla.coordinator.records import encode_record
 from ottla.wire.batch import HEADER_BYTES, BatchBuilder
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
-from ottla.wire.reject import Reject
+from ottla.wire.reject import Reject, message_of
 
 __all__ = ["Edge", "Journal", "Shard"]
 
@@ -238,7 +238,7 @@ class Shard:
                 transaction_version=transaction_version,
             )
         except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
-            self._edge.refuse(token, as_coordinator_error(_code(error)), _message(error))
+            self._edge.refuse(token, as_coordinator_error(_code(error)), message_of(error))
             return
         self._fall_behind()
         try:
@@ -256,7 +256,7 @@ class Shard:
             try:
                 self._append(result)
             except Exception as error:  # noqa: BLE001  # whatever the log refuses, nothing has happened
-                self._fail(result, as_coordinator_error(_code(error)), _message(error))
+                self._fail(result, as_coordinator_error(_code(error)), message_of(error))
                 return
         for key, at_ms in result.timers:
             if at_ms is None:
@@ -432,7 +432,3 @@ def _size(encoded: _Encoded) -> int:
 
 def _code(error: Exception) -> ErrorCode:
     return ErrorCode(getattr(error, "code", ErrorCode.UNKNOWN_SERVER_ERROR))
-
-
-def _message(error: Exception) -> str | None:
-    return error.message if isinstance(error, Reject) else str(error)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Later, Request
-from ottla.metadata.fault import Reject
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.txn.answers import fenced_error
 from ottla.txn.messages import AddPartitions, VerifyPartitions
 from ottla.txn.transaction import Partition
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -48,10 +48,8 @@ _Codes = Mapping[Partition, ErrorCode]
 
 
 def handle(node: Node, request: Request) -> Later | AddPartitionsToTxnResponse:
-    if request.version >= _BROKERS_FROM and not node.authorize(
-        request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
-    ):
-        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.version >= _BROKERS_FROM:
+        check_cluster(node, request, Operation.CLUSTER_ACTION)
     later = Later()
     asked = _transactions(request)
     found: dict[int, _Codes] = {}

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
 from ottla.quorum.voter_changes import add_voter
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
-from ottla.wire.errors import ErrorCode
-from ottla.wire.reject import Reject
+from ottla.wire.access import Operation
 from ottla.wire.types.add_raft_voter import AddRaftVoterResponse
 
 if TYPE_CHECKING:
@@ -23,12 +22,8 @@ VERSIONS: Final = (0, 1)
 
 
 def handle(node: Node, request: Request) -> AddRaftVoterResponse:
-    if not node.authorize(request, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
-        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
-    try:
-        return add_voter(node.metadata.quorum, request.body, node.cluster_id)
-    except Reject as reject:
-        return refuse(request, reject.code, reject.message)
+    check_cluster(node, request, Operation.ALTER)
+    return add_voter(node.metadata.quorum, request.body, node.cluster_id)
 
 
 def refuse(request: Request, code: int, message: str | None) -> AddRaftVoterResponse:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
 from ottla.log.names import FUTURE_SUFFIX, NAME_LENGTH_MAX, TopicPartition, marked_directory_name
 from ottla.metadata.fault import Reject
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -26,8 +27,7 @@ _UNIQUE: Final = "0" * 32
 
 
 def handle(node: Node, request: Request) -> AlterReplicaLogDirsResponse:
-    if not node.authorize(request, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
-        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    check_cluster(node, request, Operation.ALTER)
     return _answer({key: _place(node, key, path) for key, path in _asked(request.body).items()})
 
 

@@ -11,7 +11,6 @@ from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
 from ottla.metadata.client_quotas import matching_quotas
 from ottla.wire.access import Operation
-from ottla.wire.reject import Reject
 from ottla.wire.types.describe_client_quotas import DescribeClientQuotasResponse
 
 if TYPE_CHECKING:
@@ -22,11 +21,8 @@ VERSIONS: Final = (0, 1)
 
 
 def handle(node: Node, request: Request) -> DescribeClientQuotasResponse:
-    try:
-        check_cluster(node, request, Operation.DESCRIBE_CONFIGS)
-        found = matching_quotas(node.image, request.body)
-    except Reject as reject:
-        return refuse(request, reject.code, reject.message)
+    check_cluster(node, request, Operation.DESCRIBE_CONFIGS)
+    found = matching_quotas(node.image, request.body)
     kind = DescribeClientQuotasResponse
     return kind(
         entries=tuple(

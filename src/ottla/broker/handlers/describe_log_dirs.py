@@ -11,11 +11,12 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
 from ottla.broker.storage import cordoned
 from ottla.log.directory import LogDirectory
 from ottla.log.names import TopicPartition
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -39,8 +40,7 @@ _Result = DescribeLogDirsResponseDescribeLogDirsResult
 
 
 def handle(node: Node, request: Request) -> DescribeLogDirsResponse:
-    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    check_cluster(node, request, Operation.DESCRIBE)
     asked = _asked(request.body)
     results = tuple(_describe(node, directory, asked) for directory in node.storage.directories)
     return DescribeLogDirsResponse(results=results)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
-from ottla.wire.errors import ErrorCode
+from ottla.wire.access import Operation
 from ottla.wire.types.describe_quorum import DescribeQuorumResponse
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ VERSIONS: Final = (0, 2)
 
 
 def handle(node: Node, request: Request) -> DescribeQuorumResponse:
-    if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    check_cluster(node, request, Operation.DESCRIBE)
     return node.metadata.quorum.describe(request.body, request.version, node.clock.wall_ms())
 
 

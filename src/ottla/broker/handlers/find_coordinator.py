@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.metadata import leader_of
 from ottla.broker.request import Answer, Later, Request
 from ottla.coordinator.placing import partition_for
 from ottla.metadata.fault import Reject
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.find_coordinator import (
     FindCoordinatorRequest,
@@ -71,8 +72,7 @@ def _judge(node: Node, request: Request, key_type: int, key: str) -> ErrorCode:
     if key_type == _TRANSACTION and not node.authorize(request, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if key_type == _SHARE:
-        if not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-            raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        check_cluster(node, request, Operation.CLUSTER_ACTION)
         if _SHARE_KEY.fullmatch(key) is None:
             return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.wire.reject import Reject
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 
 if TYPE_CHECKING:
@@ -19,10 +18,7 @@ VERSIONS: Final = (0, 0)
 
 
 def handle(node: Node, request: Request) -> GetTelemetrySubscriptionsResponse:
-    try:
-        return node.telemetry.ask(request)
-    except Reject as reject:
-        return refuse(request, reject.code, None)
+    return node.telemetry.ask(request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> GetTelemetrySubscriptionsResponse:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
 from ottla.broker.loggers import LevelStep
 from ottla.broker.request import Answer, Later, Request
 from ottla.metadata.checks import check_single
 from ottla.metadata.configs import Step, check_steps
 from ottla.metadata.fault import Reject
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -67,7 +68,7 @@ def _alter_loggers(node: Node, request: Request, resource: _Resource, count: int
     try:
         check_single(count)
         check_steps(steps)
-        _check_access(node, request)
+        check_cluster(node, request, Operation.ALTER_CONFIGS)
         check_own_loggers(node, resource.resource_name)
         node.loggers.check(changes)
     except Reject as reject:
@@ -75,11 +76,6 @@ def _alter_loggers(node: Node, request: Request, resource: _Resource, count: int
     if not request.body.validate_only:
         node.loggers.apply(changes)
     return _verdict(resource, ErrorCode.NONE, None)
-
-
-def _check_access(node: Node, request: Request) -> None:
-    if not node.authorize(request, Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
-        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _together(

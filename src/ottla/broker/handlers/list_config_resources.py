@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER
 from ottla.broker.request import Request
 from ottla.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_config_resources import (
     ListConfigResourcesResponse,
@@ -29,8 +30,7 @@ _TYPES_FROM: Final = 1
 
 
 def handle(node: Node, request: Request) -> ListConfigResourcesResponse:
-    if not node.authorize(request, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
-        return refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    check_cluster(node, request, Operation.DESCRIBE_CONFIGS)
     asked = request.body.resource_types or _TYPES if request.version >= _TYPES_FROM else (CLIENT_METRICS,)
     if not set(asked) <= set(_TYPES):
         return refuse(request, ErrorCode.UNSUPPORTED_VERSION, None)

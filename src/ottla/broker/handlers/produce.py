@@ -29,6 +29,7 @@ from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import message_of
 from ottla.wire.types.produce import (
     ProduceRequest,
     ProduceRequestPartitionProduceData,
@@ -140,7 +141,7 @@ class _Produce:
             error_code=error.code,
             base_offset=-1,
             record_errors=tuple(ProduceResponseBatchIndexAndErrorMessage(*one) for one in records),
-            error_message=error.message if isinstance(error, Reject) else str(error),
+            error_message=message_of(error),
             current_leader=leader,
         )
 

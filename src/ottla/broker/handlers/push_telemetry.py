@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.wire.reject import Reject
 from ottla.wire.types.push_telemetry import PushTelemetryResponse
 
 if TYPE_CHECKING:
@@ -19,10 +18,7 @@ VERSIONS: Final = (0, 0)
 
 
 def handle(node: Node, request: Request) -> PushTelemetryResponse:
-    try:
-        node.telemetry.push(request)
-    except Reject as reject:
-        return refuse(request, reject.code, None)
+    node.telemetry.push(request)
     return PushTelemetryResponse()
 
 

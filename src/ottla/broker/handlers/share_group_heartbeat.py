@@ -25,14 +25,6 @@ VERSIONS: Final = (1, 1)
 
 
 def handle(node: Node, request: Request) -> Answer:
-    try:
-        _check(node, request)
-    except Reject as reject:
-        return refuse(request, reject.code, reject.message)
-    return node.groups.answer(request, request.body.group_id, refuse=refuse)
-
-
-def _check(node: Node, request: Request) -> None:
     body = request.body
     check_served(node.groups.world)
     check_group(node, request, Operation.READ, body.group_id)
@@ -41,6 +33,7 @@ def _check(node: Node, request: Request) -> None:
         if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
             raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_request(body)
+    return node.groups.answer(request, body.group_id, refuse=refuse)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ShareGroupHeartbeatResponse:

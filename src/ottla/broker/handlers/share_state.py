@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Later, Request
 from ottla.broker.share.asking import ask_state
 from ottla.share.state.messages import refusal
-from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
-from ottla.wire.errors import ErrorCode
-from ottla.wire.reject import Reject
+from ottla.wire.access import Operation
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
 
 
 def handle(node: Node, request: Request) -> Later:
-    if not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-        raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    check_cluster(node, request, Operation.CLUSTER_ACTION)
     later = Later()
     ask_state(node, request, request.body, later.complete)
     return later
