@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.log.checkpoint import format_offsets
+from ottla.broker.checkpoint_writer import CheckpointWriter
 from ottla.log.config import LONG_MAX
 from ottla.log.directory import (
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
     LogDirectory,
+    RecoveryOffsets,
     remove_tree,
 )
-from ottla.log.disk import Disk, replace_file
+from ottla.log.disk import Disk
 from ottla.log.errors import LogError, StorageError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
@@ -37,7 +37,10 @@ class LogChores:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._written: dict[tuple[str, str], bytes] = {}
+        self._writers = {
+            directory: CheckpointWriter(directory, node.offload, node.replicas.directory_failed)
+            for directory in node.storage.directories
+        }
         self._leaving: list[tuple[int, str]] = []
         self._is_removing = False
 
@@ -51,17 +54,13 @@ class LogChores:
 
     def _recovery_points(self) -> Generator[None, None, None]:
         for directory in self._online():
-            points: dict[TopicPartition, int] = {}
-            starts: dict[TopicPartition, int] = {}
+            offsets = RecoveryOffsets()
             for partition in _paused(self._logs(directory)):
                 if partition is None:
                     yield
-                    continue
-                points[partition.topic_partition] = partition.recovery_point
-                if partition.log_start_offset > partition.segments[0].base_offset:
-                    starts[partition.topic_partition] = partition.log_start_offset
-            self._write(directory, RECOVERY_POINT_CHECKPOINT, points)
-            self._write(directory, LOG_START_CHECKPOINT, starts)
+                else:
+                    offsets.add(partition)
+            self._writers[directory].write(offsets.checkpoints)
 
     def _high_watermarks(self) -> Generator[None, None, None]:
         for directory in self._online():
@@ -71,32 +70,7 @@ class LogChores:
                     yield
                 else:
                     offsets[partition.topic_partition] = partition.high_watermark
-            self._write(directory, HIGH_WATERMARK_CHECKPOINT, offsets)
-
-    def _write(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a checkpoint in a thread, unless it would stay the same."""
-        content = format_offsets(offsets)
-        key = (directory.path, name)
-        if self._written.get(key) == content:
-            return
-        self._written[key] = content
-        path = f"{directory.path}/{name}"
-        self._in_thread(directory, f"writing {path}", lambda: replace_file(directory.disk, path, content))
-
-    def _in_thread(self, directory: LogDirectory, what: str, work: Callable[[], None]) -> None:
-        failures: list[OSError] = []
-
-        def guarded() -> None:
-            try:
-                work()
-            except OSError as error:
-                failures.append(error)
-
-        def then() -> None:
-            for error in failures:
-                self._node.replicas.directory_failed(directory, directory.storage.fail(error, what))
-
-        self._node.offload(guarded, then)
+            self._writers[directory].write({HIGH_WATERMARK_CHECKPOINT: offsets})
 
     def _logs(self, directory: LogDirectory) -> list[Partition]:
         """With those that are on their way to here."""
@@ -175,7 +149,7 @@ class LogChores:
             if result.first_dirty_offset is None:
                 continue
             directory.cleaner_offsets()[partition.topic_partition] = result.first_dirty_offset
-            self._in_thread(directory, "writing the cleaner's checkpoint", directory.write_cleaner_offsets)
+            self._writers[directory].write({CLEANER_CHECKPOINT: directory.cleaner_offsets()})
             log.info(
                 "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
                 partition.topic_partition,

@@ -45,6 +45,7 @@ __all__ = [
     "METADATA_PARTITION",
     "RECOVERY_POINT_CHECKPOINT",
     "LogDirectory",
+    "RecoveryOffsets",
     "directory_problems",
 ]
 
@@ -179,15 +180,11 @@ class LogDirectory:
 
     def write_checkpoints(self, partitions: Iterable[Partition]) -> None:
         """Note recovery points and log starts of the partitions that live here. Call it after flushes, not before."""
-        listed = [one for one in partitions if one.topic_partition != METADATA_PARTITION]
-        points = {one.topic_partition: one.recovery_point for one in listed}
-        # Apache Kafka lists only those that start inside a segment. But a new segment's name may not be on the disk yet
-        # when this file is, and without both a log whose older segments are gone would begin at 0 again.
-        starts = {one.topic_partition: one.log_start_offset for one in listed if one.log_start_offset > 0}
-        # In this order: a log start raises the recovery point over records that no flush has reached, so a recovery
-        # point must not be on the disk before the start that it relies on.
-        self._write_offsets(LOG_START_CHECKPOINT, starts)
-        self._write_offsets(RECOVERY_POINT_CHECKPOINT, points)
+        offsets = RecoveryOffsets()
+        for partition in partitions:
+            offsets.add(partition)
+        for name, noted in offsets.checkpoints.items():
+            self._write_offsets(name, noted)
 
     def write_high_watermarks(self, partitions: Iterable[Partition]) -> None:
         offsets = {
@@ -281,6 +278,32 @@ class LogDirectory:
         """The directories that wait for their removal, which is then the caller's: `remove_tree` in a thread."""
         leaving, self._leaving = self._leaving, []
         return [f"{self.path}/{name}" for name in leaving]
+
+
+class RecoveryOffsets:
+    """How far partitions are synced and where they start, for the two checkpoints that recovery goes by."""
+
+    def __init__(self) -> None:
+        self._points: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
+
+    def add(self, partition: Partition) -> None:
+        if partition.topic_partition == METADATA_PARTITION:
+            return
+        self._points[partition.topic_partition] = partition.recovery_point
+        # Apache Kafka lists only those that start inside a segment. But a new segment's name may not be on the disk yet
+        # when this file is, and without both a log whose older segments are gone would begin at 0 again.
+        if partition.log_start_offset > 0:
+            self._starts[partition.topic_partition] = partition.log_start_offset
+
+    @property
+    def checkpoints(self) -> dict[str, dict[TopicPartition, int]]:
+        """By name, in the order in which they are to be written.
+
+        A log start raises the recovery point over records that no flush has reached, so a recovery point must not be
+        on the disk before the start that it relies on.
+        """
+        return {LOG_START_CHECKPOINT: self._starts, RECOVERY_POINT_CHECKPOINT: self._points}
 
 
 def remove_tree(disk: Disk, path: str) -> None:
