@@ -8,7 +8,9 @@ checks the invariants:
 * **true**: every batch that is read back is one that was written, byte for byte, at its offset;
 * **whole**: no offset twice and none missing between the log's start and its end;
 * **indexed**: every index entry points at the batch that it names, and the time index rises;
-* **producers**: each producer's last sequence is that of its last batch in the log.
+* **producers**: each producer's last sequence is that of its last batch in the log;
+* **set aside**: a whole batch that the disk has left is in the log after the restart, or in a file that keeps what
+  recovery has cut, however often recovery itself is interrupted (`crash_recovery`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import NamedTuple
 
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
-from ottla.log.disk import replace_file
+from ottla.log.disk import read_all, replace_file
 from ottla.log.errors import StorageError
 from ottla.log.files import LogStorage
 from ottla.log.names import TopicPartition
@@ -48,11 +50,20 @@ class Promise(NamedTuple):
 
 
 class LogWorld:
-    def __init__(self, seed: int, *, power_loss: bool, fsync: bool = False, capacity_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        power_loss: bool,
+        fsync: bool = False,
+        capacity_bytes: int | None = None,
+        crash_recovery: bool = False,
+    ) -> None:
         self.seed = seed
         self.random = random.Random(seed)
         self.power_loss = power_loss
         self.fsync = fsync
+        self.crash_recovery = crash_recovery
         self.disk = VirtualDisk(self.random, capacity_bytes=capacity_bytes)
         self.now_ms = START_MS
         self.written: dict[int, bytes] = {}
@@ -60,6 +71,8 @@ class LogWorld:
         self.sequences: dict[int, int] = {}
         self.promise = Promise()
         self.crashes = 0
+        self.recovery_crashes = 0
+        self.kept_count = 0
         self._format()
         self.partition = self._start()
 
@@ -156,8 +169,27 @@ class LogWorld:
         self.disk = self.disk.crash(power_loss=self.power_loss)
         if self.disk.capacity_bytes is not None:
             self.disk.capacity_bytes += 50_000  # somebody made room
-        self.partition = self._start()
+        left = [data for data in self.written.values() if any(data in content for content in self._logs().values())]
+        self._recover()
+        self._check_set_aside(left)
         self.check()
+
+    def _recover(self) -> None:
+        while True:
+            if self.crash_recovery and self.random.random() < 0.7:
+                self.disk.crash_at = self.disk.operations + self.random.randint(1, 25)
+            try:
+                self.partition = self._start()
+                break
+            except Crash:
+                self.recovery_crashes += 1
+                self.disk = self.disk.crash(power_loss=self.power_loss)
+        self.disk.crash_at = None
+
+    def _logs(self, suffix: str = ".log") -> dict[str, bytes]:
+        path = f"{ROOT}/{ORDERS}"
+        names = [each.name for each in self.disk.list_directory(path)]
+        return {name: read_all(self.disk, f"{path}/{name}") for name in names if name.endswith(suffix)}
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 
@@ -173,6 +205,15 @@ class LogWorld:
         # What was not promised and did not survive is as if it had never been.
         self.written = {base: data for base, data in self.written.items() if base < end}
         self.promise = Promise(end, self.partition.recovery_point)
+
+    def _check_set_aside(self, left: list[bytes]) -> None:
+        contents = [*self._logs().values(), *(data for name, data in self._logs("").items() if ".log.cut" in name)]
+        self.kept_count += len(self.report.kept)
+        for data in left:
+            (batch,) = split_batches(data)
+            is_there = any(data in content for content in contents)
+            is_deleted = batch.last_offset < self.partition.log_start_offset
+            self.hold("set aside", is_there or is_deleted, f"the batch at {batch.base_offset} is gone")
 
     def hold(self, name: str, condition: bool, detail: str) -> None:
         if not condition:

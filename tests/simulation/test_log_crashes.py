@@ -26,6 +26,15 @@ def test_promises_are_kept(first_seed: int, power_loss: bool, fsync: bool) -> No
         LogWorld(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
 
 
+@pytest.mark.parametrize("power_loss", [False, True], ids=["kill", "power loss"])
+def test_recovery_that_is_interrupted_again_and_again_loses_nothing(power_loss: bool) -> None:
+    worlds = [LogWorld(seed, power_loss=power_loss, crash_recovery=True) for seed in range(60)]
+    for world in worlds:
+        world.run(crashes=6)
+    assert sum(world.recovery_crashes for world in worlds) > 100
+    assert power_loss == any(world.kept_count for world in worlds), "a kill leaves nothing sound behind a torn end"
+
+
 @pytest.mark.parametrize("seed", FAILED_SEEDS)
 def test_seeds_that_once_failed(seed: int) -> None:
     for power_loss, fsync in ((False, False), (True, False), (True, True)):
@@ -76,7 +85,12 @@ def checkpoint_before_flush(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flush_module.Flush, "run", lambda _self: None)
 
 
-@pytest.mark.parametrize("plant", [index_ahead_of_log, crc_unchecked, checkpoint_before_flush])
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sound batches behind damage are cut without a trace."""
+    monkeypatch.setattr("ottla.log.cuts.Sound.is_worth_keeping", False)
+
+
+@pytest.mark.parametrize("plant", [index_ahead_of_log, crc_unchecked, checkpoint_before_flush, nothing_kept])
 def test_planted_bugs_are_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     for seed in range(SEEDS_FOR_A_BUG):

@@ -32,6 +32,7 @@ from ottla.broker.metadata_log import read_quorum_state
 from ottla.broker.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.metadata_snapshots import SnapshotFiles
 from ottla.log.checkpoint import CheckpointError, parse_partition_metadata
+from ottla.log.cuts import cut_offset, sound_behind
 from ottla.log.directory import METADATA_PARTITION, NO_BROKER_EPOCH, LogDirectory
 from ottla.log.disk import Disk, read_all
 from ottla.log.files import LogStorage
@@ -45,6 +46,7 @@ from ottla.log.names import (
 )
 from ottla.log.scan import WalkEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
+from ottla.log.steps import finish
 from ottla.metadata.fault import MetadataFault
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
@@ -256,6 +258,7 @@ def _look_at_partitions(
         else:
             _check_topic_id(found, directory, image, key)
         _check_log(found, directory, key, is_deep=is_deep)
+        _note_cuts(found, directory, key)
     own = directory.properties.directory_id
     for topic, partition in image.partitions():
         key = TopicPartition(topic.name, partition.partition_id)
@@ -291,18 +294,28 @@ def _check_log(found: Inspection, directory: LogDirectory, key: TopicPartition, 
         if directory.is_clean or not is_last:
             found.problem(f"{text}, though the stop was clean; remove .kafka_cleanshutdown to have it cut there")
         else:
-            found.note(f"{text}; it is cut there at the next start")
+            found.note(f"{text}; it is cut there at the next start{_kept_behind(directory.disk, path, end.position)}")
+
+
+def _kept_behind(disk: Disk, path: str, position: int) -> str:
+    sound = sound_behind(disk, path, position)
+    return f", and {sound} behind it are kept aside" if sound.is_worth_keeping else ""
+
+
+def _note_cuts(found: Inspection, directory: LogDirectory, key: TopicPartition) -> None:
+    folder = f"{directory.path}/{directory.found[key]}"
+    for entry in sorted(directory.disk.list_directory(folder)):
+        if cut_offset(entry.name) is not None:
+            path = f"{folder}/{entry.name}"
+            found.note(
+                f"{path} keeps {entry.size_bytes} bytes that recovery has cut off {key}, with "
+                f"{sound_behind(directory.disk, path, 0)}; `ottla dump` shows them, and the file can be removed"
+            )
 
 
 def _end_of_sound(disk: Disk, path: str, size_bytes: int) -> WalkEnd:
     file = disk.open(path)
     try:
-        walk = check_batches(file, size_bytes)
-        while True:
-            try:
-                next(walk)
-            except StopIteration as stop:
-                end: WalkEnd = stop.value
-                return end
+        return finish(check_batches(file, size_bytes))
     finally:
         file.close()

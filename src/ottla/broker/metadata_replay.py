@@ -7,25 +7,21 @@ to start on it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
-from typing import Final
 
-from ottla.log.disk import Disk, read_all
+from ottla.log.cuts import sound_behind
+from ottla.log.disk import Disk
 from ottla.log.names import LOG_SUFFIX, parse_file_name
 from ottla.metadata.fault import MetadataFault, UnsupportedMetadataError
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.records import read_batch
 from ottla.metadata.snapshot import Snapshot, SnapshotId, load_snapshot
 from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, VoterSet
-from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchView, read_control_batch, split_batches
-from ottla.wire.fault import WireError
+from ottla.wire.batch import BatchView, read_control_batch
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.control_records import KRaftVersionRecord
 
-__all__ = ["MetadataLogError", "MetadataReplay", "has_sound_batch", "refuse_loss"]
-
-_PREFIX: Final = struct.Struct(">qi4xb")
+__all__ = ["MetadataLogError", "MetadataReplay", "refuse_loss"]
 
 
 class MetadataLogError(Exception):
@@ -92,29 +88,8 @@ def refuse_loss(disk: Disk, path: str, position: int, reason: str) -> None:
         and parsed.offset > base_offset
         and entry.size_bytes
     ]
-    if later or has_sound_batch(read_all(disk, path), position + 1):
+    if later or sound_behind(disk, path, position + 1).is_worth_keeping:
         raise MetadataLogError(
             f"{path} is damaged at byte {position} ({reason}), and changes to the cluster follow behind; to start "
             f"would drop them. Restore the file, or cut it at that byte by hand to go on without what follows"
         )
-
-
-def has_sound_batch(data: bytes, start: int) -> bool:
-    """Whether a whole batch with the right checksum begins anywhere from `start` on."""
-    last = len(data) - HEADER_BYTES
-    at = data.find(b"\x02", start + 16) - 16
-    while start <= at <= last:
-        _, length, magic = _PREFIX.unpack_from(data, at)
-        if magic == 2 and HEADER_BYTES <= length + LOG_OVERHEAD_BYTES <= len(data) - at and _is_sound(data, at):
-            return True
-        at = data.find(b"\x02", at + 17) - 16
-    return False
-
-
-def _is_sound(data: bytes, at: int) -> bool:
-    try:
-        batch = next(split_batches(data, position=at))
-        batch.check_crc()
-    except (WireError, StopIteration):
-        return False
-    return True

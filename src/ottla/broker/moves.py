@@ -10,6 +10,8 @@ of the loop, and so between two appends:
 3. the old log leaves: its directory's name ends in `-delete` from now on;
 4. the copy gets the partition's own name.
 
+Files that keep what recovery has cut (`ottla.log.cuts`) are copied with the first sync of a copy, in the same thread.
+
 So a copy that the metadata log speaks of is whole, and no two directories hold the partition under its own name. After
 a crash before 3 the next start goes on copying. Between 3 and 4 only the copy is there: the next start, of this broker
 or of Apache Kafka, takes it for the partition.
@@ -29,6 +31,7 @@ import msgspec
 from ottla.broker.formatting import random_uuid
 from ottla.broker.offload import Job
 from ottla.broker.replicas import Replica
+from ottla.log.cuts import copy_files
 from ottla.log.directory import LogDirectory
 from ottla.log.errors import LogError, StorageError
 from ottla.log.flush import Flush
@@ -156,9 +159,9 @@ class Moves:
 
     def cancel(self, move: Move) -> None:
         """Leave a partition where it is; what was copied is thrown away."""
+        del self.by_key[move.replica.topic_partition]
         if move.job is not None:
             move.job.finish()  # its files must keep their names until then
-        del self.by_key[move.replica.topic_partition]
         if move.log is None or move.directory.is_offline:
             return
         try:
@@ -218,9 +221,12 @@ class Moves:
         except StorageError as error:
             self._node.replicas.directory_failed(_failed(move), error)
         except LogError as error:
-            log.warning("%s stays in %s: %s", move.replica.topic_partition, move.replica.directory.path, error)
-            self.cancel(move)
+            self._stay(move, error)
         return False
+
+    def _stay(self, move: Move, reason: object) -> None:
+        log.warning("%s stays in %s: %s", move.replica.topic_partition, move.replica.directory.path, reason)
+        self.cancel(move)
 
     def _advance(self, move: Move) -> bool:
         if move.stage is _Stage.SYNCED:
@@ -249,7 +255,25 @@ class Moves:
         move.stage = _Stage.SYNCING
         move.unsynced_bytes = 0
         flush = move.copy.prepare_flush()
-        move.job = self._node.offload(flush.run, lambda: self._synced(move, flush))
+        source, target = move.replica.log.directory.path, move.copy.directory.path
+        cuts = {name: offset for name, offset in move.replica.log.cuts.items() if name not in move.copy.cuts}
+        failures: list[OSError] = []
+
+        def work() -> None:
+            try:
+                copy_files(self._node.disk, source, target, cuts)
+            except OSError as error:
+                failures.append(error)
+            flush.run()
+
+        def then() -> None:
+            self._synced(move, flush)
+            if not failures:
+                move.copy.cuts |= cuts
+            elif self.by_key.get(move.replica.topic_partition) is move:
+                self._stay(move, f"what recovery has cut cannot be copied: {failures[0]}")
+
+        move.job = self._node.offload(work, then)
 
     def _synced(self, move: Move, flush: Flush) -> None:
         move.job = None

@@ -26,7 +26,7 @@ from ottla.log.directory import (
 from ottla.log.disk import Disk, File, read_all
 from ottla.log.names import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE, parse_directory_name, parse_file_name
 from ottla.log.producer_snapshot import SnapshotError, parse_snapshot
-from ottla.log.scan import CHUNK_BYTES, check_batches, read_batch
+from ottla.log.scan import CHUNK_BYTES, find_sound_batches, read_batch
 from ottla.wire import WireError, keyed
 from ottla.wire.batch import AnyBatch, BatchView, Record, read_control_record
 from ottla.wire.index import MESSAGES
@@ -114,16 +114,21 @@ def _reader_of(name: str) -> Callable[[_Source], Iterator[Line]] | None:
 def _dump_batches(source: _Source) -> Iterator[Line]:
     file = source.disk.open(source.path)
     try:
-        walk = check_batches(file, file.size())
+        steps = find_sound_batches(file, 0, file.size())
         while True:
             try:
-                found = next(walk)
+                found = next(steps)
             except StopIteration as stop:
-                if stop.value.reason:
-                    yield source.error(stop.value.reason, position=stop.value.position)
+                if not stop.value:
+                    yield source.error("too much looks like a batch and is none; the rest is not shown")
                 return
-            if found is not None:
-                yield from _batch_lines(source, file, *found)
+            if found is None:
+                continue
+            position, batch = found
+            if isinstance(batch, str):
+                yield source.error(batch, position=position)
+            else:
+                yield from _batch_lines(source, file, position, batch)
     finally:
         file.close()
 

@@ -2,7 +2,8 @@
 
 A segment's files carry the offset of its first record as 20 digits. A second suffix says that the file is on its way
 in or out: `.cleaned` while it is written, `.swap` when it is whole and about to replace others, `.deleted` when it
-waits for its removal. Directories of deleted, unknown and moving partitions end in `-delete`, `-stray` and `-future`.
+waits for its removal. A `.log.cut` is no part of the log: it keeps what recovery has cut off (`ottla.log.cuts`).
+Directories of deleted, unknown and moving partitions end in `-delete`, `-stray` and `-future`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "CLEANED_SUFFIX",
+    "CUT_SUFFIX",
     "DELETED_SUFFIX",
     "DELETE_SUFFIX",
     "FUTURE_SUFFIX",
@@ -41,6 +43,7 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 DELETED_SUFFIX: Final = ".deleted"
+CUT_SUFFIX: Final = ".cut"
 
 LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
@@ -61,7 +64,7 @@ class FileName(NamedTuple):
     kind: str
     """`.log`, `.index` and so on."""
     state: str
-    """Empty, or `.cleaned`, `.swap`, `.deleted`."""
+    """Empty, or `.cleaned`, `.swap`, `.deleted`, `.cut`."""
 
 
 class TopicPartition(NamedTuple):

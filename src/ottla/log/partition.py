@@ -39,6 +39,7 @@ from ottla.log.names import DELETED_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX
 from ottla.log.producer_state import Origin, ProducerState, Verification
 from ottla.log.rebuild import rebuild_producers
 from ottla.log.segment import IndexedBatch, Segment
+from ottla.log.steps import finish
 
 if TYPE_CHECKING:
     from ottla.log.append import AppendInfo
@@ -73,6 +74,7 @@ class Partition:
         "_limit",
         "_next_offset",
         "config",
+        "cuts",
         "directory",
         "epochs",
         "high_watermark",
@@ -113,6 +115,8 @@ class Partition:
         self.recovery_point = max(recovery_point, log_start_offset)
         self.high_watermark = log_start_offset
         self.last_flush_ms = now_ms
+        self.cuts: dict[str, int] = {}
+        """Files that keep what recovery has cut, and the offset in the name of each."""
         self._next_offset = log_end_offset
         self._gathered: list[memoryview] = []
         self._gathered_batches: list[IndexedBatch] = []
@@ -446,12 +450,7 @@ class Partition:
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """Drop everything from an offset on; whether there was anything."""
-        steps = self.truncate_steps(offset, now_ms)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                return bool(stop.value)
+        return finish(self.truncate_steps(offset, now_ms))
 
     def truncate_steps(self, offset: int, now_ms: int) -> Generator[None, None, bool]:
         """`truncate_to` in slices: the log is cut in the first one, the others read the producers' state anew.
@@ -534,6 +533,12 @@ class Partition:
             self._delete_segments(self.segments[:count], now_ms)
         except OSError as error:
             raise self.storage.fail(error, f"deleting segments of {self.topic_partition}") from error
+
+    def remove_passed_cuts(self, now_ms: int) -> None:
+        """Remove what recovery has cut and kept at offsets that the log's start has passed."""
+        for name in [name for name, offset in self.cuts.items() if offset < self.log_start_offset]:
+            del self.cuts[name]
+            self._delete_later(self.directory.file(name), now_ms)
 
     def _delete_segments(self, segments: list[Segment], now_ms: int, kept_bases: Container[int] = frozenset()) -> None:
         """Take segments out of the log and mark their files for removal, with the producer snapshots at their bases."""

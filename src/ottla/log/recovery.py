@@ -4,8 +4,9 @@ Theory of operation. A stop that was clean has left everything in order: the end
 index entry, the producers' state in the snapshot of that name, and nothing else is read. Otherwise each segment from
 the one with the recovery point on is *recovered*: its indexes are emptied, its batches read one after the other and
 checked, and indexes, leader epochs and the producers' state built from them as when they were appended. The first batch
-that is not whole or whose checksum is wrong ends the log; the file is cut there and later segments go. Below the
-recovery point nothing can be torn, because a flush had come that far.
+that is not whole or whose checksum is wrong ends the log; the file is cut there and later segments go. Sound batches
+among what is cut are kept in files of their own (`ottla.log.cuts`). Below the recovery point nothing can be torn,
+because a flush had come that far.
 
 A segment whose `.index` is missing or whose `.txnindex` cannot be right is recovered in any case, and so is the last
 one if, against what the clean stop promised, it does not end with a whole batch: Apache Kafka appends behind such a
@@ -26,7 +27,18 @@ import msgspec
 
 from ottla.log.checkpoint import CheckpointError, parse_epochs, parse_partition_metadata
 from ottla.log.config import LogConfig
-from ottla.log.disk import DiskEntry, read_all
+from ottla.log.cuts import (
+    KEPT_BYTES_MAX,
+    Kept,
+    Sound,
+    choose_name,
+    copy_part,
+    cut_offset,
+    find_sound,
+    is_draft,
+    surplus,
+)
+from ottla.log.disk import DiskEntry, File, read_all
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.files import Directory, LogStorage
 from ottla.log.names import (
@@ -47,6 +59,7 @@ from ottla.log.producer_state import ProducerState
 from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
 from ottla.log.scan import WalkEnd, check_batches, walk_headers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
+from ottla.log.steps import finish
 from ottla.wire.batch import AnyBatch, BatchView
 from ottla.wire.fault import WireError
 
@@ -93,6 +106,8 @@ class RecoveryReport(msgspec.Struct):
     """Base offsets of the segments that were read through."""
     recovered_bytes: int = 0
     cuts: list[Cut] = []
+    kept: list[Kept] = []
+    """What keeps the sound batches of cuts and of deleted segments."""
     deleted_segments: list[int] = []
     removed_files: list[str] = []
     faults: list[str] = []
@@ -108,11 +123,16 @@ class RecoveryReport(msgspec.Struct):
     def lines(self) -> list[str]:
         name = str(self.topic_partition)
         found = [
-            f"{name}: segment {cut.base_offset} was cut at byte {cut.position}; the {cut.size_bytes} bytes after it "
-            f"are no sound batch ({cut.reason})"
+            f"{name}: segment {cut.base_offset} was cut at byte {cut.position}, where no sound batch begins "
+            f"({cut.reason}); {cut.size_bytes} bytes are no longer in the log"
             for cut in self.cuts
         ]
         found += [f"{name}: segment {base} lay behind the damage and was removed" for base in self.deleted_segments]
+        found += [
+            f"{name}: {kept.sound} lay behind the damage; they are no longer in the log, but kept in {kept.path} "
+            f"({kept.size_bytes} bytes), which `ottla dump` shows"
+            for kept in self.kept
+        ]
         found += [f"{name}: {fault}" for fault in self.faults]
         if self.removed_files:
             found.append(f"{name}: {len(self.removed_files)} files of unfinished work were removed")
@@ -126,13 +146,7 @@ class RecoveryReport(msgspec.Struct):
 
 def load(storage: LogStorage, request: LoadRequest, now_ms: int) -> tuple[Partition, RecoveryReport]:
     """Load a partition without a pause."""
-    steps = load_steps(storage, request, now_ms)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            partition, report = stop.value
-            return partition, report
+    return finish(load_steps(storage, request, now_ms))
 
 
 def load_steps(
@@ -160,6 +174,7 @@ class _Loader:
         self.segments: list[Segment] = []
         self.unsound: set[int] = set()
         self.progress = Progress(0, 0)
+        self.old_cuts: list[DiskEntry] = []
 
     def load(self) -> Generator[Progress, None, tuple[Partition, RecoveryReport]]:
         _finish_swaps(self)
@@ -188,6 +203,8 @@ class _Loader:
             recovery_point=end_offset if is_untouched else min(self.request.recovery_point, end_offset),
             now_ms=self.now_ms,
         )
+        partition.cuts = self._make_room()
+        partition.remove_passed_cuts(self.now_ms)
         return partition, self.report
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -201,7 +218,9 @@ class _Loader:
 
     def _load_segments(self) -> set[str]:
         """Open the segments; gives the names of all files that stay."""
-        sizes = {entry.name: entry.size_bytes for entry in self.files()}
+        files = self.files()
+        self.old_cuts = [entry for entry in files if cut_offset(entry.name) is not None]
+        sizes = {entry.name: entry.size_bytes for entry in files}
         for name in sorted(sizes):
             parsed = parse_file_name(name)
             if parsed is None or parsed.state or parsed.kind == SNAPSHOT_SUFFIX:
@@ -269,7 +288,7 @@ class _Loader:
             is_cut = yield from self._recover_segment(segment)
             index = self.segments.index(segment)
             if index >= first and (is_cut or self._is_gap_behind(index)):
-                self._discard(self.segments[index + 1 :])
+                yield from self._discard(self.segments[index + 1 :])
                 return
 
     def _is_gap_behind(self, index: int) -> bool:
@@ -303,6 +322,7 @@ class _Loader:
             if end.position < size_bytes:
                 if self.request.before_cut is not None:
                     self.request.before_cut(segment.file.path, end.position, end.reason)
+                yield from self._keep_rest(handle, end.position, size_bytes)
                 handle.truncate(end.position)
                 handle.sync()  # or the next power cut brings back what new batches have taken the offsets of
                 cut = Cut(base_offset, end.position, size_bytes - end.position, end.reason)
@@ -355,17 +375,82 @@ class _Loader:
         if aborted is not None:
             segment.txn_index.append(aborted)
 
-    def _discard(self, segments: list[Segment]) -> None:
+    def _discard(self, segments: list[Segment]) -> Generator[Progress, None, None]:
         for segment in segments:
             self.segments.remove(segment)
-            segment.change_state(DELETED_SUFFIX)
-            segment.close()
-            for file in segment.files():
-                due_at_ms = self.now_ms + self.config.file_delete_delay_ms
-                self.directory.storage.delete_later(file.path, due_at_ms)
+            if not (yield from self._keep_segment(segment)):
+                segment.change_state(DELETED_SUFFIX)
+                segment.close()
+                for file in segment.files():
+                    due_at_ms = self.now_ms + self.config.file_delete_delay_ms
+                    self.directory.storage.delete_later(file.path, due_at_ms)
             self.report.deleted_segments.append(segment.base_offset)
         if segments:
             self.disk.sync_directory(self.directory.path)  # for the same reason
+
+    # --- what is cut --------------------------------------------------------------------------------------------------
+
+    def _find_sound(self, file: File, position: int, end: int) -> Generator[Progress, None, Sound]:
+        steps = find_sound(file, position, end, self.request.log_start_offset)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                sound: Sound = stop.value
+                return sound
+            yield self.progress
+
+    def _keep_rest(self, file: File, position: int, end: int) -> Generator[Progress, None, None]:
+        """Copy what is about to be cut off a segment, if it is worth it."""
+        sound = yield from self._find_sound(file, position, end)
+        if not sound.is_worth_keeping:
+            return
+        size_bytes = end - position
+        path = self._cut_path(self.producers.map_end_offset, file, position, size_bytes)
+        if not self.disk.exists(path):
+            for _ in copy_part(self.disk, path, file, position, size_bytes):
+                yield self.progress
+        self.report.kept.append(Kept(path, size_bytes, sound))
+
+    def _keep_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
+        """Take a whole segment out of the log without its indexes, if it is worth keeping; whether it was."""
+        size_bytes = segment.size_bytes
+        handle = segment.file.pin()
+        try:
+            sound = yield from self._find_sound(handle, 0, size_bytes)
+            if not sound.is_worth_keeping:
+                return False
+            path = self._cut_path(segment.base_offset, handle, 0, size_bytes)
+        finally:
+            segment.file.unpin()
+        segment.close()
+        segment.file.rename(path.rpartition("/")[2])
+        self.disk.set_modified(path, self.now_ms)  # the newest cuts stay longest
+        for index in segment.files()[1:]:
+            if index.exists():
+                self.disk.unlink(index.path)
+        self.report.kept.append(Kept(path, size_bytes, sound))
+        return True
+
+    def _cut_path(self, offset: int, file: File, position: int, size_bytes: int) -> str:
+        # What lies below the log's start is gone from the log, but not what was cut with it.
+        offset = max(offset, self.request.log_start_offset)
+        name = choose_name(self.disk, self.directory.path, offset, file, position, size_bytes)
+        return self.directory.file(name)
+
+    def _make_room(self) -> dict[str, int]:
+        """Remove old cuts that are too much; gives name and offset of the others."""
+        new = {kept.path.rpartition("/")[2]: kept for kept in self.report.kept}
+        entries = [entry for entry in self.old_cuts if entry.name not in new]
+        entries += [DiskEntry(name, False, kept.size_bytes, self.now_ms) for name, kept in new.items()]
+        for entry in surplus(entries, new):
+            self.disk.unlink(self.directory.file(entry.name))
+            entries.remove(entry)
+            self.report.faults.append(
+                f"{entry.name} with {entry.size_bytes} bytes that an earlier recovery had cut was removed: together "
+                f"such files may have {KEPT_BYTES_MAX} bytes"
+            )
+        return {entry.name: cut_offset(entry.name) or 0 for entry in entries}
 
     # --- the end of the log, and the producers ------------------------------------------------------------------------
 
@@ -383,7 +468,7 @@ class _Loader:
             self.report.faults.append(
                 f"the log ends at offset {end_offset}, below its start {log_start_offset}: it begins anew there"
             )
-            self._discard(list(self.segments))
+            yield from self._discard(list(self.segments))
             self.epochs.clear()
             self.producers.clear(log_start_offset)
             self.producers.delete_snapshots(self.producers.snapshot_offsets)
@@ -446,7 +531,8 @@ def _finish_swaps(loader: _Loader) -> None:
     """
     names = {entry.name for entry in loader.files()}
     for name in list(names):
-        if name.endswith(DELETED_SUFFIX) and not name.endswith(_QUORUM_DELETED_SUFFIX):
+        is_deleted = name.endswith(DELETED_SUFFIX) and not name.endswith(_QUORUM_DELETED_SUFFIX)
+        if is_deleted or is_draft(name):
             loader.remove(name)
             names.discard(name)
     cleaned = {

@@ -3,7 +3,8 @@
 From the oldest on, and never past the first that stays: a segment goes if all of it lies below the log start, or, where
 the topic's policy says delete, if the log is larger than `retention.bytes` even without it, or its newest record is
 older than `retention.ms`. Nothing above the high watermark goes, and a log is never left without a segment: an active
-one that is due is closed first, and the log goes on, empty, at its end.
+one that is due is closed first, and the log goes on, empty, at its end. What recovery has cut and kept goes when the
+log start has passed it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def apply_retention(partition: Partition, now_ms: int) -> Expired:
     expired = expired_segments(partition, now_ms)
     if expired.segment_count:
         partition.delete_oldest_segments(expired.segment_count, now_ms)
+    partition.remove_passed_cuts(now_ms)
     return expired
 
 

@@ -7,12 +7,14 @@ Some walks, each reading no more than it needs:
 - `read_batch` gets one batch whole.
 - `check_batches` reads everything, in chunks, and yields the batches as long as they are sound: what recovery does.
   It says where it ended and why, and lets the caller do something else between two chunks.
+- `find_sound_batches` goes on behind damage, wherever the next sound batch begins.
 
 Positions are positions in the file. A view's own `position` counts from the start of the buffer that it was read to.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
@@ -22,7 +24,16 @@ from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, AnyBatch, crc32c,
 from ottla.wire.fault import WireError
 from ottla.wire.legacy import read_legacy_batch
 
-__all__ = ["CHUNK_BYTES", "BatchPlace", "WalkEnd", "check_batches", "find_batch", "read_batch", "walk_headers"]
+__all__ = [
+    "CHUNK_BYTES",
+    "BatchPlace",
+    "WalkEnd",
+    "check_batches",
+    "find_batch",
+    "find_sound_batches",
+    "read_batch",
+    "walk_headers",
+]
 
 CHUNK_BYTES: Final = 1 << 18
 _WINDOW_BYTES: Final = 8192
@@ -33,6 +44,13 @@ _OFFSETS: Final = struct.Struct(">qi4xb6xi")
 _OFFSETS_BYTES: Final = _OFFSETS.size
 _LENGTH_MIN: Final = 14
 _CRC_START: Final = 21
+_MAGIC_POSITION: Final = 16
+# Magic 2 and, behind the checksum, attributes of which no unknown bit is set.
+_MAGIC_2: Final = re.compile(rb"\x02(?=....\x00[\x00-\x7f])", re.DOTALL)
+# Base offset, length, last offset delta and record count of a header of magic 2.
+_PLAUSIBLE: Final = struct.Struct(">qi11xi30xi")
+_TRIES_BYTES_FACTOR: Final = 8
+"""Bytes that look like headers are followed by as much as they say; all such tries read so many times the damage."""
 
 
 class BatchPlace(NamedTuple):
@@ -109,12 +127,13 @@ def read_batch(file: ReadableFile, position: int, size: int) -> AnyBatch:
     return next(split_batches(file.read(size, position), allow_partial_tail=False))
 
 
-def check_batches(file: ReadableFile, end: int) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
+def check_batches(
+    file: ReadableFile, end: int, position: int = 0
+) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
     """Each batch of a file with its position as long as they are sound, and None now and then, to pause at.
 
     The views are good until the next step. They are whole, but for the records of a batch larger than a chunk.
     """
-    position = 0
     try:
         while position < end:
             chunk = file.read(min(CHUNK_BYTES, end - position), position)
@@ -175,3 +194,62 @@ def _large_batch(file: ReadableFile, chunk: bytes, position: int, rest: int) -> 
     if crc != header.crc:
         raise WireError("RecordBatch.crc", 17, f"{header.crc:#010x} is stored, {crc:#010x} computed")
     return header
+
+
+def find_sound_batches(
+    file: ReadableFile, position: int, end: int
+) -> Generator[tuple[int, AnyBatch | str] | None, None, bool]:
+    """Each sound batch with its position, for each damage its position and reason, and None to pause at.
+
+    Gives whether all of it was looked at: bytes that are made to look like headers could keep it busy for hours.
+    """
+    left_bytes = _TRIES_BYTES_FACTOR * (end - position)
+    while position < end:
+        damage = yield from check_batches(file, end, position)
+        position = damage.position
+        if position < end:
+            yield position, damage.reason
+            position, left_bytes = yield from _find_next(file, position, end, left_bytes)
+    return left_bytes >= 0
+
+
+def _find_next(file: ReadableFile, damage: int, end: int, left_bytes: int) -> Generator[None, None, tuple[int, int]]:
+    """Where the next sound batch begins behind damage, or the end; and how many bytes more may be tried."""
+    try:
+        following = damage + _claimed_size(file.read(_PREFIX_BYTES, damage), 0, end - damage)
+        if following == end or (yield from _is_sound(file, following, end)):
+            return following, left_bytes  # only what the batch holds is damaged
+    except WireError:
+        pass
+    for start in range(damage + 1, end, CHUNK_BYTES):
+        chunk = file.read(CHUNK_BYTES + HEADER_BYTES, start)
+        for found in _MAGIC_2.finditer(chunk, _MAGIC_POSITION):
+            at = found.start() - _MAGIC_POSITION
+            size = _plausible_size(chunk, at, end - start - at) if at < CHUNK_BYTES else 0
+            if not size:
+                continue
+            left_bytes -= size
+            if left_bytes < 0:
+                return end, left_bytes
+            if (yield from _is_sound(file, start + at, end)):
+                return start + at, left_bytes
+        yield None
+    return end, left_bytes
+
+
+def _plausible_size(chunk: bytes, at: int, rest: int) -> int:
+    """The size of a batch of magic 2 whose header this may be; 0 if it cannot be one."""
+    if len(chunk) - at < HEADER_BYTES:
+        return 0
+    base_offset, length, last_offset_delta, record_count = _PLAUSIBLE.unpack_from(chunk, at)
+    size: int = length + LOG_OVERHEAD_BYTES
+    is_plausible = base_offset >= 0 and HEADER_BYTES <= size <= rest and 0 <= record_count <= last_offset_delta + 1
+    return size if is_plausible else 0
+
+
+def _is_sound(file: ReadableFile, position: int, end: int) -> Generator[None, None, bool]:
+    for found in check_batches(file, end, position):
+        if found is not None:
+            return True
+        yield None
+    return False

@@ -182,7 +182,7 @@ def test_damage_in_a_middle_segment_ends_the_log_there(tmp_path: Path, where: in
     assert report.deleted_segments == [segment.base_offset for segment in log.segments[3:]]
     assert all(start < second.base_offset for _, start in again.epochs.entries)
     names = file_sizes(path)
-    assert f"{log.segments[3].base_offset:020d}.log.deleted" in names
+    assert f"{log.segments[3].base_offset:020d}.log" not in names
     assert again.append_as_leader(batch(), 5, NOW).base_offset == second.base_offset
 
 

@@ -4,7 +4,16 @@ from pathlib import Path
 import pytest
 
 from ottla.log.disk import OsDisk, OsFile
-from ottla.log.scan import CHUNK_BYTES, BatchPlace, WalkEnd, check_batches, find_batch, read_batch, walk_headers
+from ottla.log.scan import (
+    CHUNK_BYTES,
+    BatchPlace,
+    WalkEnd,
+    check_batches,
+    find_batch,
+    find_sound_batches,
+    read_batch,
+    walk_headers,
+)
 from ottla.wire.batch import AnyBatch, BatchBuilder, Compression
 from ottla.wire.fault import WireError
 from tests.unit.log.logs import legacy_message
@@ -155,3 +164,23 @@ def test_compressed_batches_are_checked_as_they_are(tmp_path: Path):
     file, end = file_of(tmp_path, builder.build(compression=Compression.ZSTD))
     ((_, batch),), _, _ = checked(file, end)
     assert batch.records()[0].value == b"v" * 1000
+
+
+@pytest.mark.parametrize("junk", [1, 60, 61, CHUNK_BYTES - 30, CHUNK_BYTES, CHUNK_BYTES + 5])
+def test_a_batch_is_found_wherever_it_begins(tmp_path: Path, junk: int):
+    pieces = [made(0), b"\x02" * junk, made(2), made(4), b"\xff" * 30, made(6)]
+    file, end = file_of(tmp_path, *pieces)
+    found = [item for item in find_sound_batches(file, 0, end) if item is not None]
+    places = [sum(map(len, pieces[:number])) for number in range(6)]
+    assert [(position, isinstance(what, str)) for position, what in found] == [
+        (position, number in (1, 4)) for number, position in enumerate(places)
+    ]
+
+
+def test_behind_a_batch_whose_header_is_whole_the_next_one_is_looked_for_first(tmp_path: Path):
+    outer = bytearray(made(0, 1, value_bytes=5_000))
+    outer[200 : 200 + len(made(7))] = made(7)  # which is no batch of this log
+    old = legacy_message(1, b"old")
+    file, end = file_of(tmp_path, bytes(outer), old)
+    found = [item for item in find_sound_batches(file, 0, end) if item is not None]
+    assert [position for position, _ in found] == [0, len(outer)]
