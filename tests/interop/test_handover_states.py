@@ -1,6 +1,9 @@
 """Hand-over of what is not records: snapshots, deletions, log starts, settings of brokers, locks, indexes."""
 
+import json
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tests.interop.apache import ApacheKafka, dump_log
 from tests.interop.process import ProgramFailed
 from tests.interop.serving import OttlaServe
-from tests.interop.test_handover import TIME_LIMIT_S, Ledger, Node, read_all
+from tests.interop.test_handover import TIME_LIMIT_S, Ledger, Node, partitions, read_all
 
 SNAPSHOT_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": 2000, "metadata.log.segment.bytes": 8 << 20}
 METADATA_DIR = "__cluster_metadata-0"
@@ -122,6 +125,54 @@ def test_where_logs_start(pair: tuple[Node, Node]):
     earlier.stop()
     later.start()
     assert watermarks(later, "orders", 0) == (7, before[1])
+
+
+def test_what_recovery_has_cut(apache: ApacheKafka, ottla: OttlaServe):
+    """Apache Kafka starts on a directory with it, leaves it alone, and removes it with the topic."""
+    ledger = Ledger()
+    ottla.start()
+    ledger.create_topics(ottla.bootstrap_servers)
+    ledger.produce(ottla.bootstrap_servers)
+    ottla.kill()
+    folder = ottla.data_dir / "orders-0"
+    segment = folder / "00000000000000000000.log"
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    segment.write_bytes(data)
+    ottla.start()
+    _, end = watermarks(ottla, "orders", 0)
+    kept = folder / f"{end:020}.log.cut"
+    content = kept.read_bytes()
+    assert bytes(data).endswith(content)
+    assert f"kept in {kept} ({len(content)} bytes)" in ottla.log
+    shown = [json.loads(line) for line in run_cli("dump", kept).splitlines()]
+    assert max(line["offset"] for line in shown if line["kind"] == "record") == max(
+        each.offset for each in ledger.placed if each[:2] == ("orders", 0)
+    )
+    ottla.stop()
+    assert f"note: {kept} keeps {len(content)} bytes that recovery has cut off orders-0" in run_cli(
+        "storage", "check", ottla.data_dir
+    )
+    ledger.placed = [each for each in ledger.placed if each[:2] != ("orders", 0) or each.offset < end]
+    apache.settings["log.segment.delete.delay.ms"] = "100"
+    for node, ending in ((apache, apache.kill), (apache, apache.stop), (ottla, ottla.stop)):
+        node.start()
+        for each in partitions():
+            watermarks(node, *each)  # when it has a leader
+        ledger.check(node.bootstrap_servers)
+        ledger.produce(node.bootstrap_servers)
+        assert kept.read_bytes() == content
+        assert "Exception" not in node.log
+        ending()
+    apache.start()
+    admin_of(apache).delete_topics(["orders"])["orders"].result(TIME_LIMIT_S)
+    until(lambda: not list(apache.data_dir.rglob("*.cut")))
+    apache.stop()
+
+
+def run_cli(*arguments: object) -> str:
+    command = [sys.executable, "-m", "ottla", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_settings_of_brokers(pair: tuple[Node, Node]):

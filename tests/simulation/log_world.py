@@ -16,9 +16,11 @@ checks the invariants:
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.log.config import LogConfig
+from ottla.log.cuts import cut_offset
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import read_all, replace_file
 from ottla.log.errors import StorageError
@@ -169,7 +171,8 @@ class LogWorld:
         self.disk = self.disk.crash(power_loss=self.power_loss)
         if self.disk.capacity_bytes is not None:
             self.disk.capacity_bytes += 50_000  # somebody made room
-        left = [data for data in self.written.values() if any(data in content for content in self._logs().values())]
+        logs = b"".join(self._files(lambda name: name.endswith(".log")))
+        left = [data for data in self.written.values() if data in logs]
         self._recover()
         self._check_set_aside(left)
         self.check()
@@ -186,10 +189,10 @@ class LogWorld:
                 self.disk = self.disk.crash(power_loss=self.power_loss)
         self.disk.crash_at = None
 
-    def _logs(self, suffix: str = ".log") -> dict[str, bytes]:
+    def _files(self, is_wanted: Callable[[str], bool]) -> list[bytes]:
         path = f"{ROOT}/{ORDERS}"
         names = [each.name for each in self.disk.list_directory(path)]
-        return {name: read_all(self.disk, f"{path}/{name}") for name in names if name.endswith(suffix)}
+        return [read_all(self.disk, f"{path}/{name}") for name in names if is_wanted(name)]
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 
@@ -207,13 +210,12 @@ class LogWorld:
         self.promise = Promise(end, self.partition.recovery_point)
 
     def _check_set_aside(self, left: list[bytes]) -> None:
-        contents = [*self._logs().values(), *(data for name, data in self._logs("").items() if ".log.cut" in name)]
+        content = b"".join(self._files(lambda name: name.endswith(".log") or cut_offset(name) is not None))
         self.kept_count += len(self.report.kept)
         for data in left:
             (batch,) = split_batches(data)
-            is_there = any(data in content for content in contents)
             is_deleted = batch.last_offset < self.partition.log_start_offset
-            self.hold("set aside", is_there or is_deleted, f"the batch at {batch.base_offset} is gone")
+            self.hold("set aside", data in content or is_deleted, f"the batch at {batch.base_offset} is gone")
 
     def hold(self, name: str, condition: bool, detail: str) -> None:
         if not condition:

@@ -123,8 +123,8 @@ class RecoveryReport(msgspec.Struct):
     def lines(self) -> list[str]:
         name = str(self.topic_partition)
         found = [
-            f"{name}: segment {cut.base_offset} was cut at byte {cut.position}, where no sound batch begins "
-            f"({cut.reason}); {cut.size_bytes} bytes are no longer in the log"
+            f"{name}: segment {cut.base_offset} was cut at byte {cut.position} ({cut.reason}); {cut.size_bytes} bytes "
+            f"are no longer in the log"
             for cut in self.cuts
         ]
         found += [f"{name}: segment {base} lay behind the damage and was removed" for base in self.deleted_segments]

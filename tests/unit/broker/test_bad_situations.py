@@ -1,6 +1,7 @@
 """Bad situations: a node says in one clear line what is wrong, and harms nothing."""
 
 import errno
+import json
 import os
 import shutil
 import socket
@@ -258,10 +259,16 @@ def test_a_corrupt_segment_after_a_crash(served: OttlaServe):
     segment = served.data_dir / "orders-0" / "00000000000000000000.log"
     flip(segment, segment.stat().st_size // 2 + 1000)  # in the sixth of ten batches
     served.start()
-    warned = next(line for line in served.log.splitlines() if "WARNING" in line and "orders-0" in line)
-    assert "segment 0 was cut at byte" in warned
-    assert "computed" in warned  # both checksums are shown
+    warned = [line for line in served.log.splitlines() if "WARNING" in line and "orders-0" in line]
+    assert "segment 0 was cut at byte" in warned[0]
+    assert "computed" in warned[0]  # both checksums are shown
     assert read_offsets(served.bootstrap_servers) == [0, 1, 2, 3, 4]
+    kept = segment.with_name("00000000000000000005.log.cut")
+    assert "orders-0: 4 sound batches (4 records, offsets 6 to 9, " in warned[1]
+    assert f"kept in {kept} (" in warned[1]
+    shown = subprocess.run([sys.executable, "-m", "ottla", "dump", kept], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [line["offset"] for line in lines if line["kind"] == "record"] == [6, 7, 8, 9]
     offsets, _ = produce(served.bootstrap_servers, 1)
     assert offsets == [5]
     assert read_offsets(served.bootstrap_servers) == [0, 1, 2, 3, 4, 5]

@@ -5,11 +5,13 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from ottla.log.disk import OsDisk
+from ottla.log.directory import remove_tree
+from ottla.log.disk import OsDisk, OsFile
 from ottla.log.names import TopicPartition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -17,7 +19,7 @@ from ottla.wire.types.delete_records import DeleteRecordsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.unit.broker.desk import RunningNode, batch, running_node, values
+from tests.unit.broker.desk import RunningNode, Topic, batch, running_node, values
 from tests.unit.broker.log_dirs import (
     BROKER,
     CopyingDisk,
@@ -244,6 +246,69 @@ class SlowDisk(OsDisk):
             self.let_go.wait(20)
             self.list_directory(path)  # a name that is gone cannot be synced
         super().sync_directory(path)
+
+
+CUT = "00000000000000000001.log.cut"
+
+
+def damaged(directory: Path, topic: str) -> Path:
+    """Damage the second of three batches of a node that was killed; gives the partition's directory."""
+    (log,) = directory.glob(f"*/{topic}-0/*0.log")
+    data = bytearray(log.read_bytes())
+    data[len(data) // 3 + 65] ^= 0xFF
+    log.write_bytes(data)
+    return log.parent
+
+
+@contextmanager
+def node_with_cut(directory: Path, disk: OsDisk | None = None) -> Iterator[tuple[RunningNode, Topic, Path]]:
+    """A node whose recovery has cut sound batches off a partition, in the directory `a` or `b`."""
+    with two_dirs(directory) as running:
+        topic = running.desk.topic()
+        for value in (b"a", b"b", b"c"):
+            running.desk.produce(topic, batch(value))
+        running.change(lambda: [shutil.copytree(directory / each, directory / f"{each}-killed") for each in "ab"])
+    for each in "ab":
+        shutil.rmtree(directory / each)
+        (directory / f"{each}-killed").rename(directory / each)
+    path = damaged(directory, topic.name)
+    with two_dirs(directory, disk=disk) as running:
+        assert [file.name for file in path.glob("*.cut")] == [CUT]
+        yield running, topic, path
+
+
+def test_what_recovery_has_cut_moves_with_its_partition_and_goes_with_its_topic(tmp_path: Path):
+    with node_with_cut(tmp_path) as (running, topic, path):
+        kept = (path / CUT).read_bytes()
+        place = other(path.parent.name)
+        assert move(running.desk, tmp_path / place, topic.name) == [0]
+        arrival(running.desk, topic.name, place)
+        assert (tmp_path / place / path.name / CUT).read_bytes() == kept
+        assert running.node.replicas.by_key[topic.name, 0].log.cuts == {CUT: 1}
+        kind = DeleteTopicsRequest
+        running.desk.ask(kind(topics=(kind.DeleteTopicState(topic.name),)), 6)
+        running.change(
+            lambda: remove_tree(running.node.disk, running.node.storage.directories[place == "b"].take_leaving()[0])
+        )
+    assert not list((tmp_path / place).rglob("*.cut"))
+
+
+class NarrowDisk(OsDisk):
+    """Has no room for what recovery has cut."""
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        if "-future" in path and path.endswith(".cut.tmp"):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return super().open(path, create=create)
+
+
+def test_a_partition_stays_where_it_is_if_what_was_cut_cannot_come_along(tmp_path: Path):
+    with node_with_cut(tmp_path, NarrowDisk(durable=False)) as (running, topic, path):
+        assert move(running.desk, tmp_path / other(path.parent.name), topic.name) == [0]
+        arrival(running.desk, topic.name, path.parent.name)
+        assert (path / CUT).exists()
+        assert not any(directory.is_offline for directory in running.node.storage.directories)
+        assert running.desk.produce(topic, batch(b"d")).base_offset == 1
 
 
 def test_records_that_were_deleted_are_not_copied(running: RunningNode, tmp_path: Path):

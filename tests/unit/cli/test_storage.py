@@ -148,6 +148,21 @@ def _not_clean(used: Path) -> None:
     _tear(partition_of(used))
 
 
+def _damage_first(used: Path) -> None:
+    """Another batch behind the one that is there, which is damaged then."""
+    (used / ".kafka_cleanshutdown").unlink()
+    log = partition_of(used) / f"{0:020}.log"
+    first = log.read_bytes()
+    log.write_bytes(first + b"\0" * 7 + b"\2" + first[8:])
+    _flip(log, len(first) - 1)
+
+
+def _recover_damage(used: Path) -> None:
+    _damage_first(used)
+    with running_node(used):
+        pass
+
+
 PROBLEMS: list[tuple[Callable[[Path], object], str]] = [
     (lambda used: (used / "meta.properties").unlink(), "has no meta.properties: it is not formatted"),
     (lambda used: (used / "notes").mkdir(), "the directory notes is no partition's"),
@@ -182,6 +197,14 @@ def test_problems_are_found(used: Path, harm: Callable[[Path], object], text: st
 NOTES: list[tuple[Callable[[Path], object], str]] = [
     (lambda used: (used / ".kafka_cleanshutdown").unlink(), "the last stop was not clean"),
     (_not_clean, "it is cut there at the next start"),
+    (
+        _damage_first,
+        "at the next start, and 1 sound batches (2 records, offsets 2 to 3, 77 bytes) behind it are kept aside",
+    ),
+    (
+        _recover_damage,
+        "/00000000000000000000.log.cut keeps 154 bytes that recovery has cut off ",
+    ),
     (lambda used: partition_of(used).rename(used / "nobodys-0"), "nobodys-0 is not known to the cluster"),
     (lambda used: partition_of(used).rename(used / "nobodys-0"), "has no directory: it is empty, or it was lost"),
     (
