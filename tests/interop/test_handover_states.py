@@ -162,10 +162,11 @@ def test_what_recovery_has_cut(apache: ApacheKafka, ottla: OttlaServe):
         ledger.check(node.bootstrap_servers)
         ledger.produce(node.bootstrap_servers)
         assert kept.read_bytes() == content
-        assert "Exception" not in node.log
+        assert node is ottla or ".log.cut" not in node.log
         ending()
     apache.start()
-    admin_of(apache).delete_topics(["orders"])["orders"].result(TIME_LIMIT_S)
+    admin = admin_of(apache)
+    admin.delete_topics(["orders"])["orders"].result(TIME_LIMIT_S)
     until(lambda: not list(apache.data_dir.rglob("*.cut")))
     apache.stop()
 

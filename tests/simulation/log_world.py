@@ -171,8 +171,8 @@ class LogWorld:
         self.disk = self.disk.crash(power_loss=self.power_loss)
         if self.disk.capacity_bytes is not None:
             self.disk.capacity_bytes += 50_000  # somebody made room
-        logs = b"".join(self._files(lambda name: name.endswith(".log")))
-        left = [data for data in self.written.values() if data in logs]
+        logs = self._files(lambda name: name.endswith(".log"))
+        left = [data for data in self.written.values() if any(data in log for log in logs)]
         self._recover()
         self._check_set_aside(left)
         self.check()
@@ -210,12 +210,13 @@ class LogWorld:
         self.promise = Promise(end, self.partition.recovery_point)
 
     def _check_set_aside(self, left: list[bytes]) -> None:
-        content = b"".join(self._files(lambda name: name.endswith(".log") or cut_offset(name) is not None))
+        contents = self._files(lambda name: name.endswith(".log") or cut_offset(name) is not None)
         self.kept_count += len(self.report.kept)
         for data in left:
             (batch,) = split_batches(data)
             is_deleted = batch.last_offset < self.partition.log_start_offset
-            self.hold("set aside", data in content or is_deleted, f"the batch at {batch.base_offset} is gone")
+            is_there = any(data in content for content in contents)
+            self.hold("set aside", is_there or is_deleted, f"the batch at {batch.base_offset} is gone")
 
     def hold(self, name: str, condition: bool, detail: str) -> None:
         if not condition:
