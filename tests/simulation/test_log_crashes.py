@@ -38,7 +38,8 @@ def test_recovery_that_is_interrupted_again_and_again_loses_nothing(power_loss: 
 @pytest.mark.parametrize("seed", FAILED_SEEDS)
 def test_seeds_that_once_failed(seed: int) -> None:
     for power_loss, fsync in ((False, False), (True, False), (True, True)):
-        LogWorld(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
+        for crash_recovery in (False, True):
+            LogWorld(seed, power_loss=power_loss, fsync=fsync, crash_recovery=crash_recovery).run(crashes=6)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -57,7 +57,7 @@ from ottla.log.names import (
 from ottla.log.partition import Partition
 from ottla.log.producer_state import ProducerState
 from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
-from ottla.log.scan import WalkEnd, check_batches, walk_headers
+from ottla.log.scan import WalkEnd, check_batches
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.log.steps import finish
 from ottla.wire.batch import AnyBatch, BatchView
@@ -285,28 +285,50 @@ class _Loader:
         ]
         self.progress = Progress(0, sum(segment.size_bytes for segment in doubtful))
         for segment in doubtful:
-            is_cut = yield from self._recover_segment(segment)
             index = self.segments.index(segment)
-            if index >= first and (is_cut or self._is_gap_behind(index)):
-                yield from self._discard(self.segments[index + 1 :])
+            behind = self.segments[index + 1 :] if index >= first else []
+            is_cut = yield from self._recover_segment(segment, behind)
+            if is_cut and behind:
+                return
+            if behind and (yield from self._is_gap_before(segment, behind[0])):
+                yield from self._discard(behind)
                 return
 
-    def _is_gap_behind(self, index: int) -> bool:
+    def _is_gap_before(self, segment: Segment, following: Segment) -> Generator[Progress, None, bool]:
         """Whether batches between a segment and the next one were lost: a power cut may take the end of the first.
 
         Compaction leaves gaps, too, also in a log that is no longer compacted or was copied from one that is. But it
         leaves them inside of segments as well; so only between segments without holes a gap is taken for a loss.
         """
-        if self.config.is_compacted or index + 1 >= len(self.segments):
+        end_offset = self.producers.map_end_offset
+        if self.config.is_compacted or end_offset == following.base_offset:
             return False
-        end_offset, following = self.producers.map_end_offset, self.segments[index + 1]
-        if end_offset == following.base_offset or any(map(_has_holes, self.segments[index : index + 2])):
-            return False
+        for each in (segment, following):
+            if (yield from self._has_holes(each)):
+                return False
         self.report.faults.append(f"offsets {end_offset} to {following.base_offset - 1} are missing before a segment")
         return True
 
-    def _recover_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
-        """Check a segment and build what follows from it; whether it had to be cut."""
+    def _has_holes(self, segment: Segment) -> Generator[Progress, None, bool]:
+        """Whether offsets are missing between or in the sound batches of a segment, as compaction leaves them."""
+        expected = segment.base_offset
+        for item in check_batches(segment.file.handle(), segment.size_bytes):
+            if item is None:
+                yield self.progress
+                continue
+            batch = item[1]
+            if not isinstance(batch, BatchView) or batch.base_offset != expected:
+                return True
+            if batch.record_count != batch.last_offset_delta + 1:
+                return True
+            expected = batch.next_offset
+        return False
+
+    def _recover_segment(self, segment: Segment, behind: list[Segment]) -> Generator[Progress, None, bool]:
+        """Check a segment and build what follows from it; whether it had to be cut.
+
+        Then the segments behind it go first. After a crash in between, the damage is still there to tell why.
+        """
         base_offset, size_bytes = segment.base_offset, segment.size_bytes
         before = [one for one in self.segments if one.base_offset < base_offset]
         if not (before and self.report.recovered and self.report.recovered[-1] == before[-1].base_offset):
@@ -323,6 +345,7 @@ class _Loader:
                 if self.request.before_cut is not None:
                     self.request.before_cut(segment.file.path, end.position, end.reason)
                 yield from self._keep_rest(handle, end.position, size_bytes)
+                yield from self._discard(behind)
                 handle.truncate(end.position)
                 handle.sync()  # or the next power cut brings back what new batches have taken the offsets of
                 cut = Cut(base_offset, end.position, size_bytes - end.position, end.reason)
@@ -461,7 +484,7 @@ class _Loader:
             end_offset, position = self.segments[-1].next_offset()
             if position < self.segments[-1].size_bytes:
                 # Said to be clean, and is not.
-                yield from self._recover_segment(self.segments[-1])
+                yield from self._recover_segment(self.segments[-1], [])
                 end_offset = self.segments[-1].next_offset()[0]
             if end_offset >= log_start_offset:
                 return end_offset
@@ -509,18 +532,6 @@ class _Loader:
 
 def _is_snapshot(name: tuple[int, str, str]) -> bool:
     return name[1:] == (SNAPSHOT_SUFFIX, "")
-
-
-def _has_holes(segment: Segment) -> bool:
-    """Whether offsets are missing between or in the batches of a segment, as compaction leaves them."""
-    expected = segment.base_offset
-    for _, batch in walk_headers(segment.file.handle(), 0, segment.size_bytes):
-        if not isinstance(batch, BatchView) or batch.base_offset != expected:
-            return True
-        if batch.record_count != batch.last_offset_delta + 1:
-            return True
-        expected = batch.next_offset
-    return False
 
 
 def _finish_swaps(loader: _Loader) -> None:

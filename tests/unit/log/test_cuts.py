@@ -143,6 +143,16 @@ def test_segments_behind_a_lost_one_are_kept(tmp_path: Path):
     assert report.kept[0].sound.first_offset == 4
 
 
+def test_a_torn_header_is_not_taken_for_what_compaction_leaves(tmp_path: Path):
+    """Compaction leaves gaps between segments, and fewer records than offsets in batches; so does a lost sector."""
+    sizes = killed(tmp_path / "orders-0", [b"%d" % number for number in range(6)], segment_bytes=160)
+    (tmp_path / "orders-0" / "00000000000000000002.log").unlink()
+    harm(tmp_path / "orders-0" / "00000000000000000004.log", sizes[4] + 57, bytes(4))
+    log, report = recovered(tmp_path / "orders-0", segment_bytes=160)
+    assert log.log_end_offset == 2
+    assert [each.sound.first_offset for each in report.kept] == [4]
+
+
 def test_a_batch_with_a_wrong_offset_is_kept(tmp_path: Path):
     sizes = killed(tmp_path / "orders-0", [b"a", b"b"])
     harm(tmp_path / "orders-0" / SEGMENT, sizes[0], bytes(8))
