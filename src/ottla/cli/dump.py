@@ -17,9 +17,10 @@ from ottla.cli.failure import Failure
 def dump(path: str, batches_only: bool, topic: str | None) -> None:
     """Show what is in a file or directory of Kafka's or ottla's log, one JSON object to a line.
 
-    PATH is a segment, an index, a producer snapshot, a quorum snapshot, a checkpoint, quorum-state, meta.properties, or
-    a directory of these. Records of internal topics are decoded into their types. Nothing is changed, and a running
-    broker is not disturbed; its active segment may end with a batch that is still being written.
+    PATH is a segment, what recovery has cut off one (.log.cut), an index, a producer snapshot, a quorum snapshot, a
+    checkpoint, quorum-state, meta.properties, or a directory of these. Records of internal topics are decoded into
+    their types. Damage is named, and what is sound behind it is shown. Nothing is changed, and a running broker is not
+    disturbed; its active segment may end with a batch that is still being written.
     """
     from ottla.log.disk import OsDisk
     from ottla.log.dump import Options, UnknownFileError
