@@ -18,7 +18,9 @@ class OneWayContract(Contract):
     """Each package imports only what its line of the table allows.
 
     `root` is the package whose children the table is about, `table` has lines such as "broker: wire log"; "*" allows
-    everything. Imports from the root's own module are free, but that module itself imports none of the children.
+    everything. A line can be about a package inside of another ("core.groups: wire core.coordinator"): then all
+    packages beside it need a line, and "core" on the right-hand side stands for all of them. Imports from the root's
+    own module are free, but that module itself imports none of the children.
     """
 
     root = fields.StringField()
@@ -27,7 +29,7 @@ class OneWayContract(Contract):
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         allowed = parse_table(self.table)  # type: ignore[arg-type]  # import-linter fills fields with values
         root = str(self.root)
-        present = {child.removeprefix(f"{root}.") for child in graph.find_children(root)}
+        present = _packages(graph, root, allowed)
         unplaced = sorted(present - allowed.keys())
         broken = [
             line for package in sorted(present & allowed.keys()) for line in _strays(graph, root, package, allowed)
@@ -58,6 +60,18 @@ def parse_table(lines: list[str]) -> dict[str, frozenset[str]]:
     return {package.strip(): frozenset(names.split()) for package, _, names in pairs}
 
 
+def _packages(graph: ImportGraph, root: str, allowed: dict[str, frozenset[str]]) -> set[str]:
+    """The packages that need a line of their own, named from the root on."""
+    names = [child.removeprefix(f"{root}.") for child in graph.find_children(root)]
+    found = set()
+    for name in names:
+        if any(each.startswith(f"{name}.") for each in allowed):
+            names += [child.removeprefix(f"{root}.") for child in graph.find_children(f"{root}.{name}")]
+        else:
+            found.add(name)
+    return found
+
+
 def _strays(graph: ImportGraph, root: str, package: str, allowed: dict[str, frozenset[str]]) -> list[str]:
     if ANYTHING in allowed[package]:
         return []
@@ -68,8 +82,12 @@ def _strays(graph: ImportGraph, root: str, package: str, allowed: dict[str, froz
         f"{module}:{_line(graph, module, imported)} imports {imported}, but {rule}"
         for module in sorted(modules)
         for imported in _imported(graph, root, module)
-        if imported.split(".")[1] not in allowed[package] | {package}
+        if not _is_within(imported.removeprefix(f"{root}."), allowed[package] | {package})
     ]
+
+
+def _is_within(module: str, packages: frozenset[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def _imported(graph: ImportGraph, root: str, module: str) -> list[str]:

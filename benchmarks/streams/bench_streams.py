@@ -24,7 +24,7 @@ from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads
 from benchmarks.groups.lines import Line, in_turn
 from benchmarks.streams.members import settled_members
-from ottla.groups.streams.sticky import MemberInput, assign
+from ottla.core.groups.streams.sticky import MemberInput, assign
 from ottla.wire.types import StreamsGroupDescribeRequest
 from tests.interop import process
 from tests.interop.jars import APACHE_KAFKA, libraries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.groups.classic.states import TRANSITIONS
+from ottla.core.groups.classic.states import TRANSITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "classic-groups.md"
 

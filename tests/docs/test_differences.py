@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ottla.broker.config import OWN_DEFAULTS, NodeConfig
-from ottla.metadata.config_defs import broker_defs
+from ottla.core.metadata.config_defs import broker_defs
 
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
 COLUMNS = ["id", "about", "Apache Kafka 4.3.1", "ottla", "why", "as in Apache Kafka with"]

@@ -9,8 +9,8 @@ import pytest
 from ottla.cli import failure, run
 from ottla.cli.configs import configs
 from ottla.cli.topics import topics
-from ottla.filters import compile_filter
-from ottla.filters.language import ROOTS
+from ottla.client.filters import compile_filter
+from ottla.client.filters.language import ROOTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "topics.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```\n\$ (ottla [^\n]*--help)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))

@@ -27,18 +27,18 @@ from ottla.broker.share import leader
 from ottla.broker.share.counts import OTHERS, GroupCounts
 from ottla.broker.waiting import Waiter, Waiting
 from ottla.broker.web_server import CONNECTIONS_MAX, WebServer
-from ottla.groups import topic_sets
-from ottla.groups.classic import group as classic_group
-from ottla.groups.consumer.patterns import check_regex
-from ottla.groups.topic_sets import TopicSets
+from ottla.core.groups import topic_sets
+from ottla.core.groups.classic import group as classic_group
+from ottla.core.groups.consumer.patterns import check_regex
+from ottla.core.groups.topic_sets import TopicSets
+from ottla.core.metadata.config_defs import broker_defs
+from ottla.core.metadata.configs import VALUE_BYTES_MAX
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_names import NAME_CHARS_MAX, check_topic_name
+from ottla.core.metadata.topics import PARTITIONS_PER_REQUEST_MAX
+from ottla.core.share.sessions import ShareSessions
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage, OpenFiles
-from ottla.metadata.config_defs import broker_defs
-from ottla.metadata.configs import VALUE_BYTES_MAX
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_names import NAME_CHARS_MAX, check_topic_name
-from ottla.metadata.topics import PARTITIONS_PER_REQUEST_MAX
-from ottla.share.sessions import ShareSessions
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
@@ -59,8 +59,8 @@ from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fe
 from tests.unit.broker.test_budget import Holder
 from tests.unit.broker.test_connection import Bench, answer_at_once, heartbeat
 from tests.unit.broker.test_streams_apis import join, topology
-from tests.unit.txn import desk as transaction_desk
-from tests.unit.txn import test_coordinator
+from tests.unit.core.txn import desk as transaction_desk
+from tests.unit.core.txn import test_coordinator
 
 MINUTES_MS = 60_000
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ottla.metadata import features
-from ottla.metadata.bootstrap import bootstrap_records
-from ottla.metadata.context import Context, ControllerSettings, Result
-from ottla.metadata.controller import Controller
-from ottla.metadata.format import METADATA_DIR, format_files, standalone_voters
-from ottla.metadata.image import MetadataImage
-from ottla.metadata.records import build_batches
-from ottla.metadata.snapshot import snapshot_id, snapshot_records, write_snapshot
-from ottla.quorum.quorum import AppendControl, Appended, Quorum, Start, StateStored, StoreState
-from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter
+from ottla.core.metadata import features
+from ottla.core.metadata.bootstrap import bootstrap_records
+from ottla.core.metadata.context import Context, ControllerSettings, Result
+from ottla.core.metadata.controller import Controller
+from ottla.core.metadata.format import METADATA_DIR, format_files, standalone_voters
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.records import build_batches
+from ottla.core.metadata.snapshot import snapshot_id, snapshot_records, write_snapshot
+from ottla.core.quorum.quorum import AppendControl, Appended, Quorum, Start, StateStored, StoreState
+from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, Listener, Voter
 from ottla.wire import uuid_text
 from ottla.wire.properties import MetaProperties, read_meta_properties
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest
@@ -23,10 +23,10 @@ from ottla.wire.types.control_records import KRaftVersionRecord
 from ottla.wire.types.create_topics import CreateTopicsRequest
 from tests.interop.apache import CLUSTER_ID, ApacheKafka, dump_log
 from tests.interop.storage_golden import VARIANTS, VOTERS_CHECKPOINT, format_with_apache
-from tests.unit.metadata.cluster import counter, registration, uuid
-from tests.unit.metadata.simple_rules import SimpleRules
-from tests.unit.metadata.stamps import restamped, timeless
-from tests.unit.metadata.test_format import levels_of, voters_of
+from tests.unit.core.metadata.cluster import counter, registration, uuid
+from tests.unit.core.metadata.simple_rules import SimpleRules
+from tests.unit.core.metadata.stamps import restamped, timeless
+from tests.unit.core.metadata.test_format import levels_of, voters_of
 
 NOW_MS = 1_790_000_000_000
 TOPICS = "org.apache.kafka.tools.TopicCommand"

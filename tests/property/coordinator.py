@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ottla.coordinator.contract import Context, Result
-from ottla.coordinator.deadlines import Deadlines
-from ottla.groups.coordinator import GroupCoordinator
+from ottla.core.coordinator.contract import Context, Result
+from ottla.core.coordinator.deadlines import Deadlines
+from ottla.core.groups.coordinator import GroupCoordinator
 from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.keyed import KeyedRecord
 

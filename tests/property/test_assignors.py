@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.groups.assignors import ASSIGNORS, MemberSpec, Target, assign_range, assign_uniform
+from ottla.core.groups.assignors import ASSIGNORS, MemberSpec, Target, assign_range, assign_uniform
 
 Groups = tuple[list[MemberSpec], dict[bytes, int]]
 

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ottla.coordinator.contract import Result
-from ottla.groups.consumer.family import ConsumerFamily
-from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.members import STEPPED_AWAY_EPOCH, Member
-from ottla.groups.coordinator import GroupCoordinator
-from ottla.groups.table import GroupTable
+from ottla.core.coordinator.contract import Result
+from ottla.core.groups.consumer.family import ConsumerFamily
+from ottla.core.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.members import STEPPED_AWAY_EPOCH, Member
+from ottla.core.groups.coordinator import GroupCoordinator
+from ottla.core.groups.table import GroupTable
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

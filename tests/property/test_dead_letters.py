@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.share.partition import Settings
-from ottla.share.partition.events import DeadLettersSent, StateBatch, WriteDone, WriteFailed
-from ottla.share.partition.states import RecordState
-from ottla.share.state.batches import Batch, merge
+from ottla.core.share.partition import Settings
+from ottla.core.share.partition.events import DeadLettersSent, StateBatch, WriteDone, WriteFailed
+from ottla.core.share.partition.states import RecordState
+from ottla.core.share.state.batches import Batch, merge
 from ottla.wire.errors import ErrorCode
-from tests.unit.share.partition.bench import Bench
+from tests.unit.core.share.partition.bench import Bench
 
 LIMIT = 3
 LOG = ((0, 4), (5, 9), (10, 11), (12, 19))

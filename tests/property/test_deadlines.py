@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ottla.coordinator.deadlines import Deadlines
+from ottla.core.coordinator.deadlines import Deadlines
 
 KEYS = st.integers(0, 12)
 TIMES = st.integers(0, 40)

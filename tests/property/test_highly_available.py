@@ -9,12 +9,12 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.groups.streams import sticky
-from ottla.groups.streams.assigning import is_step
-from ottla.groups.streams.highly_available import Limits, Plan, plan
-from ottla.groups.streams.reconciling import Holders
-from ottla.groups.streams.sticky import MemberInput
-from ottla.groups.streams.tasks import Task, Tasks
+from ottla.core.groups.streams import sticky
+from ottla.core.groups.streams.assigning import is_step
+from ottla.core.groups.streams.highly_available import Limits, Plan, plan
+from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.sticky import MemberInput
+from ottla.core.groups.streams.tasks import Task, Tasks
 
 LAG = 10_000
 

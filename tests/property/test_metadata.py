@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.metadata import features
-from ottla.metadata.fault import MetadataFault
-from ottla.metadata.image import MetadataImage
-from ottla.metadata.topic_image import NO_LEADER
+from ottla.core.metadata import features
+from ottla.core.metadata.fault import MetadataFault
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.topic_image import NO_LEADER
 from ottla.wire.types import cluster_metadata as log
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.types.create_partitions import CreatePartitionsRequest
@@ -21,7 +21,7 @@ from ottla.wire.types.create_topics import CreateTopicsRequest
 from ottla.wire.types.delete_topics import DeleteTopicsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest
-from tests.unit.metadata.cluster import Cluster, registration, through_snapshot, uuid
+from tests.unit.core.metadata.cluster import Cluster, registration, through_snapshot, uuid
 
 # --- through the controller
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.groups.offsets.bench import DAY_MS, Bench
+from tests.unit.core.groups.offsets.bench import DAY_MS, Bench
 
 GROUPS = st.sampled_from(["g", "h"])
 PARTITIONS = st.integers(0, 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.broker.quotas.rates import Rate, TokenBucket, Windows
 from ottla.broker.quotas.sensors import RateQuotas, TokenQuotas
-from ottla.metadata.client_quotas import CLIENT_ID
+from ottla.core.metadata.client_quotas import CLIENT_ID
 
 ANYONE = ((CLIENT_ID, None),)
 windows = st.builds(Windows, st.integers(2, 15), st.sampled_from([1000, 2000, 5000]))

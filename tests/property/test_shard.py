@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ottla.coordinator.contract import Outcome, Producer
+from ottla.core.coordinator.contract import Outcome, Producer
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.coordinators.bench import Bench
 from tests.unit.broker.coordinators.ledger import told

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ottla.broker.coordinators.composing import group_core
-from ottla.coordinator.contract import COMMITTED, Outcome, Result
-from ottla.groups.admin import DeleteGroup
-from ottla.groups.coordinator import GroupCoordinator
-from ottla.share.group.effects import DeleteState, InitializeState, Refusal
-from ottla.share.group.group import ShareGroup
+from ottla.core.coordinator.contract import COMMITTED, Outcome, Result
+from ottla.core.groups.admin import DeleteGroup
+from ottla.core.groups.coordinator import GroupCoordinator
+from ottla.core.share.group.effects import DeleteState, InitializeState, Refusal
+from ottla.core.share.group.group import ShareGroup
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types import (

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.share.partition import Actions, Settings, SharePartition
-from ottla.share.partition.events import (
+from ottla.core.share.partition import Actions, Settings, SharePartition
+from ottla.core.share.partition.events import (
     Acknowledge,
     Acknowledgement,
     Acquire,
@@ -28,8 +28,8 @@ from ottla.share.partition.events import (
     WriteDone,
     WriteFailed,
 )
-from ottla.share.partition.states import TARGETS, TERMINAL, AcquireMode, RecordState
-from ottla.share.partition.transactions import ReadBatch
+from ottla.core.share.partition.states import TARGETS, TERMINAL, AcquireMode, RecordState
+from ottla.core.share.partition.transactions import ReadBatch
 from ottla.wire.errors import ErrorCode
 
 LOCK_MS = 100

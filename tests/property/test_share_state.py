@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.share.state.batches import Batch, combine, merge
+from ottla.core.share.state.batches import Batch, combine, merge
 
 
 @st.composite

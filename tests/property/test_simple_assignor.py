@@ -9,8 +9,8 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.share.group.members import Partitions
-from ottla.share.group.simple import MemberSpec, assign
+from ottla.core.share.group.members import Partitions
+from ottla.core.share.group.simple import MemberSpec, assign
 
 Groups = tuple[list[MemberSpec], dict[bytes, frozenset[int]]]
 Place = tuple[bytes, int]

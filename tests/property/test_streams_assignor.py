@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.groups.streams.sticky import MemberInput, assign
-from ottla.groups.streams.tasks import Tasks
+from ottla.core.groups.streams.sticky import MemberInput, assign
+from ottla.core.groups.streams.tasks import Tasks
 
 Group = tuple[list[MemberInput], dict[str, int], frozenset[str], int]
 

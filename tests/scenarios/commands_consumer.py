@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 from ottla.testing.simulation.shorthand import parse

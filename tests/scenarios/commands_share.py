@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.coordinator.contract import Outcome
-from ottla.share.group.effects import Refusal
-from ottla.share.group.group import ShareGroup
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.share.group.effects import Refusal
+from ottla.core.share.group.group import ShareGroup
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 from ottla.wire.errors import ErrorCode

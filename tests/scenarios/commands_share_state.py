@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ottla.coordinator.contract import COMMITTED
-from ottla.share.state import PruneLog
+from ottla.core.coordinator.contract import COMMITTED
+from ottla.core.share.state import PruneLog
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.journal import read_log
 from ottla.testing.simulation.scenario import Scenario

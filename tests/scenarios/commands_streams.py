@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.coordinator.contract import Outcome
-from ottla.groups.streams.effects import GetDescription, SetDescription
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.streams.effects import GetDescription, SetDescription
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario
 

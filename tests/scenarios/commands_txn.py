@@ -18,12 +18,18 @@ from typing import Any
 
 import msgspec
 
-from ottla.coordinator.contract import Outcome, Result
+from ottla.core.coordinator.contract import Outcome, Result
+from ottla.core.txn.coordinator import TransactionCoordinator
+from ottla.core.txn.messages import (
+    AddPartitions,
+    DescribeTransaction,
+    ListTransactions,
+    TakeProducerId,
+    VerifyPartitions,
+)
+from ottla.core.txn.transaction import Partition, to_record
 from ottla.testing.simulation.commands import Words, command
 from ottla.testing.simulation.scenario import Scenario, Token
-from ottla.txn.coordinator import TransactionCoordinator
-from ottla.txn.messages import AddPartitions, DescribeTransaction, ListTransactions, TakeProducerId, VerifyPartitions
-from ottla.txn.transaction import Partition, to_record
 from ottla.wire.errors import ErrorCode
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ottla.broker.descriptions.order import CallOrder
-from ottla.groups.streams import family, gate
-from ottla.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
-from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.pushing import Pushing
+from ottla.core.groups.streams import family, gate
+from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
+from ottla.core.groups.streams.group import StreamsGroup
+from ottla.core.groups.streams.pushing import Pushing
 from ottla.testing.simulation.running import run_seeds
 from ottla.wire.keyed import KeyedRecord
 

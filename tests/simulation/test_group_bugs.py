@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinators.shard import Shard
-from ottla.coordinator.contract import NOTHING, Context, Result
-from ottla.groups.admin import AdminFamily
-from ottla.groups.classic.family import ClassicFamily
-from ottla.groups.consumer import reconciliation, stepping
-from ottla.groups.consumer.family import ConsumerFamily
-from ottla.groups.offsets.family import OffsetsFamily
-from ottla.groups.streams import assigning, heartbeat, highly_available, reconciling
-from ottla.groups.streams.family import StreamsFamily
-from ottla.groups.streams.heartbeat import Beat
-from ottla.groups.streams.highly_available import Limits
-from ottla.groups.streams.reconciling import Holders
-from ottla.groups.streams.tasks import Tasks
+from ottla.core.coordinator.contract import NOTHING, Context, Result
+from ottla.core.groups.admin import AdminFamily
+from ottla.core.groups.classic.family import ClassicFamily
+from ottla.core.groups.consumer import reconciliation, stepping
+from ottla.core.groups.consumer.family import ConsumerFamily
+from ottla.core.groups.offsets.family import OffsetsFamily
+from ottla.core.groups.streams import assigning, heartbeat, highly_available, reconciling
+from ottla.core.groups.streams.family import StreamsFamily
+from ottla.core.groups.streams.heartbeat import Beat
+from ottla.core.groups.streams.highly_available import Limits
+from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.tasks import Tasks
 from ottla.testing.simulation.running import run_seed
 from ottla.testing.simulation.trace import Violation
 from ottla.wire.keyed import KeyedRecord

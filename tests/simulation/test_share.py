@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ottla.share.partition import loading
-from ottla.share.partition.events import Acknowledge, Actions, Reply, StartResolved, Tick
-from ottla.share.partition.partition import Phase, SharePartition
-from ottla.share.partition.window import Window
-from ottla.share.state import ShareStateCoordinator
+from ottla.core.share.partition import loading
+from ottla.core.share.partition.events import Acknowledge, Actions, Reply, StartResolved, Tick
+from ottla.core.share.partition.partition import Phase, SharePartition
+from ottla.core.share.partition.window import Window
+from ottla.core.share.state import ShareStateCoordinator
 from ottla.testing.simulation.running import run_seed
 from ottla.testing.simulation.trace import Violation
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.contract import Context, Reply, Result
+from ottla.core.coordinator.contract import Context, Reply, Result
+from ottla.core.txn import adding
+from ottla.core.txn.messages import WriteMarkers
+from ottla.core.txn.transaction import Transaction, to_record
+from ottla.core.txn.workflow import Workflow
 from ottla.log.producer_state import ProducerState
 from ottla.testing.simulation.crash_points import Plan, all_plans, count_points, run_plan
 from ottla.testing.simulation.running import run_seed
 from ottla.testing.simulation.trace import Violation
 from ottla.testing.simulation.transaction_node import GROUPS_PART
-from ottla.txn import adding
-from ottla.txn.messages import WriteMarkers
-from ottla.txn.transaction import Transaction, to_record
-from ottla.txn.workflow import Workflow
 
 SEEDS_FOR_A_BUG = 500
 PLANS = list(all_plans())

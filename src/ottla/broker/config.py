@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 from ottla.broker.acted_on import ACTED_ON, idle_text
 from ottla.broker.group_bounds import check_group_bounds
 from ottla.broker.providers import PROVIDERS, Providers
-from ottla.metadata.config_defs import ConfigError, broker_defs
-from ottla.metadata.config_values import split_list
+from ottla.core.metadata.config_defs import ConfigError, broker_defs
+from ottla.core.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
 
 __all__ = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.broker.clock import Clock
-from ottla.metadata.image import Changes
+from ottla.core.metadata.image import Changes
 
 __all__ = ["REMEMBERED_MS", "DeletedTopics"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla import wire
 from ottla.broker.request import Encoded, Later
-from ottla.metadata.image import Changes, MetadataImage
-from ottla.metadata.topic_image import TopicImage
+from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.core.metadata.topic_image import TopicImage
 from ottla.wire.trace import uvarint
 from ottla.wire.types.metadata import MetadataResponse, MetadataResponseMetadataResponseTopic
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "SESSION_PARTITIONS_MAX", "FetchSession", "FetchSessions", "WantedPartition"]

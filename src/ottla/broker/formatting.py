@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ottla.broker.config import NodeConfig
+from ottla.core.metadata import features
+from ottla.core.metadata.format import METADATA_DIR, format_files, standalone_voters
+from ottla.core.metadata.uuids import draw
 from ottla.log.disk import Disk, replace_file
-from ottla.metadata import features
-from ottla.metadata.format import METADATA_DIR, format_files, standalone_voters
-from ottla.metadata.uuids import draw
 from ottla.wire import uuid_text
 from ottla.wire.keyed import Versioned
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ottla.metadata.config_defs import ConfigError, broker_defs
+from ottla.core.metadata.config_defs import ConfigError, broker_defs
 
 __all__ = ["check_group_bounds"]
 

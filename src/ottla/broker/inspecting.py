@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from ottla.broker.web_server import Page, WebServer, is_loopback
-from ottla.metadata.config_defs import ConfigError
+from ottla.core.metadata.config_defs import ConfigError
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node

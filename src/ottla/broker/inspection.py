@@ -31,6 +31,11 @@ from typing import Final, NamedTuple
 from ottla.broker.metadata_log import read_quorum_state
 from ottla.broker.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.metadata_snapshots import SnapshotFiles
+from ottla.core.metadata.fault import MetadataFault
+from ottla.core.metadata.features import SUPPORTED
+from ottla.core.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.quorum.stored import StoredStateError
 from ottla.log.checkpoint import CheckpointError, parse_partition_metadata
 from ottla.log.cuts import cut_offset, sound_behind
 from ottla.log.directory import METADATA_PARTITION, NO_BROKER_EPOCH, LogDirectory
@@ -47,11 +52,6 @@ from ottla.log.names import (
 from ottla.log.scan import WalkEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
 from ottla.log.steps import finish
-from ottla.metadata.fault import MetadataFault
-from ottla.metadata.features import SUPPORTED
-from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
-from ottla.metadata.image import MetadataImage
-from ottla.quorum.stored import StoredStateError
 from ottla.wire import uuid_text
 from ottla.wire.batch import BatchView
 from ottla.wire.fault import WireError

@@ -18,7 +18,7 @@ from ottla.broker.connection import Connection, Limits, Loop, Owner, Peer
 from ottla.broker.dispatch import Dispatch
 from ottla.broker.quotas.quotas import ConnectionRates
 from ottla.broker.request import Close, CloseCause
-from ottla.metadata.config_values import host_limits
+from ottla.core.metadata.config_values import host_limits
 
 __all__ = ["Crowd", "Listener", "ListenerLimits", "bind"]
 

@@ -16,12 +16,12 @@ from ottla.broker.clock import Clock
 from ottla.broker.replicas import Replicas
 from ottla.broker.settings import Settings
 from ottla.broker.storage import StorageProblem
+from ottla.core.metadata.image import Changes, MetadataImage
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.errors import StorageError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.recovery import RecoveryReport, load_steps
-from ottla.metadata.image import Changes, MetadataImage
 
 __all__ = ["Loading", "tell"]
 

@@ -1,8 +1,8 @@
 """The loggers of a node and their levels, which can be changed while it runs.
 
-`root` is the logger above all of ottla's; the others have the names of packages (`ottla.groups`) and modules. A logger
-without a level of its own has that of the next one above it. Levels are Kafka's, they are not kept over a restart, and
-the lines of single requests (`ottla.requests`) cost nothing while their level is above INFO.
+`root` is the logger above all of ottla's; the others have the names of packages (`ottla.core.groups`) and modules. A
+logger without a level of its own has that of the next one above it. Levels are Kafka's, they are not kept over a
+restart, and the lines of single requests (`ottla.requests`) cost nothing while their level is above INFO.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ottla.metadata.configs import APPEND, DELETE, SET, SUBTRACT
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.configs import APPEND, DELETE, SET, SUBTRACT
+from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["LEVELS", "REQUESTS", "ROOT", "LevelStep", "Loggers"]
@@ -21,7 +21,10 @@ ROOT: Final = "root"
 REQUESTS: Final = "ottla.requests"
 LEVELS: Final = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
 _PACKAGE: Final = "ottla"
-_FAMILIES: Final = tuple(f"{_PACKAGE}.{name}" for name in ("broker", "groups", "log", "metadata", "share", "txn"))
+_FAMILIES: Final = tuple(
+    f"{_PACKAGE}.{name}"
+    for name in ("broker", "core", "core.groups", "core.metadata", "core.quorum", "core.share", "core.txn", "log")
+)
 """Loggers above those of modules, which may not be loaded yet."""
 _NOT_FOR_LOGGERS: Final = {APPEND: "appended to", SUBTRACT: "subtracted from"}
 

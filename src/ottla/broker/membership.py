@@ -14,8 +14,8 @@ from ottla.broker.metadata_log import MetadataLog, MetadataLogError
 from ottla.broker.replicas import Replica
 from ottla.broker.settings import Settings
 from ottla.broker.storage import NodeStorage, cordoned
+from ottla.core.metadata.features import supported
 from ottla.log.directory import LogDirectory
-from ottla.metadata.features import supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from ottla.core.metadata.context import Result
+from ottla.core.quorum.voters import voters_record
 from ottla.log.errors import StorageError
-from ottla.metadata.context import Result
-from ottla.quorum.voters import voters_record
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import NoOpRecord
 

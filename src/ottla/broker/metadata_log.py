@@ -19,6 +19,26 @@ from ottla.broker.clock import Clock
 from ottla.broker.metadata_replay import MetadataLogError, MetadataReplay, refuse_loss
 from ottla.broker.metadata_snapshots import SnapshotFiles
 from ottla.broker.offload import Job, Offload
+from ottla.core.metadata.context import Context, Result
+from ottla.core.metadata.controller import Controller
+from ottla.core.metadata.fault import MetadataFault, Reject
+from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.core.metadata.records import build_batches
+from ottla.core.metadata.uuids import METADATA_TOPIC_ID
+from ottla.core.quorum.quorum import (
+    AppendControl,
+    Appended,
+    AppendFailed,
+    Event,
+    Quorum,
+    Start,
+    StateStored,
+    Stop,
+    StoreState,
+)
+from ottla.core.quorum.stored import FILE_NAME as QUORUM_STATE
+from ottla.core.quorum.stored import StoredState, read_stored
+from ottla.core.quorum.voters import Voter, VoterSet
 from ottla.log.config import LogConfig
 from ottla.log.directory import METADATA_PARTITION, LogDirectory
 from ottla.log.disk import Disk, read_all, replace_file
@@ -30,26 +50,6 @@ from ottla.log.producer_state import Origin
 from ottla.log.read import Isolation
 from ottla.log.recovery import RecoveryReport, load
 from ottla.log.retention import apply_retention
-from ottla.metadata.context import Context, Result
-from ottla.metadata.controller import Controller
-from ottla.metadata.fault import MetadataFault, Reject
-from ottla.metadata.image import Changes, MetadataImage
-from ottla.metadata.records import build_batches
-from ottla.metadata.uuids import METADATA_TOPIC_ID
-from ottla.quorum.quorum import (
-    AppendControl,
-    Appended,
-    AppendFailed,
-    Event,
-    Quorum,
-    Start,
-    StateStored,
-    Stop,
-    StoreState,
-)
-from ottla.quorum.stored import FILE_NAME as QUORUM_STATE
-from ottla.quorum.stored import StoredState, read_stored
-from ottla.quorum.voters import Voter, VoterSet
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.fault import WireError
 from ottla.wire.keyed import Versioned
@@ -285,7 +285,7 @@ class MetadataLog:
     ) -> None:
         """Put a request through; `done` gets the reply when what it rests on is committed.
 
-        `context` may have `authorize` and `charge`, as in `ottla.metadata.context`.
+        `context` may have `authorize` and `charge`, as in `ottla.core.metadata.context`.
         """
         result = self.controller.handle(request, self._context(api_version, **context))
         try:

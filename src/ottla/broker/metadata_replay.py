@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ottla.core.metadata.fault import MetadataFault, UnsupportedMetadataError
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.records import read_batch
+from ottla.core.metadata.snapshot import Snapshot, SnapshotId, load_snapshot
+from ottla.core.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, VoterSet
 from ottla.log.cuts import sound_behind
 from ottla.log.disk import Disk
 from ottla.log.names import LOG_SUFFIX, parse_file_name
-from ottla.metadata.fault import MetadataFault, UnsupportedMetadataError
-from ottla.metadata.image import MetadataImage
-from ottla.metadata.records import read_batch
-from ottla.metadata.snapshot import Snapshot, SnapshotId, load_snapshot
-from ottla.quorum.voters import BOOTSTRAP_OFFSET, ControlHistory, VoterSet
 from ottla.wire.batch import BatchView, read_control_batch
 from ottla.wire.keyed import Versioned
 from ottla.wire.types.control_records import KRaftVersionRecord

@@ -10,9 +10,8 @@ import logging
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from ottla.log.disk import Disk, read_all
-from ottla.metadata.image import MetadataImage
-from ottla.metadata.snapshot import (
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.snapshot import (
     BOOTSTRAP_ID,
     Snapshot,
     SnapshotId,
@@ -21,6 +20,7 @@ from ottla.metadata.snapshot import (
     snapshot_records,
     write_snapshot,
 )
+from ottla.log.disk import Disk, read_all
 from ottla.wire.types.control_records import VotersRecord
 
 __all__ = ["SnapshotFiles"]

@@ -46,19 +46,19 @@ from ottla.broker.settings import Settings
 from ottla.broker.slices import Slices
 from ottla.broker.storage import NodeStorage, lock_directories, release
 from ottla.broker.waiting import Waiter, Waiting
+from ottla.core.metadata.bootstrap import bootstrap_records
+from ottla.core.metadata.config_rules import Rules
+from ottla.core.metadata.context import ControllerSettings, unlimited
+from ottla.core.metadata.controller import Controller
+from ottla.core.metadata.features import levels_for_format, supported
+from ottla.core.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
+from ottla.core.metadata.image import BROKER, Changes, MetadataImage
+from ottla.core.quorum.voters import Listener as VoterListener
+from ottla.core.quorum.voters import Voter, VoterSet
 from ottla.log.config import LogConfig
 from ottla.log.directory import LogDirectory
 from ottla.log.disk import Disk, OsDisk, read_all
 from ottla.log.names import TopicPartition
-from ottla.metadata.bootstrap import bootstrap_records
-from ottla.metadata.config_rules import Rules
-from ottla.metadata.context import ControllerSettings, unlimited
-from ottla.metadata.controller import Controller
-from ottla.metadata.features import levels_for_format, supported
-from ottla.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
-from ottla.metadata.image import BROKER, Changes, MetadataImage
-from ottla.quorum.voters import Listener as VoterListener
-from ottla.quorum.voters import Voter, VoterSet
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import Versioned

@@ -19,8 +19,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.metadata.config_defs import ConfigError
-from ottla.metadata.config_values import split_list
+from ottla.core.metadata.config_defs import ConfigError
+from ottla.core.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
 
 __all__ = ["PROVIDERS", "Providers"]

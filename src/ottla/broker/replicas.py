@@ -21,6 +21,10 @@ from ottla.broker.clock import Clock
 from ottla.broker.offload import Job, Offload
 from ottla.broker.settings import Settings
 from ottla.broker.storage import cordoned
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
+from ottla.core.metadata.topic_image import PartitionImage, TopicImage
+from ottla.core.metadata.uuids import UNASSIGNED, is_reserved
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.checkpoint import format_partition_metadata
 from ottla.log.directory import LogDirectory
@@ -31,10 +35,6 @@ from ottla.log.names import PARTITION_METADATA_FILE, TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.producer_state import Origin, Verification
 from ottla.log.recovery import LoadRequest, load
-from ottla.metadata.fault import Reject
-from ottla.metadata.image import TOPIC, Changes, MetadataImage
-from ottla.metadata.topic_image import PartitionImage, TopicImage
-from ottla.metadata.uuids import UNASSIGNED, is_reserved
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Replica", "Replicas"]

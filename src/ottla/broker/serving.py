@@ -19,10 +19,10 @@ from ottla.broker.loggers import REQUESTS
 from ottla.broker.metadata_log import MetadataLogError
 from ottla.broker.node import Node, StartError
 from ottla.broker.storage import StorageProblem
+from ottla.core.quorum.quorum import QuorumError
+from ottla.core.quorum.stored import StoredStateError
 from ottla.log.disk import OsDisk
 from ottla.log.errors import StorageError
-from ottla.quorum.quorum import QuorumError
-from ottla.quorum.stored import StoredStateError
 
 __all__ = ["CannotServe", "new_loop", "run"]
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from ottla.broker.acted_on import ACTED_ON, idle_text
 from ottla.broker.config import NodeConfig
+from ottla.core.metadata.config_defs import ConfigError, broker_defs, topic_defs
+from ottla.core.metadata.config_rules import Rules
+from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
 from ottla.log.config import LONG_MAX, LogConfig
-from ottla.metadata.config_defs import ConfigError, broker_defs, topic_defs
-from ottla.metadata.config_rules import Rules
-from ottla.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
 
 __all__ = ["Settings"]
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from ottla.broker.config import NodeConfig
 from ottla.broker.formatting import format_directories, is_empty, is_formatted, random_uuid
 from ottla.broker.settings import Settings
+from ottla.core.metadata.uuids import draw
 from ottla.log.directory import LogDirectory, directory_problems
 from ottla.log.disk import Disk, read_all
 from ottla.log.files import LogStorage, OpenFiles
 from ottla.log.lock import DirectoryLock, LockedError
-from ottla.metadata.uuids import draw
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
 
 __all__ = ["NodeStorage", "StorageProblem", "cordoned", "lock_directories"]

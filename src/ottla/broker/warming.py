@@ -20,10 +20,10 @@ BEGIN_SECONDS: Final = 1.0
 """A broker that a test starts and stops again should not pay for this."""
 PAUSE_SECONDS: Final = 0.02
 _PACKAGES: Final = (
-    "ottla.coordinator",
-    "ottla.groups",
-    "ottla.txn",
-    "ottla.share",
+    "ottla.core.coordinator",
+    "ottla.core.groups",
+    "ottla.core.txn",
+    "ottla.core.share",
     "ottla.broker.coordinators",
     "ottla.broker.transactions",
     "ottla.broker.share",

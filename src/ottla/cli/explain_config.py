@@ -12,7 +12,7 @@ from ottla.cli.configs.show import rule_text
 from ottla.cli.failure import Failure, nearest
 
 if TYPE_CHECKING:
-    from ottla.metadata.config_defs import ConfigDefs, ConfigKey
+    from ottla.core.metadata.config_defs import ConfigDefs, ConfigKey
 
 COLUMNS: Final = (Column("NAME"), Column("OF"), Column("TYPE"), Column("DEFAULT"), Column("CHANGED"))
 _MODES: Final = {
@@ -41,7 +41,7 @@ def explain_config(names: Sequence[str], form: str | None, *, is_list: bool) -> 
 
 
 def _tables() -> dict[str, ConfigDefs]:
-    from ottla.metadata.config_defs import broker_defs, client_metrics_defs, group_defs, topic_defs
+    from ottla.core.metadata.config_defs import broker_defs, client_metrics_defs, group_defs, topic_defs
 
     return {
         "topic": topic_defs(),
@@ -83,8 +83,8 @@ def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
 
 def _also(kind: str, name: str) -> list[str]:
     """What the same is called elsewhere, the strongest first."""
-    from ottla.metadata.config_defs import broker_defs
-    from ottla.metadata.config_rules import TOPIC_SYNONYMS
+    from ottla.core.metadata.config_defs import broker_defs
+    from ottla.core.metadata.config_rules import TOPIC_SYNONYMS
 
     if kind == "topic":
         return [f"broker {synonym}" for synonym, _ in TOPIC_SYNONYMS.get(name, ())]
@@ -98,7 +98,7 @@ def _also(kind: str, name: str) -> list[str]:
 
 def _bounds(name: str) -> list[str]:
     from ottla.cli.configs.look import bound_name
-    from ottla.metadata.config_defs import broker_defs
+    from ottla.core.metadata.config_defs import broker_defs
 
     names = (bound_name(bound, name) for bound in ("min", "max"))
     return [each for each in names if each in broker_defs()]

@@ -13,7 +13,7 @@ from binascii import Error as Base64Error
 from typing import Final
 
 from ottla.cli.failure import Failure
-from ottla.metadata.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, credential_record, salted_password
+from ottla.core.metadata.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, credential_record, salted_password
 from ottla.wire.keyed import Versioned
 
 __all__ = ["credential"]

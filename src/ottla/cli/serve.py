@@ -89,7 +89,7 @@ def serve(
 
 def _unknown(names: Sequence[str], config: str | None) -> Failure:
     """Which settings nobody knows, where they stand, and what may be meant."""
-    from ottla.metadata.config_defs import broker_defs
+    from ottla.core.metadata.config_defs import broker_defs
 
     places = [f"{_place(name, config)}unknown setting '{name}'" for name in names]
     meant = [nearest(name, broker_defs()) for name in names]

@@ -109,7 +109,7 @@ def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versio
     if not users:
         return []
     from ottla.cli.scram import credential
-    from ottla.metadata.features import METADATA_VERSION, SCRAM_FROM
+    from ottla.core.metadata.features import METADATA_VERSION, SCRAM_FROM
 
     if levels[METADATA_VERSION] < SCRAM_FROM:
         raise Failure("this metadata.version has no SCRAM credentials", "leave out --add-scram or --feature")
@@ -117,7 +117,7 @@ def _credentials(users: Sequence[str], levels: Mapping[str, int]) -> list[Versio
 
 
 def _levels(features: Sequence[str], *, is_dynamic: bool, is_unstable: bool) -> dict[str, int]:
-    from ottla.metadata.features import METADATA_VERSION, FeatureError, levels_for_format, metadata_version_of
+    from ottla.core.metadata.features import METADATA_VERSION, FeatureError, levels_for_format, metadata_version_of
 
     wanted: dict[str, int] = {}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.metadata.records import read_batch
+from ottla.core.metadata.records import read_batch
 from ottla.wire.batch import BatchView, read_control_batch, split_batches
 
 LOG = "__cluster_metadata-0/00000000000000000000.log"

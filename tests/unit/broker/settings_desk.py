@@ -11,13 +11,13 @@ from ottla.broker.handlers import alter_configs, describe_configs, incremental_a
 from ottla.broker.loggers import Loggers
 from ottla.broker.request import Later
 from ottla.broker.settings import Settings
-from ottla.metadata.config_rules import Rules
-from ottla.metadata.controller import Controller
+from ottla.core.metadata.config_rules import Rules
+from ottla.core.metadata.controller import Controller
 from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.describe_configs import DescribeConfigsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.list_config_resources import ListConfigResourcesRequest
-from tests.unit.metadata.cluster import Cluster
+from tests.unit.core.metadata.cluster import Cluster
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -19,7 +19,7 @@ from ottla.broker.config import (
     local_listeners,
     set_option,
 )
-from ottla.metadata.config_defs import broker_defs
+from ottla.core.metadata.config_defs import broker_defs
 
 
 def test_without_settings_a_node_is_a_cluster_of_its_own_on_this_machine():

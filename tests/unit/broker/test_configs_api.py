@@ -17,7 +17,7 @@ from ottla.broker.handlers import (
     incremental_alter_configs,
     list_config_resources,
 )
-from ottla.metadata.config_defs import broker_defs, group_defs, topic_defs
+from ottla.core.metadata.config_defs import broker_defs, group_defs, topic_defs
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.describe_configs import DescribeConfigsRequest

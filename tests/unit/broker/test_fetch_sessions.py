@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from ottla.broker.fetch_sessions import FetchSession, FetchSessions, WantedPartition
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import FetchRequest
 from tests.unit.broker.desk import Desk, batch, fetch_partition, fetch_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.broker.config import NodeConfig
-from ottla.metadata.config_defs import ConfigError
+from ottla.core.metadata.config_defs import ConfigError
 
 SHARE = {
     "session.timeout.ms": (45_000, 60_000),

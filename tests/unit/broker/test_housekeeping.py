@@ -15,8 +15,8 @@ import pytest
 from ottla.broker.clock import ShiftedClock
 from ottla.broker.offload import Offload
 from ottla.broker.slices import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, Slices
+from ottla.core.metadata.context import Result
 from ottla.log.checkpoint import parse_offsets
-from ottla.metadata.context import Result
 from ottla.wire.keyed import Versioned
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord

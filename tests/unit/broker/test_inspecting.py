@@ -16,7 +16,7 @@ from ottla.broker.clock import ManualClock
 from ottla.broker.config import NodeConfig
 from ottla.broker.inspecting import inspect_address
 from ottla.broker.node import Node, StartError
-from ottla.metadata.config_defs import ConfigError
+from ottla.core.metadata.config_defs import ConfigError
 from ottla.wire import uuid_text
 from tests.unit.broker.desk import RunningNode, running_node
 from tests.unit.broker.share.share_desk import Member, initialize, produce

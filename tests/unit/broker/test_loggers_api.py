@@ -35,7 +35,7 @@ def levels(node: SettingsNode) -> dict[str, str]:
 def test_loggers_are_shown_with_the_level_that_holds_for_them(node: SettingsNode) -> None:
     logging.getLogger("ottla.broker").setLevel(logging.ERROR)
     shown = levels(node)
-    assert (shown["root"], shown["ottla.groups"]) == ("INFO", "INFO")
+    assert (shown["root"], shown["ottla.core.groups"]) == ("INFO", "INFO")
     assert (shown["ottla.broker"], shown["ottla.broker.node"]) == ("ERROR", "ERROR")
     assert "ottla" not in shown  # its name is root
 

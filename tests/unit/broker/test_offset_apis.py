@@ -10,7 +10,7 @@ import pytest
 
 from ottla.broker.handlers import offset_commit, offset_fetch
 from ottla.broker.request import Request
-from ottla.coordinator.placing import partition_for
+from ottla.core.coordinator.placing import partition_for
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (

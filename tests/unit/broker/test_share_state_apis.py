@@ -10,7 +10,7 @@ import pytest
 
 from ottla.broker.clock import ManualClock
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
-from ottla.share.state.kept import Key
+from ottla.core.share.state.kept import Key
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, DescribeConfigsRequest

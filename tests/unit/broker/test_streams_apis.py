@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.clock import ManualClock
-from ottla.metadata.image import GROUP
+from ottla.core.metadata.image import GROUP
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (

@@ -13,8 +13,8 @@ import pytest
 
 from ottla.broker.clock import ManualClock
 from ottla.broker.replicas import Replica
-from ottla.coordinator.contract import Outcome
-from ottla.txn.messages import WriteMarkers
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.txn.messages import WriteMarkers
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (

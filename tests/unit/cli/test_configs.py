@@ -180,10 +180,10 @@ def test_all_brokers_and_one(ottla: Live):
 
 
 def test_levels_of_loggers(ottla: Live):
-    assert ottla("configs", "set", "broker-logger", "1", "ottla.txn=ERROR").startswith("broker-logger 1 changed")
-    assert ottla("configs", "get", "broker-logger", "1", "ottla.txn") == "ottla.txn  ERROR  (logger)\n"
-    ottla("configs", "unset", "broker-logger", "1", "ottla.txn")
-    assert "INVALID_CONFIG (40)" in ottla.refused(1, "configs", "set", "broker-logger", "1", "ottla.txn=LOUD")
+    assert ottla("configs", "set", "broker-logger", "1", "ottla.core.txn=ERROR").startswith("broker-logger 1 changed")
+    assert ottla("configs", "get", "broker-logger", "1", "ottla.core.txn") == "ottla.core.txn  ERROR  (logger)\n"
+    ottla("configs", "unset", "broker-logger", "1", "ottla.core.txn")
+    assert "INVALID_CONFIG (40)" in ottla.refused(1, "configs", "set", "broker-logger", "1", "ottla.core.txn=LOUD")
 
 
 def test_what_is_outside_the_broker_s_bounds_says_so(ottla: Live):

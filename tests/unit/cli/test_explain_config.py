@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ottla.cli import run
-from ottla.metadata.config_defs import broker_defs, client_metrics_defs, group_defs, topic_defs
+from ottla.core.metadata.config_defs import broker_defs, client_metrics_defs, group_defs, topic_defs
 
 Capture = pytest.CaptureFixture[str]
 

@@ -17,8 +17,8 @@ from ottla.cli.share.window import Range, Window, live_windows, stored_window
 from ottla.client import Client, Producer, ProducerRecord, ShareConsumer, TopicPartition, topics
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
 from ottla.client.group_offsets import commit
-from ottla.share.state.batches import Batch
-from ottla.share.state.kept import Kept
+from ottla.core.share.state.batches import Batch
+from ottla.core.share.state.kept import Kept
 from tests.interop.apache import free_ports
 
 Capture = pytest.CaptureFixture[str]

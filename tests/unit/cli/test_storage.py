@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.cli import run
-from ottla.metadata.format import read_bootstrap
+from ottla.core.metadata.format import read_bootstrap
 from ottla.wire.types import DescribeUserScramCredentialsRequest
 from ottla.wire.types.cluster_metadata import UserScramCredentialRecord
 from tests.unit.broker.desk import batch, running_node

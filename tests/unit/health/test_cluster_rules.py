@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.placing import partition_for
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.metadata.features import FEATURES
 from ottla.health import Severity
 from ottla.health.facts import Broker, Cluster, Configs, Fact, Failed, Gone, LogDir, ShareOffsets, Transaction
 from ottla.health.rules.features import DEFAULT_FROM
 from ottla.health.rules.partitions import partition_for as health_partition_for
-from ottla.metadata.features import FEATURES
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, partition, topic
 
 GIB = 1024**3

@@ -9,7 +9,7 @@ from ottla.wire.properties import (
     write_meta_properties,
     write_properties,
 )
-from tests.unit.metadata.cluster import uuid
+from tests.unit.core.metadata.cluster import uuid
 
 ID = "dnBCA2kRSpSW6gLn6PBWoA"
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from ottla.coordinator.contract import BrokerSettings, Core
-    from ottla.groups.coordinator import Family
-    from ottla.groups.table import GroupTable
+    from ottla.core.coordinator.contract import BrokerSettings, Core
+    from ottla.core.groups.coordinator import Family
+    from ottla.core.groups.table import GroupTable
 
 __all__ = ["CORES", "CorePlace", "group_core", "share_state_core", "transaction_core"]
 
@@ -27,22 +27,22 @@ class CorePlace(NamedTuple):
 
 def group_core() -> Core:
     """A core for one partition of `__consumer_offsets`."""
-    from ottla.groups.coordinator import GroupCoordinator
-    from ottla.groups.table import GroupTable
+    from ottla.core.groups.coordinator import GroupCoordinator
+    from ottla.core.groups.table import GroupTable
 
     return GroupCoordinator(_families(GroupTable()))
 
 
 def _families(table: GroupTable) -> list[Family]:
     """One line for each kind of group, and one for offsets."""
-    from ottla.groups.admin import AdminFamily
-    from ottla.groups.classic.family import ClassicFamily
-    from ottla.groups.classic.group import simple_group
-    from ottla.groups.consumer.family import ConsumerFamily
-    from ottla.groups.migration.attaching import attach
-    from ottla.groups.offsets import OffsetsFamily
-    from ottla.groups.streams.family import StreamsFamily
-    from ottla.share.group.family import ShareFamily
+    from ottla.core.groups.admin import AdminFamily
+    from ottla.core.groups.classic.family import ClassicFamily
+    from ottla.core.groups.classic.group import simple_group
+    from ottla.core.groups.consumer.family import ConsumerFamily
+    from ottla.core.groups.migration.attaching import attach
+    from ottla.core.groups.offsets import OffsetsFamily
+    from ottla.core.groups.streams.family import StreamsFamily
+    from ottla.core.share.group.family import ShareFamily
 
     offsets = OffsetsFamily(table, simple_group)
     classic, consumer = ClassicFamily(table), ConsumerFamily(table)
@@ -59,14 +59,14 @@ def _families(table: GroupTable) -> list[Family]:
 
 def transaction_core(place: CorePlace) -> Core:
     """A core for one partition of `__transaction_state`."""
-    from ottla.txn.coordinator import TransactionCoordinator
+    from ottla.core.txn.coordinator import TransactionCoordinator
 
     return TransactionCoordinator(place.leader_epoch, place.leads)
 
 
 def share_state_core(place: CorePlace) -> Core:
     """A core for one partition of `__share_group_state`."""
-    from ottla.share.state import ShareStateCoordinator
+    from ottla.core.share.state import ShareStateCoordinator
 
     updates_per_snapshot = place.settings["share.coordinator.snapshot.update.records.per.snapshot"]
     return ShareStateCoordinator(place.partition, updates_per_snapshot)

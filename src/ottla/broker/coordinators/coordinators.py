@@ -9,7 +9,7 @@ from ottla.broker.coordinators.runtime import Runtime
 from ottla.broker.coordinators.topics import TopicsView
 from ottla.broker.coordinators.turns import Turns
 from ottla.broker.coordinators.world import GroupValues, make_world
-from ottla.metadata.image import BROKER, GROUP, Changes
+from ottla.core.metadata.image import BROKER, GROUP, Changes
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node

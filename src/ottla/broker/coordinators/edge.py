@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.request import Later, Request
-from ottla.coordinator.contract import Outcome
+from ottla.core.coordinator.contract import Outcome
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

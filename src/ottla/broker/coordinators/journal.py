@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.replicas import Replica
-from ottla.coordinator.contract import Producer
+from ottla.core.coordinator.contract import Producer
 from ottla.log.append import NOT_VERIFIED
 from ottla.log.producer_state import Origin, Verification
 from ottla.wire.batch import BatchBuilder, Compression, build_end_txn_marker

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.coordinator.contract import Core
-from ottla.coordinator.records import RecordReader
+from ottla.core.coordinator.contract import Core
+from ottla.core.coordinator.records import RecordReader
 from ottla.wire.batch import AnyBatch, BatchView, ControlRecordType, Record, read_control_type
 from ottla.wire.fault import WireError
 

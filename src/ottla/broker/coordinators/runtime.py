@@ -39,8 +39,8 @@ from ottla.broker.coordinators.shard import Shard
 from ottla.broker.coordinators.turns import Turns
 from ottla.broker.replicas import Replica
 from ottla.broker.request import AfterWrite, Answer, Request
-from ottla.coordinator.contract import Context, Core, Producer, TopicsChange, World
-from ottla.coordinator.placing import partition_for
+from ottla.core.coordinator.contract import Context, Core, Producer, TopicsChange, World
+from ottla.core.coordinator.placing import partition_for
 from ottla.log.errors import StorageError
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode

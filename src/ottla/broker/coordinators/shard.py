@@ -1,6 +1,6 @@
 """A shard: one core, and the partition of an internal topic that holds its records.
 
-Theory of operation. Every call of the core gives a `Result` (see `ottla.coordinator.contract`). `_apply` puts its
+Theory of operation. Every call of the core gives a `Result` (see `ottla.core.coordinator.contract`). `_apply` puts its
 records into the open batch, replays them, sets its timers, and files its replies and effects in `_pending` under the
 offset that must be committed first. The batch stays open until `flush`, at the end of the turn, so that what many
 requests decide in one turn is one batch and one write; `advance`, after the write, lets go what is committed.
@@ -33,8 +33,8 @@ from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Protocol
 
-from ottla.coordinator.append_errors import as_coordinator_error
-from ottla.coordinator.contract import (
+from ottla.core.coordinator.append_errors import as_coordinator_error
+from ottla.core.coordinator.contract import (
     COMMITTED,
     NOTHING,
     Context,
@@ -46,8 +46,8 @@ from ottla.coordinator.contract import (
     TopicsChange,
     World,
 )
-from ottla.coordinator.deadlines import Deadlines
-from ottla.coordinator.records import encode_record
+from ottla.core.coordinator.deadlines import Deadlines
+from ottla.core.coordinator.records import encode_record
 from ottla.wire.batch import HEADER_BYTES, BatchBuilder
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from ottla.coordinator.contract import Outcome
-from ottla.groups.streams.effects import CreateInternalTopics, InternalTopic
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopic
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.coordinator.contract import Topic, TopicsChange
-from ottla.metadata.image import Changes, MetadataImage
-from ottla.metadata.topic_image import TopicImage
+from ottla.core.coordinator.contract import Topic, TopicsChange
+from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.core.metadata.topic_image import TopicImage
 
 __all__ = ["TopicsView"]
 

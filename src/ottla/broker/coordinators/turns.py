@@ -26,7 +26,7 @@ from ottla.broker.clock import Clock
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas import Replicas
 from ottla.broker.request import Later
-from ottla.coordinator.deadlines import Deadlines
+from ottla.core.coordinator.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime

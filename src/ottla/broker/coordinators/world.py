@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.coordinators.topics import TopicsView
 from ottla.broker.formatting import random_uuid
 from ottla.broker.settings import Settings
-from ottla.coordinator.contract import World
-from ottla.metadata.config_defs import group_defs
-from ottla.metadata.image import GROUP, MetadataImage
+from ottla.core.coordinator.contract import World
+from ottla.core.metadata.config_defs import group_defs
+from ottla.core.metadata.image import GROUP, MetadataImage
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node

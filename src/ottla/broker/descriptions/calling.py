@@ -29,10 +29,10 @@ from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin,
 from ottla.broker.descriptions.order import CallOrder
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.waiting import Waiter
-from ottla.coordinator.contract import Outcome
-from ottla.groups.coordinator import GroupCoordinator
-from ottla.groups.offsets import OffsetsFamily
-from ottla.groups.streams.effects import PERMANENT, DeleteDescription, GetDescription, SetDescription
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.coordinator import GroupCoordinator
+from ottla.core.groups.offsets import OffsetsFamily
+from ottla.core.groups.streams.effects import PERMANENT, DeleteDescription, GetDescription, SetDescription
 from ottla.topology_descriptions import PermanentFailure, TopicTable, TopologyDescriptionPlugin, TransientFailure
 from ottla.wire.errors import ErrorCode
 

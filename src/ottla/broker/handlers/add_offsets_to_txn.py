@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.request import Answer, Later, Request
-from ottla.coordinator.placing import partition_for
-from ottla.metadata.fault import Reject
-from ottla.txn.answers import fenced_error
-from ottla.txn.messages import AddPartitions
-from ottla.txn.transaction import Partition
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.answers import fenced_error
+from ottla.core.txn.messages import AddPartitions
+from ottla.core.txn.transaction import Partition
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

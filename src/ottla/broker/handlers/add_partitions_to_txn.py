@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Later, Request
-from ottla.metadata.topic_names import INTERNAL_TOPICS
-from ottla.txn.answers import fenced_error
-from ottla.txn.messages import AddPartitions, VerifyPartitions
-from ottla.txn.transaction import Partition
+from ottla.core.metadata.topic_names import INTERNAL_TOPICS
+from ottla.core.txn.answers import fenced_error
+from ottla.core.txn.messages import AddPartitions, VerifyPartitions
+from ottla.core.txn.transaction import Partition
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_partitions_to_txn import (

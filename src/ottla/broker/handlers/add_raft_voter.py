@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
-from ottla.quorum.voter_changes import add_voter
+from ottla.core.quorum.voter_changes import add_voter
 from ottla.wire.access import Operation
 from ottla.wire.types.add_raft_voter import AddRaftVoterResponse
 

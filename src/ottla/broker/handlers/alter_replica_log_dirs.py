@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
+from ottla.core.metadata.fault import Reject
 from ottla.log.names import FUTURE_SUFFIX, NAME_LENGTH_MAX, TopicPartition, marked_directory_name
-from ottla.metadata.fault import Reject
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse

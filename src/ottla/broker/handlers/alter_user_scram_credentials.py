@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Later, Request
-from ottla.metadata.scram import refuse_alter_user_scram_credentials
+from ottla.core.metadata.scram import refuse_alter_user_scram_credentials
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsResponse

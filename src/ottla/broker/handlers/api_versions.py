@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.handlers import SERVED
 from ottla.broker.request import Request
 from ottla.broker.telemetry import SETTING as TELEMETRY_SETTING
-from ottla.metadata.features import KRAFT_VERSION, supported
+from ottla.core.metadata.features import KRAFT_VERSION, supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import (
     ApiVersionsRequest,

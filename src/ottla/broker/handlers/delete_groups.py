@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.gathering import gather
 from ottla.broker.request import Later, Request
-from ottla.groups.admin import DeleteGroup
+from ottla.core.groups.admin import DeleteGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult

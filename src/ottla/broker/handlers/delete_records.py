@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access, topic_name
 from ottla.broker.request import Request
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.errors import LogError, OffsetOutOfRangeError
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_records import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Request
-from ottla.metadata.client_quotas import matching_quotas
+from ottla.core.metadata.client_quotas import matching_quotas
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_client_quotas import DescribeClientQuotasResponse
 

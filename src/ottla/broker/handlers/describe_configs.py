@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Request
-from ottla.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
-from ottla.metadata.config_rules import (
+from ottla.core.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
+from ottla.core.metadata.config_rules import (
     DEFAULT,
     DYNAMIC_BROKER_LOGGER,
     DYNAMIC_CLIENT_METRICS,
@@ -27,9 +27,9 @@ from ottla.metadata.config_rules import (
     Synonym,
     broker_key,
 )
-from ottla.metadata.fault import Reject
-from ottla.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
-from ottla.metadata.topic_names import check_topic_name
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import BROKER, CLIENT_METRICS, CLUSTER_DEFAULT, GROUP, TOPIC
+from ottla.core.metadata.topic_names import check_topic_name
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_configs import (

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
 from ottla.broker.request import Later, Request
-from ottla.groups.admin import DescribeGroup
+from ottla.core.groups.admin import DescribeGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_groups import DescribeGroupsResponse, DescribeGroupsResponseDescribedGroup

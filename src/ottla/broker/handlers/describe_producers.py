@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access
 from ottla.broker.request import Request
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_names import check_topic_name
 from ottla.log.errors import LogError
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_names import check_topic_name
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_producers import (
     DescribeProducersResponse,

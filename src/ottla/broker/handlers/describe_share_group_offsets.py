@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.handlers.gathering import gather
 from ottla.broker.request import Later, Request
 from ottla.broker.share.summaries import AskedTopic, summarize
-from ottla.share.group.describing import ListShareState
-from ottla.share.group.settings import is_served
-from ottla.share.group.state_topics import StateTopic
+from ottla.core.share.group.describing import ListShareState
+from ottla.core.share.group.settings import is_served
+from ottla.core.share.group.state_topics import StateTopic
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_share_group_offsets import (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.handlers.access import topic_operations
 from ottla.broker.handlers.metadata import leader_of, missing_code, offline_replicas
 from ottla.broker.request import Request
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_image import PartitionImage, TopicImage
-from ottla.metadata.topic_names import INTERNAL_TOPICS
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_image import PartitionImage, TopicImage
+from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_topic_partitions import (

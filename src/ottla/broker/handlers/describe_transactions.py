@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Later, Request
-from ottla.txn.messages import DescribeTransaction
-from ottla.txn.transaction import Transaction
+from ottla.core.txn.messages import DescribeTransaction
+from ottla.core.txn.transaction import Transaction
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_transactions import (

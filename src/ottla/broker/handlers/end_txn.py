@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Answer, Request
-from ottla.metadata.fault import Reject
-from ottla.txn.answers import refusal
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.answers import refusal
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.end_txn import EndTxnResponse

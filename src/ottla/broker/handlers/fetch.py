@@ -20,10 +20,10 @@ from ottla.broker.outgoing import FileSpan
 from ottla.broker.replicas import Replica
 from ottla.broker.request import Answer, Later, Request
 from ottla.broker.waiting import Waiter
+from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.names import TopicPartition
 from ottla.log.read import FetchRegion, Isolation
-from ottla.metadata.fault import Reject
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.fetch import (

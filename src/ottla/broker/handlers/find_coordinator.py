@@ -15,8 +15,8 @@ from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANS
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.metadata import leader_of
 from ottla.broker.request import Answer, Later, Request
-from ottla.coordinator.placing import partition_for
-from ottla.metadata.fault import Reject
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.metadata.fault import Reject
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.find_coordinator import (

@@ -14,9 +14,9 @@ from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
 from ottla.broker.loggers import LevelStep
 from ottla.broker.request import Answer, Later, Request
-from ottla.metadata.checks import check_single
-from ottla.metadata.configs import Step, check_steps
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.checks import check_single
+from ottla.core.metadata.configs import Step, check_steps
+from ottla.core.metadata.fault import Reject
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.incremental_alter_configs import (

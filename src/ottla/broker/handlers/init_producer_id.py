@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Answer, Later, Request
-from ottla.txn.answers import refusal
+from ottla.core.txn.answers import refusal
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

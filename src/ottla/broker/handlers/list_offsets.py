@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
 from ottla.broker.replicas import Replica
 from ottla.broker.request import Request
+from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
 from ottla.log.read import (
     EARLIEST,
@@ -23,7 +24,6 @@ from ottla.log.read import (
     MAX_TIMESTAMP,
     OffsetAndTimestamp,
 )
-from ottla.metadata.fault import Reject
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_offsets import (

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Later, Request
-from ottla.metadata.fault import Reject
-from ottla.txn.messages import Listed, ListTransactions
-from ottla.txn.states import TransactionState
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.messages import Listed, ListTransactions
+from ottla.core.txn.states import TransactionState
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_transactions import (

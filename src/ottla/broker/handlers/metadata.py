@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.request import Answer, Later, Request
-from ottla.metadata.context import unlimited
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
-from ottla.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
-from ottla.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.context import unlimited
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
+from ottla.core.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
+from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Answer, Later, Request
-from ottla.groups.offsets.fetching import group_error
-from ottla.groups.offsets.requests import FetchOffsets
+from ottla.core.groups.offsets.fetching import group_error
+from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.offset_fetch import (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
 from ottla.broker.request import Request
+from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
-from ottla.metadata.fault import Reject
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.offset_for_leader_epoch import (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.replicas import Replica
 from ottla.broker.request import Request
-from ottla.metadata.fault import Reject
-from ottla.metadata.uuids import UNASSIGNED
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 

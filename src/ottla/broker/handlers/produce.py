@@ -21,11 +21,11 @@ from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_
 from ottla.broker.replicas import Replica
 from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
 from ottla.broker.waiting import Waiter
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.append import NOT_VERIFIED, AppendInfo
 from ottla.log.errors import LogError
 from ottla.log.producer_state import Verification
-from ottla.metadata.fault import Reject
-from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.group_describing import Describing, describe, refusal
 from ottla.broker.request import Later, Request
-from ottla.share.group.describing import DescribeShareGroup
-from ottla.share.group.settings import check_served
+from ottla.core.share.group.describing import DescribeShareGroup
+from ottla.core.share.group.settings import check_served
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponse, ShareGroupDescribeResponseDescribedGroup
 
 if TYPE_CHECKING:

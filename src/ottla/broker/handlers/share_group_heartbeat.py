@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_group
 from ottla.broker.request import Answer, Request
-from ottla.share.group.settings import check_served
-from ottla.share.group.validation import check_member_id, check_request
+from ottla.core.share.group.settings import check_served
+from ottla.core.share.group.validation import check_member_id, check_request
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ottla.broker.handlers.access import check_group
 from ottla.broker.request import Later, Request
-from ottla.share.group.settings import check_served
+from ottla.core.share.group.settings import check_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.request import Later, Request
 from ottla.broker.share.asking import ask_state
-from ottla.share.state.messages import refusal
+from ottla.core.share.state.messages import refusal
 from ottla.wire.access import Operation
 
 if TYPE_CHECKING:

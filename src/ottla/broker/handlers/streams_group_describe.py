@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
 from ottla.broker.request import Later, Request
-from ottla.groups.streams.describing import DescribeStreamsGroup
-from ottla.groups.streams.settings import is_served
+from ottla.core.groups.streams.describing import DescribeStreamsGroup
+from ottla.core.groups.streams.settings import is_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

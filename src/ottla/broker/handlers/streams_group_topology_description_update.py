@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Answer, Request
-from ottla.groups.streams.pushing import check_push
+from ottla.core.groups.streams.pushing import check_push
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateResponse
 
 if TYPE_CHECKING:

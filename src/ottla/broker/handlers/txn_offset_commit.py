@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.request import Answer, Later, Request
 from ottla.broker.transactions.verifying import verify_offsets
-from ottla.coordinator.placing import partition_for
-from ottla.groups.offsets.requests import TransactionalCommit
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.groups.offsets.requests import TransactionalCommit
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import (

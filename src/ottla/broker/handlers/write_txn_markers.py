@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.request import Later, Request
 from ottla.broker.transactions.appending import Answers, append_markers
-from ottla.metadata.fault import Reject
-from ottla.txn.transaction import Partition
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.transaction import Partition
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import (

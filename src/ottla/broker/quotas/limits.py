@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ottla.metadata.client_quotas import CLIENT_ID, USER
-from ottla.metadata.image import QuotaEntity
+from ottla.core.metadata.client_quotas import CLIENT_ID, USER
+from ottla.core.metadata.image import QuotaEntity
 
 __all__ = ["FOUND_MAX", "ClientLimits", "Limit", "Tags"]
 

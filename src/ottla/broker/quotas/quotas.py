@@ -9,7 +9,7 @@ from typing import Final
 from ottla.broker.quotas.limits import Limit
 from ottla.broker.quotas.rates import Rate, Windows
 from ottla.broker.quotas.sensors import RateQuotas, TokenQuotas, _Sensors
-from ottla.metadata.client_quotas import (
+from ottla.core.metadata.client_quotas import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -17,7 +17,7 @@ from ottla.metadata.client_quotas import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
-from ottla.metadata.image import QuotaEntity
+from ottla.core.metadata.image import QuotaEntity
 
 __all__ = ["ConnectionRates", "Quotas"]
 

@@ -14,10 +14,10 @@ from ottla.broker.request import Answer, Later, Request
 from ottla.broker.share.answering import Leaders, by_topic
 from ottla.broker.share.checking import check_request, find_source
 from ottla.broker.share.leader import ShareLeader
-from ottla.share.partition.acknowledging import check_batches
-from ottla.share.partition.events import Acknowledgement
-from ottla.share.sessions import Partition
-from ottla.share.state.kept import Key
+from ottla.core.share.partition.acknowledging import check_batches
+from ottla.core.share.partition.events import Acknowledgement
+from ottla.core.share.sessions import Partition
+from ottla.core.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse

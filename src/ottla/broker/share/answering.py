@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from ottla.broker.handlers.partitions import Endpoint, Leader
 from ottla.broker.request import Request
 from ottla.broker.share.edge import Edge
-from ottla.share.sessions import Partition
+from ottla.core.share.sessions import Partition
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Leaders", "by_topic"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
 from ottla.broker.request import Request
-from ottla.coordinator.placing import partition_for
-from ottla.share.state.kept import Key
-from ottla.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.share.state.kept import Key
+from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.share.partition import Tally
+from ottla.core.share.partition import Tally
 
 __all__ = ["GROUPS_MAX", "OTHERS", "GroupCounts"]
 

@@ -26,10 +26,10 @@ from ottla.broker.share.edge import Source
 from ottla.broker.share.letters import letters_for
 from ottla.broker.transactions.appending import after_write
 from ottla.broker.waiting import Waiter
+from ottla.core.metadata.fault import Reject
+from ottla.core.share.partition.events import DeadLetters
+from ottla.core.share.state.kept import Key
 from ottla.log.errors import LogError
-from ottla.metadata.fault import Reject
-from ottla.share.partition.events import DeadLetters
-from ottla.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.broker.handlers.partitions import Endpoint, Leader, endpoints_of, leader_of
 from ottla.broker.request import Request
 from ottla.broker.waiting import Waiter
+from ottla.core.share.partition.events import DeadLetters
+from ottla.core.share.state.kept import Key
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
-from ottla.share.partition.events import DeadLetters
-from ottla.share.state.kept import Key
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ottla.coordinator.contract import COMMITTED, Outcome
-from ottla.share.group.effects import DeleteState, InitializeState, Refusal
+from ottla.core.coordinator.contract import COMMITTED, Outcome
+from ottla.core.share.group.effects import DeleteState, InitializeState, Refusal
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 from ottla.wire.types.initialize_share_group_state import (

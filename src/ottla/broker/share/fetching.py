@@ -27,12 +27,12 @@ from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.led import Led
 from ottla.broker.share.reading import Reading
 from ottla.broker.waiting import Waiter
+from ottla.core.share.partition.events import Acquire, AcquiredRange
+from ottla.core.share.partition.states import AcquireMode
+from ottla.core.share.sessions import Partition, Turn
+from ottla.core.share.state.kept import Key
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.read import Isolation
-from ottla.share.partition.events import Acquire, AcquiredRange
-from ottla.share.partition.states import AcquireMode
-from ottla.share.sessions import Partition, Turn
-from ottla.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_fetch import (

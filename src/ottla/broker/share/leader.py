@@ -16,11 +16,11 @@ from typing import Final
 from ottla.broker.share.counts import GroupCounts
 from ottla.broker.share.edge import Edge, Source
 from ottla.broker.share.led import Led
-from ottla.coordinator.deadlines import Deadlines
-from ottla.metadata.features import DEAD_LETTERS_FROM
-from ottla.share.partition import Settings
-from ottla.share.sessions import Ended, ShareSession, ShareSessions
-from ottla.share.state.kept import Key
+from ottla.core.coordinator.deadlines import Deadlines
+from ottla.core.metadata.features import DEAD_LETTERS_FROM
+from ottla.core.share.partition import Settings
+from ottla.core.share.sessions import Ended, ShareSession, ShareSessions
+from ottla.core.share.state.kept import Key
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.share.edge import Source
 from ottla.broker.share.reading import Reader
 from ottla.broker.share.starting import start_offset
-from ottla.log.errors import LogError
-from ottla.share.partition import Actions, SharePartition
-from ottla.share.partition.events import (
+from ottla.core.share.partition import Actions, SharePartition
+from ottla.core.share.partition.events import (
     Acknowledge,
     Acknowledgement,
     Acquire,
@@ -39,8 +38,9 @@ from ottla.share.partition.events import (
     WriteDone,
     WriteFailed,
 )
-from ottla.share.state.batches import Batch, combine
-from ottla.share.state.kept import Key
+from ottla.core.share.state.batches import Batch, combine
+from ottla.core.share.state.kept import Key
+from ottla.log.errors import LogError
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.read_share_group_state import ReadShareGroupStateRequest
 from ottla.wire.types.write_share_group_state import (

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.broker.share.edge import Source
+from ottla.core.share.partition.events import DeadLetters
 from ottla.log.errors import LogError
 from ottla.log.read import Isolation
-from ottla.share.partition.events import DeadLetters
 from ottla.wire.batch import HEADER_BYTES, BatchBuilder, Record, split_batches
 from ottla.wire.fault import WireError
 

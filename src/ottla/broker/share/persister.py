@@ -21,8 +21,8 @@ from ottla.broker.share.asking import ask_about, ask_state
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.state_samples import StateCounts
 from ottla.broker.waiting import Waiter
-from ottla.share.state.kept import Key
-from ottla.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
+from ottla.core.share.state.kept import Key
+from ottla.core.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

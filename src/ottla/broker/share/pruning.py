@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ottla.coordinator.contract import COMMITTED, Outcome
-from ottla.share.state import PruneLog
+from ottla.core.coordinator.contract import COMMITTED, Outcome
+from ottla.core.share.state import PruneLog
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node

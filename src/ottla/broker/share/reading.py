@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from ottla.broker.outgoing import FileSpan
 from ottla.broker.share.edge import Source
+from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
 from ottla.log.disk import File
 from ottla.log.read import FetchRegion, Isolation
 from ottla.log.segment import Segment
-from ottla.share.partition.transactions import AbortedTransaction, ReadBatch
 from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES
 
 __all__ = ["Reader", "Reading", "Stretch"]

@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import Final
 
 from ottla.broker.share.leader import ShareLeader
-from ottla.share.partition import Tally
-from ottla.share.partition.states import AcknowledgeType
-from ottla.share.partition.tally import HELD_BOUNDS_MS
+from ottla.core.share.partition import Tally
+from ottla.core.share.partition.states import AcknowledgeType
+from ottla.core.share.partition.tally import HELD_BOUNDS_MS
 
 __all__ = ["samples"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.connection import Connection
 from ottla.broker.request import Answer, Request
-from ottla.metadata.image import Changes
+from ottla.core.metadata.image import Changes
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.led import Led
     from ottla.broker.share.persister import Persister
-    from ottla.share.partition.events import DeadLetters
-    from ottla.share.state.kept import Key
+    from ottla.core.share.partition.events import DeadLetters
+    from ottla.core.share.state.kept import Key
 
 __all__ = ["ShareNode"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.broker.share.edge import Source
-from ottla.metadata.config_values import duration_ms
+from ottla.core.metadata.config_values import duration_ms
 
 __all__ = ["start_offset"]
 

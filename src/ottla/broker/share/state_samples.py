@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
-from ottla.share.state import ShareStateCoordinator
+from ottla.core.share.state import ShareStateCoordinator
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime

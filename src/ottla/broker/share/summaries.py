@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.fault import Reject
 from ottla.wire.types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition as Partition,
 )

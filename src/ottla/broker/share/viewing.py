@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.share.partition.states import RecordState
-from ottla.share.partition.window import NO_WRITE, Run, Window
+from ottla.core.share.partition.states import RecordState
+from ottla.core.share.partition.window import NO_WRITE, Run, Window
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ottla.metadata.config_defs import client_metrics_defs
+from ottla.core.metadata.config_defs import client_metrics_defs
 from ottla.wire import uuid_text
 
 __all__ = ["Client", "Interest", "Subscription", "interest_of", "subscription_from"]

@@ -17,8 +17,8 @@ from ottla.broker.telemetry import SETTING
 from ottla.broker.telemetry.instances import Instance, Instances
 from ottla.broker.telemetry.points import Labels, Point, PushError, points, read_push
 from ottla.broker.telemetry.subscriptions import Client, Subscription, interest_of, subscription_from
-from ottla.metadata.image import CLIENT_METRICS, Changes
-from ottla.metadata.uuids import draw, is_reserved
+from ottla.core.metadata.image import CLIENT_METRICS, Changes
+from ottla.core.metadata.uuids import draw, is_reserved
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -14,11 +14,11 @@ from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.replicas import Replica
 from ottla.broker.request import Later
 from ottla.broker.waiting import Waiter
-from ottla.coordinator.contract import Producer
+from ottla.core.coordinator.contract import Producer
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.transaction import Partition
 from ottla.log.errors import LogError
 from ottla.log.producer_state import Origin, Verification
-from ottla.metadata.fault import Reject
-from ottla.txn.transaction import Partition
 from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersRequestWritableTxnMarker

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker.transactions.appending import append_markers
-from ottla.coordinator.contract import Outcome
-from ottla.txn.messages import TakeProducerId, WriteMarkers
-from ottla.txn.transaction import Partition
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.txn.messages import TakeProducerId, WriteMarkers
+from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import (
     WriteTxnMarkersRequest,

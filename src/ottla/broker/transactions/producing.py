@@ -16,9 +16,9 @@ from ottla.broker.handlers.partitions import topic_name
 from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
 from ottla.broker.transactions.appending import after_write
 from ottla.broker.transactions.verifying import Support, ask_coordinator
+from ottla.core.metadata.fault import Reject
+from ottla.core.txn.transaction import Partition
 from ottla.log.producer_state import ProducerState, Verification
-from ottla.metadata.fault import Reject
-from ottla.txn.transaction import Partition
 from ottla.wire.batch_view import HEADER, HEADER_BYTES, TRANSACTIONAL_BIT, BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.produce import ProduceRequest

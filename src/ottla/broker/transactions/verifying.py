@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.waiting import Waiter
-from ottla.txn.messages import AddPartitions, VerifyPartitions
-from ottla.txn.transaction import Partition
+from ottla.core.txn.messages import AddPartitions, VerifyPartitions
+from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 

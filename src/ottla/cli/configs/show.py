@@ -97,7 +97,7 @@ def allowed_text(kind: ResourceType, name: str, bounds: Bounds) -> str:
 
 
 def _rule(kind: ResourceType, name: str) -> str:
-    from ottla.metadata import config_defs
+    from ottla.core.metadata import config_defs
 
     tables = {
         "TOPIC": config_defs.topic_defs,

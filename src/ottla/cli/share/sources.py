@@ -12,7 +12,7 @@ from ottla.cli.share.window import Window, live_windows, stored_window
 if TYPE_CHECKING:
     from ottla.cli.share.find import Standing
     from ottla.client import Client, TopicPartition
-    from ottla.share.state.kept import Kept, Key
+    from ottla.core.share.state.kept import Kept, Key
     from ottla.wire.keyed import KeyedRecord
 
 STATE_TOPIC: Final = "__share_group_state"
@@ -48,7 +48,7 @@ async def _live(client: Client, group_id: str) -> list[Window]:
 
 async def _stored(client: Client, group_id: str, standings: list[Standing]) -> dict[TopicPartition, Window]:
     from ottla.client import ResponseError
-    from ottla.share.state.kept import Key
+    from ottla.core.share.state.kept import Key
 
     keys = {each.at: Key(group_id, each.topic_id, each.at.partition) for each in standings}
     try:
@@ -62,7 +62,7 @@ async def _stored(client: Client, group_id: str, standings: list[Standing]) -> d
 async def _replayed(client: Client, keys: set[Key]) -> dict[Key, Kept]:
     """What the records of the partitions say in which these keys are kept."""
     from ottla.client import EARLIEST, LATEST, fetch
-    from ottla.coordinator.placing import partition_for
+    from ottla.core.coordinator.placing import partition_for
     from ottla.wire import uuid_text
     from ottla.wire.keyed import decode_keyed
 
@@ -76,7 +76,7 @@ async def _replayed(client: Client, keys: set[Key]) -> dict[Key, Kept]:
 
 
 def _replay(kept: dict[Key, Kept], keys: set[Key], record: KeyedRecord) -> None:
-    from ottla.share.state.kept import Key, of_snapshot, updated
+    from ottla.core.share.state.kept import Key, of_snapshot, updated
     from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
 
     told: Any = record.key

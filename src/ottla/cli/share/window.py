@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from ottla.client import TopicPartition
-    from ottla.share.state.kept import Kept
+    from ottla.core.share.state.kept import Kept
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 STATES: Final = {

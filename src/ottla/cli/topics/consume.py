@@ -19,9 +19,9 @@ from ottla.health.wording import number
 
 if TYPE_CHECKING:
     from ottla.client import Client, ConsumerRecord, TopicPartition
+    from ottla.client.filters import Filter
     from ottla.client.offsets import Isolation
     from ottla.client.topics import TopicDescription
-    from ottla.filters import Filter
 
 BEGINNING: Final = "beginning"
 END: Final = "end"
@@ -88,7 +88,7 @@ def consume(
 def _filter(text: str | None) -> Filter | None:
     if text is None:
         return None
-    from ottla.filters import FilterError, compile_filter
+    from ottla.client.filters import FilterError, compile_filter
 
     try:
         return compile_filter(text)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.coordinator.contract import Outcome, Producer
+from ottla.core.coordinator.contract import Outcome, Producer
 from ottla.testing.simulation.scenario import Scenario, ScenarioError, Token
 from ottla.testing.simulation.shorthand import parse
 from ottla.wire.access import Operation, ResourceType

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.composing import CORES, CorePlace
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
-from ottla.coordinator.contract import Core
+from ottla.core.coordinator.contract import Core
 
 __all__ = ["KINDS", "Kind", "MakeCore"]
 

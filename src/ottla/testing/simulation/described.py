@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ottla.broker.descriptions.order import CallOrder
-from ottla.coordinator.contract import Outcome
-from ottla.groups.admin import DeleteGroup
-from ottla.groups.coordinator import GroupCoordinator
-from ottla.groups.streams.description_epochs import NONE
-from ottla.groups.streams.effects import PERMANENT, DeleteDescription, SetDescription
-from ottla.groups.streams.group import StreamsGroup as CoordinatedGroup
+from ottla.core.coordinator.contract import Outcome
+from ottla.core.groups.admin import DeleteGroup
+from ottla.core.groups.coordinator import GroupCoordinator
+from ottla.core.groups.streams.description_epochs import NONE
+from ottla.core.groups.streams.effects import PERMANENT, DeleteDescription, SetDescription
+from ottla.core.groups.streams.group import StreamsGroup as CoordinatedGroup
 from ottla.log.partition import Partition
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.streams import StreamsMember

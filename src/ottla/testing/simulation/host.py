@@ -16,7 +16,7 @@ from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas import Replica
-from ottla.coordinator.contract import Core, Outcome, TopicsChange
+from ottla.core.coordinator.contract import Core, Outcome, TopicsChange
 from ottla.log.errors import StorageError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition

@@ -8,7 +8,7 @@ from typing import cast
 
 from ottla.broker.coordinators.loading import load_steps
 from ottla.broker.coordinators.replaying import Replay
-from ottla.coordinator.contract import Core
+from ottla.core.coordinator.contract import Core
 from ottla.log.append import AppendInfo
 from ottla.log.cleaner import cleanable, compact
 from ottla.log.partition import Partition

@@ -7,8 +7,8 @@ A file is a row of blocks with empty lines between them. A block is commands, a 
     c1 <- JoinGroup error=MEMBER_ID_REQUIRED member_id=c1-#1
 
 `run_text` gives the same text with the output that was really seen, so a test compares two texts and a rewrite replaces
-one by the other. After every block the law of `ottla.coordinator.contract` is checked, with compaction after the last
-one; where it fails, the output says so and `Scenario.faults` has it.
+one by the other. After every block the law of `ottla.core.coordinator.contract` is checked, with compaction after the
+last one; where it fails, the output says so and `Scenario.faults` has it.
 
 The commands are in `ottla.testing.simulation.commands`; docs/testing.md describes them.
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla import wire
-from ottla.coordinator.contract import Core, Outcome
+from ottla.core.coordinator.contract import Core, Outcome
 from ottla.log.partition import Partition
 from ottla.log.producer_state import read_marker
 from ottla.testing.simulation.building import Builder, field_name

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ottla import wire
-from ottla.coordinator.contract import World
-from ottla.metadata.config_defs import broker_defs, group_defs
+from ottla.core.coordinator.contract import World
+from ottla.core.metadata.config_defs import broker_defs, group_defs
 from ottla.testing.simulation.topics import VirtualTopics
 
 __all__ = ["CountedIds", "Surroundings", "VirtualSettings"]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ottla.coordinator.contract import TopicsChange
+from ottla.core.coordinator.contract import TopicsChange
 
 __all__ = ["VirtualTopic", "VirtualTopics"]
 

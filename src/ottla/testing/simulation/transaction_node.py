@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from ottla.coordinator.contract import Core, Outcome, Producer
-from ottla.groups.offsets.requests import TransactionalCommit
+from ottla.core.coordinator.contract import Core, Outcome, Producer
+from ottla.core.groups.offsets.requests import TransactionalCommit
+from ottla.core.txn.messages import AddPartitions, TakeProducerId, VerifyPartitions, WriteMarkers
+from ottla.core.txn.transaction import Partition as Part
 from ottla.log.errors import LogError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
@@ -22,8 +24,6 @@ from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.host import Host
 from ottla.testing.simulation.machine import DATA_LOG, Machine
 from ottla.testing.simulation.surroundings import Surroundings
-from ottla.txn.messages import AddPartitions, TakeProducerId, VerifyPartitions, WriteMarkers
-from ottla.txn.transaction import Partition as Part
 from ottla.wire.batch import BatchBuilder, BatchView, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest

@@ -16,7 +16,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.groups.offsets.requests import FetchOffsets
+from ottla.core.groups.offsets.requests import FetchOffsets
+from ottla.core.txn.transaction import Partition as Part
 from ottla.log.partition import Partition
 from ottla.log.read import Isolation
 from ottla.testing.disk import VirtualDisk
@@ -28,7 +29,6 @@ from ottla.testing.simulation.timeline import Timeline
 from ottla.testing.simulation.topics import VirtualTopics
 from ottla.testing.simulation.trace import Violation
 from ottla.testing.simulation.transaction_node import ProduceRecords, TransactionNode
-from ottla.txn.transaction import Partition as Part
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest

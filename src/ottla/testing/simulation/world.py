@@ -12,10 +12,10 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from ottla.broker.coordinators.replaying import Replay
-from ottla.coordinator.contract import Core, Outcome
-from ottla.groups.admin import DeleteGroup
-from ottla.groups.offsets.requests import FetchOffsets
-from ottla.groups.streams.effects import CreateInternalTopics
+from ottla.core.coordinator.contract import Core, Outcome
+from ottla.core.groups.admin import DeleteGroup
+from ottla.core.groups.offsets.requests import FetchOffsets
+from ottla.core.groups.streams.effects import CreateInternalTopics
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.simulation.clients.assigning import read_assignment

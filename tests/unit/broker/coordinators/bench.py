@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.broker.coordinators.replaying import Replay
 from ottla.broker.coordinators.shard import Shard
-from ottla.coordinator.contract import Outcome, Producer, World
+from ottla.core.coordinator.contract import Outcome, Producer, World
 from ottla.wire.batch import BatchBuilder, build_end_txn_marker, split_batches, stamp
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

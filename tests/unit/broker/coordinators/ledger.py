@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ottla.coordinator.contract import NOTHING, Context, Outcome, Producer, Reply, Result, Timer, TopicsChange
-from ottla.coordinator.records import record, tombstone
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Producer, Reply, Result, Timer, TopicsChange
+from ottla.core.coordinator.records import record, tombstone
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject

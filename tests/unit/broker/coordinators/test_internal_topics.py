@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.metadata.image import TOPIC
+from ottla.core.metadata.image import TOPIC
 from ottla.wire.types import DeleteRecordsRequest, FindCoordinatorRequest
 from tests.unit.broker.coordinators.conftest import StartNode
 from tests.unit.broker.coordinators.test_runtime import say

@@ -9,8 +9,8 @@ import pytest
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.replicas import Replica
-from ottla.coordinator.contract import Producer
-from ottla.coordinator.records import encode_record
+from ottla.core.coordinator.contract import Producer
+from ottla.core.coordinator.records import encode_record
 from ottla.log.errors import LogError
 from ottla.wire.batch import BatchBuilder, Compression
 from ottla.wire.errors import ErrorCode

@@ -11,10 +11,10 @@ from ottla.broker.coordinators import loading, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.coordinators.turns import EXPIRED_MAX, ROUNDS_MAX
-from ottla.coordinator.contract import Outcome, Producer
-from ottla.coordinator.placing import partition_for
+from ottla.core.coordinator.contract import Outcome, Producer
+from ottla.core.coordinator.placing import partition_for
+from ottla.core.metadata.context import Result
 from ottla.log.read import Isolation
-from ottla.metadata.context import Result
 from ottla.wire.batch import AnyBatch, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.fault import WireError

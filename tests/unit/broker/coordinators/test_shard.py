@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.contract import COMMITTED, Outcome, Producer
+from ottla.core.coordinator.contract import COMMITTED, Outcome, Producer
 from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.coordinators.bench import WRITE_TIMEOUT_MS, Bench

@@ -6,8 +6,8 @@ import pytest
 
 from ottla.broker.quotas import limits as limits_module
 from ottla.broker.quotas.limits import ClientLimits, Limit
-from ottla.metadata.client_quotas import CLIENT_ID, USER
-from ottla.metadata.image import QuotaEntity
+from ottla.core.metadata.client_quotas import CLIENT_ID, USER
+from ottla.core.metadata.image import QuotaEntity
 
 
 def entity(*, user: str | None = "-", client_id: str | None = "-") -> QuotaEntity:

@@ -11,7 +11,7 @@ from ottla.broker.quotas.charging import Meter
 from ottla.broker.quotas.quotas import Quotas
 from ottla.broker.quotas.rates import Windows
 from ottla.broker.request import Answer, Later, Request
-from ottla.metadata.client_quotas import CLIENT_ID
+from ottla.core.metadata.client_quotas import CLIENT_ID
 from ottla.wire.types import HeartbeatResponse
 from tests.unit.broker.test_connection import Bench
 

@@ -10,7 +10,7 @@ from ottla.broker.quotas import sensors as sensors_module
 from ottla.broker.quotas.quotas import ConnectionRates, Quotas
 from ottla.broker.quotas.rates import Windows
 from ottla.broker.quotas.sensors import EXPIRY_MS, RateQuotas, TokenQuotas
-from ottla.metadata.client_quotas import CLIENT_ID, IP, USER
+from ottla.core.metadata.client_quotas import CLIENT_ID, IP, USER
 
 ANYONE = ((CLIENT_ID, None),)
 WHO = ("ann", "c")

@@ -12,7 +12,7 @@ import pytest
 
 from ottla.broker.clock import ManualClock
 from ottla.broker.share.dead_letters import DeadLetterQueues
-from ottla.metadata.fault import Reject
+from ottla.core.metadata.fault import Reject
 from ottla.testing.simulation.journal import read_log
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord

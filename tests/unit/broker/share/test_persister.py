@@ -11,7 +11,7 @@ from ottla.broker.clock import ManualClock
 from ottla.broker.node import Node
 from ottla.broker.share.persister import Persister
 from ottla.broker.waiting import Waiter, Waiting
-from ottla.share.state.messages import answer_of, form_of, keys_of
+from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.desk import running_node
 from tests.unit.broker.share.share_desk import until

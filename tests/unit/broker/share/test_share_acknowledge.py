@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.share.state.messages import form_of, keys_of
+from ottla.core.share.state.messages import form_of, keys_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     ReadShareGroupStateRequest,
@@ -238,7 +238,7 @@ class Coordinator:
 
     @staticmethod
     def failure(body: Any, error: ErrorCode) -> Any:
-        from ottla.share.state.messages import answer_of
+        from ottla.core.share.state.messages import answer_of
 
         result = form_of(body).partition_result
         return answer_of(body, {key: result(partition=key.partition, error_code=error) for key in keys_of(body)})

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.clock import ManualClock
-from ottla.metadata.image import Changes
-from ottla.share.partition.partition import Phase
+from ottla.core.metadata.image import Changes
+from ottla.core.share.partition.partition import Phase
 from ottla.wire.types import DeleteRecordsRequest, WriteShareGroupStateRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, running_node
 from tests.unit.broker.share.share_desk import (

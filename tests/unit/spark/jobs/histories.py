@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from ottla import wire
-from ottla.groups.consumer import members
-from ottla.groups.consumer import records as consumer
+from ottla.core.groups.consumer import members
+from ottla.core.groups.consumer import records as consumer
 from ottla.spark.jobs.folds.folding import RecordRow
 from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.scenario import Scenario, parse_blocks

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.records import record, tombstone
+from ottla.core.coordinator.records import record, tombstone
 from ottla.testing.simulation.clock import WALL_START_MS, VirtualClock
 from ottla.testing.simulation.invariants import Claims, CommitRegister, LogModel
 from ottla.testing.simulation.network import Chances, Network, Parcel

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
-from ottla.coordinator.records import record, tombstone
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.core.coordinator.records import record, tombstone
 from ottla.testing.simulation.cores import Kind
 from ottla.wire import uuid_text
 from ottla.wire.access import Operation, ResourceType

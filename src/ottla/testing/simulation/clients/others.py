@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.groups.admin import DeleteGroup
+from ottla.core.groups.admin import DeleteGroup
 from ottla.testing.simulation.clients.client import Client, Surface
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 

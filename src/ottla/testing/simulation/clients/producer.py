@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.groups.offsets.requests import FetchOffsets
+from ottla.core.groups.offsets.requests import FetchOffsets
+from ottla.core.txn.messages import AddPartitions
+from ottla.core.txn.transaction import Partition as Part
 from ottla.testing.simulation.clients.client import RETRIED, Client, Surface
 from ottla.testing.simulation.transaction_node import GROUPS_PART, ProduceRecords
-from ottla.txn.messages import AddPartitions
-from ottla.txn.transaction import Partition as Part
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.end_txn import EndTxnRequest
 from ottla.wire.types.init_producer_id import InitProducerIdRequest

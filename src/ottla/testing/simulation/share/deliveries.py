@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.share.partition.events import Acknowledgement, AcquiredRange
-from ottla.share.partition.states import AcknowledgeType
+from ottla.core.share.partition.events import Acknowledgement, AcquiredRange
+from ottla.core.share.partition.states import AcknowledgeType
 from ottla.testing.simulation.trace import Violation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord

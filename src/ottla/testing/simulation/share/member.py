@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from ottla.share.partition.states import AcknowledgeType
+from ottla.core.share.partition.states import AcknowledgeType
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.client import Surface as ClientSurface
 from ottla.testing.simulation.share.node import BROKERS, ShareConnection

@@ -22,13 +22,13 @@ from ottla.broker.share.fetching import fetch
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.persister import Persister
 from ottla.broker.waiting import Waiter, Waiting
-from ottla.coordinator.contract import COMMITTED, Core, Outcome
+from ottla.core.coordinator.contract import COMMITTED, Core, Outcome
+from ottla.core.share.partition.events import DeadLetters
+from ottla.core.share.state import PruneLog
+from ottla.core.share.state.kept import Key
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Origin, Verification
-from ottla.share.partition.events import DeadLetters
-from ottla.share.state import PruneLog
-from ottla.share.state.kept import Key
 from ottla.testing.simulation.cores import KINDS
 from ottla.testing.simulation.host import Host
 from ottla.testing.simulation.machine import DATA_LOG, Machine

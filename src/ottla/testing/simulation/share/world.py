@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ottla import wire
 from ottla.broker.outgoing import FileSpan
+from ottla.core.share.partition.events import Acknowledgement, AcquiredRange
+from ottla.core.share.state.kept import Key
 from ottla.log.partition import Partition
-from ottla.share.partition.events import Acknowledgement, AcquiredRange
-from ottla.share.state.kept import Key
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.simulation.journal import read_log
 from ottla.testing.simulation.machine import Machine

@@ -1,0 +1,58 @@
+"""Deadlines that have come: sessions, pending members, the joining phase, SyncGroups that are owed."""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.core.groups.classic.leaving import remove_member
+from ottla.core.groups.classic.rebalance import complete_join, end_initial_delay, prepare
+from ottla.core.groups.classic.states import GroupState
+from ottla.core.groups.classic.turn import Turn
+
+__all__ = ["expire_join", "expire_session", "expire_syncs"]
+
+log = logging.getLogger(__name__)
+
+
+def expire_session(turn: Turn, member_id: str) -> None:
+    group, now_ms = turn.group, turn.context.now_ms
+    member = group.members.get(member_id)
+    if member is None:
+        if member_id in group.pending_members:
+            _remove(turn, member_id)
+    elif member.session_at_ms > now_ms:
+        turn.set_session(member_id, member.session_at_ms)
+    elif not member.is_excused:  # else the answer that it waits for begins its session anew
+        _remove(turn, member_id)
+
+
+def _remove(turn: Turn, member_id: str) -> None:
+    group = turn.group
+    log.info("group %s: the session of %s has ended", group.group_id, member_id)
+    was_member = member_id in group.members
+    remove_member(turn, member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        if group.have_all_joined:
+            complete_join(turn)
+    elif was_member:
+        prepare(turn, f"the session of {member_id} has ended")
+
+
+def expire_join(turn: Turn) -> None:
+    if turn.group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    if turn.group.initial_delay is not None:
+        end_initial_delay(turn)
+    else:
+        complete_join(turn)
+
+
+def expire_syncs(turn: Turn) -> None:
+    """Members that did not fetch their assignment are out."""
+    group = turn.group
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_syncs:
+        return
+    late = sorted(group.pending_syncs)
+    for member_id in late:
+        remove_member(turn, member_id)
+    prepare(turn, f"{', '.join(late)} did not sync in time")

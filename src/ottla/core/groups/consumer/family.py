@@ -1,0 +1,445 @@
+"""Consumer groups: their requests, records and deadlines.
+
+A heartbeat that changes nothing is by far the most frequent request. The group remembers the last such heartbeat of
+each member and its answer (`Steady`); the same heartbeat again costs a comparison and a moved deadline, until a record
+of the group is replayed, a topic changes or a refresh is due.
+
+Deadlines of a member: its session; `rebalance`, within which it must give up what was taken from it; and for members of
+the classic protocol `join` and `sync`, within which they must follow a rebalance. Who misses one is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.core.groups.consumer.describing import DescribeConsumerGroup, describe
+from ottla.core.groups.consumer.group import ConsumerGroup, Steady
+from ottla.core.groups.consumer.members import STEPPED_AWAY_EPOCH, Member, MemberState, Subscription
+from ottla.core.groups.consumer.patterns import refresh_at_ms
+from ottla.core.groups.consumer.records import (
+    ResolvedRegex,
+    current_record,
+    epoch_record,
+    member_tombstones,
+    regex_record,
+    regex_tombstone,
+)
+from ottla.core.groups.consumer.replaying import GroupReplay
+from ottla.core.groups.consumer.settings import check_served, read_settings
+from ottla.core.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
+from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
+from ottla.core.groups.epochs import STEADY_NAMES_MAX
+from ottla.core.groups.table import Group, GroupKind, GroupTable, not_of_kind
+from ottla.wire import uuid_text
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponseAssignment as Assignment,
+)
+from ottla.wire.types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponseTopicPartitions as AssignedTopic,
+)
+
+__all__ = ["ConsumerFamily", "Migration", "Upgrade"]
+
+log = logging.getLogger(__name__)
+
+RESOLUTION_PAUSE_MS = 1
+"""Between two slices of resolving patterns, so that others get their turn."""
+MEMBER_TIMERS = ("session", "rebalance", "join", "sync")
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """A classic group that becomes a consumer group: the group as it will be, and what that takes."""
+
+    group: ConsumerGroup
+    records: Sequence[KeyedRecord]
+    replies: Sequence[Reply] = ()
+    timers: Sequence[Timer] = ()
+
+
+class Migration(Protocol):
+    """Groups that change their kind while members are in them."""
+
+    def upgrade(self, group: Group, context: Context) -> Upgrade:
+        """Turn a classic group into a consumer group. Reject if it must stay."""
+        ...
+
+    def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
+        """Turn a consumer group into a classic one, if that is due once these members are gone."""
+        ...
+
+
+class ConsumerFamily:
+    name = FAMILY
+
+    def __init__(self, table: GroupTable) -> None:
+        self.migration: Migration | None = None
+        """None: groups keep their kind as long as they have members."""
+        self.memory = Memory()
+        self._table = table
+        self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
+            ConsumerGroupHeartbeatRequest: self.heartbeat,
+            DescribeConsumerGroup: self.describe,
+        }
+        self.replays = GroupReplay(table).by_key
+
+    # --- heartbeats ---------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            steady = group.steady.get(request.member_id)
+            if (
+                steady is not None
+                and steady.request == request
+                and steady.from_wall_ms <= context.wall_ms < steady.until_wall_ms
+                and steady.client_id == context.client_id
+                and steady.client_host == context.client_host
+                and steady.settings.version == context.world.settings_version
+            ):
+                group.session_at_ms[request.member_id] = context.now_ms + steady.settings.session_timeout_ms
+                return Result((), (Reply(context.token, steady.response),))
+        check_served(context.world)
+        if isinstance(group, ConsumerGroup):
+            settings = group.settings(context.world)
+        else:
+            settings = read_settings(context.world, request.group_id)
+        check_request(request, context.api_version, settings.assignors)
+        return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
+
+    def _beat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        upgrade = self._group_for(request, context)
+        group = upgrade.group
+        settings = group.settings(context.world)
+        check_room(group, request.member_id, settings.max_size)
+        step = self._step_of(group, request, context)
+        step.update(_updated(step.member, request, context))
+        step.update_regex()
+        step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_known))
+        step.advance(request.topic_partitions)
+        response = self._response(step, request, context)
+        session = renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
+        is_same_again = response.assignment is None or request.topic_partitions is not None
+        if not step.records and not step.timers and not upgrade.records and is_same_again:
+            self._remember(step, request, response, context)
+        return Result(
+            records=[*upgrade.records, *step.records],
+            replies=[*upgrade.replies, Reply(context.token, response)],
+            timers=[*upgrade.timers, *step.timers, session],
+            # The target of a large group may need more than one batch. A crash between two of them leaves a target that
+            # is older than the group, so that the next heartbeat computes it anew. A conversion is whole or not at all.
+            is_atomic=bool(upgrade.records),
+        )
+
+    def _group_for(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Upgrade:
+        """The group, made or converted if need be."""
+        group = self._table.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return Upgrade(group, ())
+        is_joining = request.member_epoch == 0
+        if group is None and is_joining:
+            return Upgrade(ConsumerGroup(request.group_id), ())
+        if group is not None and group.kind is GroupKind.CLASSIC and is_joining:
+            if group.is_empty:
+                return Upgrade(ConsumerGroup(request.group_id), group.tombstones())
+            if self.migration is not None:
+                return self.migration.upgrade(group, context)
+        raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
+
+    def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Step:
+        """Find the member who asks, or make it."""
+        member_id = request.member_id or new_member_id(context)
+        existing = group.static_member(request.instance_id)
+        is_joining = request.member_epoch == 0
+        if request.instance_id is not None and not is_joining:
+            check_instance(existing, request.instance_id, member_id)
+        member = group.members.get(member_id) or (
+            Member(member_id=member_id) if is_joining else group.member(member_id)
+        )
+        check_epoch(member, request.member_epoch, request.topic_partitions)
+        step = Step(self.memory, group, member, context)
+        if existing is not None and is_joining:
+            if not existing.uses_classic_protocol:
+                check_released(existing, member_id)
+            step.replace(existing)
+        return step
+
+    def _response(
+        self, step: Step, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The assignment is told when it changed, and to whoever may not know it: who joins, tells everything, or may
+        not have heard of the last change."""
+        has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+        is_full = request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
+        has_changed = _partitions_differ(step.member, step.updated)
+        is_told = request.member_epoch == 0 or is_full or has_changed or _may_not_have_heard(step, request)
+        if request.member_epoch == 0 and step.member.member_epoch > 0 and has_changed:
+            # A second join of a member. If it is a late copy of the first, nobody waits for this answer.
+            step.group.unheard.add(step.updated.member_id)
+        elif is_told:
+            step.group.unheard.discard(step.updated.member_id)
+        return ConsumerGroupHeartbeatResponse(
+            member_id=step.updated.member_id,
+            member_epoch=step.updated.member_epoch,
+            heartbeat_interval_ms=step.group.settings(context.world).heartbeat_interval_ms,
+            assignment=_assignment(step.updated) if is_told else None,
+        )
+
+    def _remember(
+        self,
+        step: Step,
+        request: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        context: Context,
+    ) -> None:
+        """File a heartbeat that changed nothing, if the next one will not change anything either."""
+        group = step.group
+        is_quiet = group.group_epoch <= group.assignment_epoch and group.group_id not in self.memory.resolutions
+        if not is_quiet or not step.updated.is_reconciled_to(group.assignment_epoch):
+            return
+        if len(request.subscribed_topic_names or ()) > STEADY_NAMES_MAX:
+            return
+        until_wall_ms = float("inf")
+        if group.resolved or group.regexes():
+            interval_ms = group.settings(context.world).regex_refresh_interval_ms
+            until_wall_ms = refresh_at_ms(
+                group, group.regexes(), self.memory.created_version, interval_ms, context.wall_ms
+            )
+        group.steady[step.updated.member_id] = Steady(
+            request,
+            context.client_id,
+            context.client_host,
+            context.wall_ms,
+            until_wall_ms,
+            group.settings(context.world),
+            response,
+        )
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
+        response = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
+        reply = Reply(context.token, response)
+        if request.member_epoch == STEPPED_AWAY_EPOCH:
+            return self._step_away(group, member, reply)
+        return self.fence(group, [member], context, [reply])
+
+    def _step_away(self, group: ConsumerGroup, member: Member, reply: Reply) -> Result:
+        """Its session goes on: when that ends, the member and its partitions go. Epoch 0 of what it owns lets whoever
+        takes its place commit from the first moment."""
+        away = msgspec.structs.replace(
+            member,
+            member_epoch=STEPPED_AWAY_EPOCH,
+            assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
+            pending_revocation={},
+        )
+        return Result(
+            records=[current_record(group.group_id, away)],
+            replies=[reply],
+            timers=[Timer(timer_key("rebalance", group.group_id, member.member_id), None)],
+        )
+
+    def fence(
+        self, group: ConsumerGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+    ) -> Result:
+        """Remove members and raise the group epoch."""
+        if not members:
+            return Result(replies=replies)
+        if self.migration is not None:
+            result = self.migration.downgrade(group, members, context)
+            if result is not None:
+                return result._replace(replies=[*replies, *result.replies])
+        return Result(
+            records=self._removal(group, members, context),
+            replies=replies,
+            timers=cancel_timers(group.group_id, [member.member_id for member in members]),
+        )
+
+    def _removal(self, group: ConsumerGroup, members: Sequence[Member], context: Context) -> list[KeyedRecord]:
+        records = [each for member in members for each in member_tombstones(group.group_id, member.member_id)]
+        uses = Counter(member.subscription.regex for member in members if member.subscription.regex)
+        gone = sorted(regex for regex, count in uses.items() if count == group.regex_count(regex))
+        records += [regex_tombstone(group.group_id, regex) for regex in gone]
+        topics = group.subscribed_topics_with(members)
+        metadata_hash = self.memory.topic_sets.metadata_hash(topics, context.world.topics)
+        return [*records, epoch_record(group.group_id, group.group_epoch + 1, metadata_hash)]
+
+    # --- describing ---------------------------------------------------------------------------------------------------
+
+    def describe(self, request: DescribeConsumerGroup, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
+        return Result(replies=[Reply(context.token, describe(group, context))])
+
+    # --- deadlines ----------------------------------------------------------------------------------------------------
+
+    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
+        _, what, group_id, member_id = key
+        if what == "regex":
+            return self._go_on_resolving(group_id, context)
+        group = self._table.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup) or member is None:
+            return NOTHING
+        if what == "rebalance" and not _must_revoke(member):
+            return NOTHING
+        if what == "session" and group.session_at_ms.get(member_id, 0) > context.now_ms:
+            return Result(timers=[Timer(key, group.session_at_ms[member_id])])
+        log.info("group %s: member %s is removed, for its %s deadline has passed", group_id, member_id, what)
+        return self.fence(group, [member], context)
+
+    def _go_on_resolving(self, group_id: str, context: Context) -> Result:
+        resolution = self.memory.resolutions.get(group_id)
+        if resolution is None:
+            return NOTHING
+        found = resolution.step()
+        if found is None:
+            return Result(timers=[Timer(timer_key("regex", group_id), context.now_ms + RESOLUTION_PAUSE_MS)])
+        del self.memory.resolutions[group_id]
+        group = self._table.get(group_id)
+        return self._take_resolved(group, found, context) if isinstance(group, ConsumerGroup) else NOTHING
+
+    def _take_resolved(self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], context: Context) -> Result:
+        """Write what patterns match, and raise the group epoch if that changed."""
+        used = {regex: resolved for regex, resolved in found.items() if group.regex_count(regex)}
+        records = [regex_record(group.group_id, regex, resolved) for regex, resolved in used.items()]
+        matches = {**{regex: each.topics for regex, each in group.resolved.items()}}
+        has_changed = any(matches.get(regex, frozenset()) != each.topics for regex, each in used.items())
+        matches.update((regex, each.topics) for regex, each in used.items())
+        topics = frozenset().union(
+            *(each.names for each in group.subscriptions.counts),
+            *(matches[each.regex] for each in group.subscriptions.counts if each.regex in matches),
+        )
+        metadata_hash = self.memory.topic_sets.metadata_hash(topics, context.world.topics)
+        if has_changed or metadata_hash != group.metadata_hash:
+            records.append(epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
+        return Result(records=records)
+
+    def loaded(self, context: Context) -> Result:
+        self.memory.created_version = context.world.topics.version
+        timers = []
+        for group in self._groups():
+            session_ms = group.settings(context.world).session_timeout_ms
+            for member in group.members.values():
+                own_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
+                key = timer_key("session", group.group_id, member.member_id)
+                timers.append(Timer(key, context.now_ms + own_ms))
+                if _must_revoke(member) and not member.uses_classic_protocol:
+                    key = timer_key("rebalance", group.group_id, member.member_id)
+                    timers.append(Timer(key, context.now_ms + member.rebalance_timeout_ms))
+        return Result(timers=timers)
+
+    def unloaded(self) -> Iterable[Any]:
+        """Nobody is parked here."""
+        self.memory.resolutions.clear()
+        return ()
+
+    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
+        return NOTHING
+
+    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
+        names = change.names()
+        self.memory.topic_sets.forget(names)
+        if change.created:
+            self.memory.created_version = context.world.topics.version
+        for group in self._groups():
+            if not group.subscribed_topics().isdisjoint(names):
+                group.refresh_due = True
+                group.steady.clear()
+            elif change.created and group.regexes():
+                group.steady.clear()
+        return NOTHING
+
+    def _groups(self) -> Iterable[ConsumerGroup]:
+        return self._table.of_kind(ConsumerGroup)
+
+    def hard_state(self) -> Mapping[Any, Any]:
+        return {group.group_id: group.hard_state() for group in self._groups()}
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """No record of a consumer group is part of a transaction."""
+
+
+def new_member_id(context: Context) -> str:
+    """A random id that no command line takes for an option."""
+    while (text := uuid_text(context.world.new_uuid())).startswith("-"):
+        pass
+    return text
+
+
+def renewed_session(group: ConsumerGroup, member_id: str, at_ms: int) -> Timer:
+    """A member has shown that it lives."""
+    group.session_at_ms[member_id] = at_ms
+    return Timer(timer_key("session", group.group_id, member_id), at_ms)
+
+
+def cancel_timers(group_id: str, member_ids: Iterable[str]) -> list[Timer]:
+    return [Timer(timer_key(what, group_id, member_id), None) for member_id in member_ids for what in MEMBER_TIMERS]
+
+
+def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, context: Context) -> Member:
+    """The member with what the request gives; null and -1 leave things as they are."""
+    names, regex = member.subscription
+    if request.subscribed_topic_names is not None:
+        names = frozenset(request.subscribed_topic_names)
+    if request.subscribed_topic_regex is not None:
+        regex = request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return msgspec.structs.replace(
+        member,
+        instance_id=request.instance_id if request.instance_id is not None else member.instance_id,
+        rack_id=request.rack_id if request.rack_id is not None else member.rack_id,
+        rebalance_timeout_ms=timeout_ms if timeout_ms != -1 else member.rebalance_timeout_ms,
+        server_assignor=request.server_assignor if request.server_assignor is not None else member.server_assignor,
+        subscription=Subscription(names, regex),
+        client_id=context.client_id,
+        client_host=context.client_host,
+        classic=None,
+    )
+
+
+def _may_not_have_heard(step: Step, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether the member's last change was told to a join that it may have given up, and it does not show that it knows
+    of it. Apache Kafka leaves the partitions idle then."""
+    if step.updated.member_id not in step.group.unheard:
+        return False
+    owned = {each.topic_id: tuple(sorted(each.partitions)) for each in request.topic_partitions or ()}
+    if request.topic_partitions is not None and owned == step.updated.target():
+        step.group.unheard.discard(step.updated.member_id)
+        return False
+    return True
+
+
+def _partitions_differ(member: Member, updated: Member) -> bool:
+    before, after = member.assigned, updated.assigned
+    if before is after:
+        return False
+    return before.keys() != after.keys() or any(before[each].keys() != after[each].keys() for each in after)
+
+
+def _assignment(member: Member) -> Assignment:
+    return Assignment(
+        tuple(AssignedTopic(topic_id, tuple(sorted(member.assigned[topic_id]))) for topic_id in sorted(member.assigned))
+    )
+
+
+def _must_revoke(member: Member) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STEPPED_AWAY_EPOCH

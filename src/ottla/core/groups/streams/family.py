@@ -1,0 +1,554 @@
+"""Streams groups behind the interface of the group coordinator.
+
+A heartbeat that changes nothing costs next to nothing: once a member has been answered without any change, that answer
+is kept with the group's version, and as long as neither has changed an equal heartbeat gets it again and only moves the
+session's deadline.
+
+Descriptions of topologies (KIP-1331) are seen to by `gate` (who is asked), `pushing` and `showing`.
+
+Timers: `session` and `rebalance` of a member, which fence it; `delay` of a group that was empty, which computes its
+first target; `create` of an answer that waits for topics.
+
+Soft: `_delays` (until when a group waits for more members before its first assignment) and `_creations`. A restart
+forgets them, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.core.groups.coordinator import Handler, Replay
+from ottla.core.groups.streams import records
+from ottla.core.groups.streams.admission import check_request, check_rights
+from ottla.core.groups.streams.assigning import plan_targets
+from ottla.core.groups.streams.configuring import Status
+from ottla.core.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
+from ottla.core.groups.streams.describing import DescribeStreamsGroup, describe
+from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopic
+from ottla.core.groups.streams.gate import is_asked, may_be_asked
+from ottla.core.groups.streams.group import StreamsGroup
+from ottla.core.groups.streams.heartbeat import (
+    Beat,
+    Steady,
+    assigned_at_ms,
+    expected_member,
+    fence,
+    rebalance_key,
+    target_records,
+)
+from ottla.core.groups.streams.member import LEFT_FOR_A_WHILE, Member, MemberState, Report
+from ottla.core.groups.streams.pushing import Pushing
+from ottla.core.groups.streams.settings import Settings, read_settings
+from ottla.core.groups.streams.showing import Showing
+from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
+from ottla.core.groups.table import GroupKind, GroupTable
+from ottla.wire.access import Operation, ResourceType
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+from ottla.wire.types.group_streams import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTopologyKey,
+)
+from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
+
+__all__ = ["CreateInternalTopics", "StreamsFamily"]
+
+log = logging.getLogger(__name__)
+
+SOON_MS: Final = 100
+"""When a member should ask again that waits for what takes a moment."""
+_AFTER_DEADLINE_MS: Final = 5
+"""So that a heartbeat that waits for a deadline comes after it."""
+_WAITING: Final = frozenset((Status.ASSIGNMENT_DELAYED, Status.MISSING_INTERNAL_TOPICS))
+
+
+class _Joined(NamedTuple):
+    """What is seen to once a heartbeat's records are committed."""
+
+    family: str
+    group_id: str
+    member_id: str
+    member_epoch: int
+    api_version: int
+    report: Report | None
+    waiting: int | None
+    """The number of its answer, if that waits."""
+
+
+class StreamsFamily:
+    name = "streams"
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self._delays: dict[str, int] = {}
+        self._creations = Creations()
+        self._pushing = Pushing(self.name, table)
+        self._showing = Showing(self.name)
+        self.handlers: Mapping[type, Handler] = {
+            StreamsGroupHeartbeatRequest: self.heartbeat,
+            StreamsGroupTopologyDescriptionUpdateRequest: self._pushing.push,
+            DescribeStreamsGroup: self.describe,
+        }
+        self._subjects: Mapping[type, Callable[[Any, Outcome, Context], Result]] = {
+            CreateInternalTopics: self._created,
+            _Joined: self._joined,
+            **self._pushing.subjects,
+            **self._showing.subjects,
+        }
+        self.replays: Mapping[type, Replay] = {
+            StreamsGroupMetadataKey: self._replay_group,
+            StreamsGroupMemberMetadataKey: self._replay_member,
+            StreamsGroupTargetAssignmentMetadataKey: self._replay_assignment_epoch,
+            StreamsGroupTargetAssignmentMemberKey: self._replay_target,
+            StreamsGroupCurrentMemberAssignmentKey: self._replay_current,
+            StreamsGroupTopologyKey: self._replay_topology,
+        }
+
+    # --- heartbeats ---------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        streams_group = group if isinstance(group, StreamsGroup) else None
+        settings = self._settings(streams_group, request.group_id, context)
+        if not settings.is_enabled or context.world.feature("streams.version") < 1:
+            raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+        if not context.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
+            raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if streams_group is not None:
+            member = streams_group.members.get(request.member_id)
+            if member is not None and _is_steady(streams_group, member, request, context):
+                timer = Timer(member.session_key, context.now_ms + settings.session_timeout_ms)
+                if self._may_be_asked(streams_group, settings, context):
+                    waiting = Waiting(context.token, member.steady.response, (), settings.heartbeat_interval_ms)
+                    return Result(timers=(timer,), after=self._after(request, context, None, waiting))
+                return Result((), (Reply(context.token, member.steady.response),), (timer,))
+        check_rights(request, context)
+        check_request(request)
+        if request.member_epoch < 0:
+            return self._leave(self._existing(request.group_id), request, context)
+        return self._beat(request, context, settings)
+
+    def _settings(self, group: StreamsGroup | None, group_id: str, context: Context) -> Settings:
+        if group is None:
+            return read_settings(context.world, group_id)
+        known = group.settings
+        if known is not None and known.version == context.world.settings_version:
+            return known
+        group.settings = read_settings(context.world, group_id)
+        group.version += 1
+        return group.settings
+
+    def _existing(self, group_id: str) -> StreamsGroup:
+        group = self._table.get(group_id)
+        if not isinstance(group, StreamsGroup):
+            raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")
+        return group
+
+    def _beat(self, request: StreamsGroupHeartbeatRequest, context: Context, settings: Settings) -> Result:
+        group, converted = self._group_to_join(request)
+        beat = Beat(group, request, context, settings)
+        beat.records += converted
+        beat.find_member()
+        beat.update_metadata()
+        beat.settle_topology()
+        beat.configure()
+        beat.raise_epoch()
+        beat.reconcile(*beat.find_target(is_delayed=self._is_delayed(beat)))
+        return self._answer(beat)
+
+    def _group_to_join(self, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsGroup, Iterable[KeyedRecord]]:
+        """The group, or one that does not exist before its first records; and what removes an empty classic group."""
+        group = self._table.get(request.group_id)
+        if isinstance(group, StreamsGroup):
+            return group, ()
+        if request.member_epoch == 0:
+            if group is None:
+                return StreamsGroup(request.group_id), ()
+            if group.kind is GroupKind.CLASSIC and group.is_empty:
+                return StreamsGroup(request.group_id), group.tombstones()
+        raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {request.group_id}")
+
+    def _is_delayed(self, beat: Beat) -> bool:
+        """Whether the group still waits for more members. An empty group begins to wait with its first one."""
+        group_id, now_ms = beat.group.group_id, beat.context.now_ms
+        until_ms = self._delays.get(group_id, 0)
+        delay_ms = beat.settings.initial_rebalance_delay_ms
+        if beat.group.is_empty and delay_ms > 0 and until_ms <= now_ms:
+            until_ms = self._delays[group_id] = now_ms + delay_ms
+        if until_ms <= now_ms:
+            return False
+        beat.timers.append(Timer(("streams", "delay", group_id), until_ms))
+        return True
+
+    def _answer(self, beat: Beat) -> Result:
+        group, request, context = beat.group, beat.request, beat.context
+        is_known = self._table.get(group.group_id) is group
+        if is_known and beat.endpoint_has_changed():
+            group.endpoint_epoch += 1
+            group.version += 1
+        if request.shutdown_application and group.shutdown_member_id is None:
+            group.shutdown_member_id = request.member_id
+            group.version += 1
+        beat.add_statuses()
+        wanted = self._to_create(beat)
+        response = beat.response(self._interval_ms(beat, wanted))
+        if beat.member is not None:
+            beat.member.may_not_have_heard = beat.is_repeated
+        session_key = beat.member.session_key if beat.member else Member(group.group_id, request.member_id).session_key
+        beat.timers.append(Timer(session_key, context.now_ms + beat.settings.session_timeout_ms))
+        waiting = None
+        replies: tuple[Reply, ...] = (Reply(context.token, response),)
+        if wanted or self._may_be_asked(group, beat.settings, context):
+            waiting = Waiting(context.token, response, wanted, beat.settings.heartbeat_interval_ms)
+            replies = ()
+        is_reported = beat.member is not None and beat.report == beat.member.report
+        after = self._after(request, context, None if is_reported else beat.report, waiting)
+        if not (beat.records or wanted) and beat.member is not None and response.active_tasks is None:
+            self._remember(beat, beat.member, response)
+        return Result(beat.records, replies, beat.timers, (), after)
+
+    def _may_be_asked(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
+        return may_be_asked(group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin)
+
+    def _after(
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        context: Context,
+        report: Report | None,
+        waiting: Waiting | None,
+    ) -> _Joined | None:
+        """What is to be seen to after the write: a report that is new, an answer that waits."""
+        if report is None and waiting is None:
+            return None
+        number = None if waiting is None else self._creations.wait(waiting)
+        version, epoch = context.api_version, request.member_epoch
+        return _Joined(self.name, request.group_id, request.member_id, epoch, version, report, number)
+
+    def _remember(self, beat: Beat, member: Member, response: StreamsGroupHeartbeatResponse) -> None:
+        """Keep the answer for equal heartbeats, unless it depends on the time."""
+        if not (beat.is_step_held_back or any(each.code in _WAITING for each in beat.statuses)):
+            context = beat.context
+            kept = replace(response, partitions_by_user_endpoint=None)
+            member.steady = Steady(
+                beat.group.version, context.api_version, context.client_id, context.client_host, kept
+            )
+
+    # --- internal topics ----------------------------------------------------------------------------------------------
+
+    def _to_create(self, beat: Beat) -> tuple[InternalTopic, ...]:
+        """Topics to ask for now. What stands in the way is added to the status that tells of them."""
+        missing = beat.configured.missing
+        if not missing:
+            return ()
+        notes = self._creations.errors(missing, beat.context.now_ms)
+        denied = denied_topics(missing, beat.context)
+        if denied:
+            notes.insert(0, f"The member is not allowed to create {', '.join(denied[:3])}.")
+        if notes:
+            beat.statuses = [
+                each._replace(detail=" ".join((each.detail, *notes)))
+                if each.code is Status.MISSING_INTERNAL_TOPICS
+                else each
+                for each in beat.statuses
+            ]
+        return () if denied else self._creations.wanted(missing, beat.context.now_ms)
+
+    def _interval_ms(self, beat: Beat, wanted: tuple[InternalTopic, ...]) -> int:
+        """A member that waits only for the broker is told to ask again as soon as that makes sense. Not so one whose
+        source topics are missing: clients give up on these after twice the interval that they were told last."""
+        interval_ms = beat.settings.heartbeat_interval_ms
+        codes = {each.code for each in beat.statuses}
+        if not codes or not codes <= _WAITING:
+            return interval_ms
+        if Status.MISSING_INTERNAL_TOPICS in codes:
+            is_hopeful = wanted or not self._creations.wanted(beat.configured.missing, beat.context.now_ms)
+            is_failing = self._creations.errors(beat.configured.missing, beat.context.now_ms)
+            return min(interval_ms, SOON_MS) if is_hopeful and not is_failing else interval_ms
+        until_ms = self._delays.get(beat.group.group_id, 0) - beat.context.now_ms
+        left_ms = until_ms if until_ms > 0 else beat.interval_left_ms()
+        return min(interval_ms, max(left_ms, 0) + _AFTER_DEADLINE_MS)
+
+    def _created(self, effect: CreateInternalTopics, outcome: Outcome, context: Context) -> Result:
+        errors: Mapping[str, str] = outcome.value or {}
+        if not outcome.is_ok:
+            text = outcome.message or outcome.error.name
+            errors = {each.name: f"Topic {each.name} could not be created: {text}." for each in effect.topics}
+        waiting = self._creations.waiting.pop(effect.number, None)
+        interval_ms = waiting.heartbeat_interval_ms if waiting is not None else SOON_MS
+        self._creations.ended(effect.topics, errors, context.now_ms + 2 * interval_ms)
+        if waiting is None:
+            return NOTHING
+        response = waiting.response
+        if errors:
+            response = _with_errors(response, sorted(errors.values())[:3], interval_ms)
+        timer = Timer(("streams", "create", effect.number), None)
+        return Result(replies=(Reply(waiting.token, response),), timers=(timer,))
+
+    # --- leaving ------------------------------------------------------------------------------------------------------
+
+    def _leave(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
+        member = expected_member(group, request)
+        if request.shutdown_application and group.shutdown_member_id is None:
+            group.shutdown_member_id = request.member_id
+            group.version += 1
+        response = StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+        replies = (Reply(context.token, response),)
+        if request.member_epoch == LEFT_FOR_A_WHILE:
+            timer = Timer(rebalance_key(group.group_id, member.member_id), None)
+            return Result(self._step_away(group, member), replies, (timer,))
+        return self._fence(group, member)._replace(replies=replies)
+
+    def _step_away(self, group: StreamsGroup, member: Member) -> list[KeyedRecord]:
+        """A static member keeps its tasks until its session ends."""
+        assigned = member.current.assigned
+        kept = Held(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
+        current = member.current._replace(member_epoch=LEFT_FOR_A_WHILE, assigned=kept, pending=NOTHING_HELD)
+        return [records.current_record(group.group_id, member.member_id, current)]
+
+    def _fence(self, group: StreamsGroup, member: Member) -> Result:
+        if member.metadata.user_endpoint is not None:
+            group.endpoint_epoch += 1
+            group.version += 1
+        timers = (Timer(member.session_key, None), Timer(rebalance_key(group.group_id, member.member_id), None))
+        return Result(fence(group, member.member_id), timers=timers)
+
+    # --- describe -----------------------------------------------------------------------------------------------------
+
+    def describe(self, request: DescribeStreamsGroup, context: Context) -> Result:
+        group = self._table.get(request.group_id)
+        streams_group = group if isinstance(group, StreamsGroup) else None
+        described = describe(streams_group, request, context)
+        if request.include_topology_description:
+            return self._showing.show(described, streams_group, context)
+        return Result(replies=(Reply(context.token, described),))
+
+    # --- deadlines and outcomes ---------------------------------------------------------------------------------------
+
+    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
+        _, what, *rest = key
+        if what == "create":
+            waiting = self._creations.waiting.pop(rest[0], None)
+            return Result(replies=(Reply(waiting.token, waiting.response),)) if waiting is not None else NOTHING
+        group = self._table.get(rest[0])
+        if not isinstance(group, StreamsGroup):
+            self._delays.pop(rest[0], None)
+            return NOTHING
+        if what == "delay":
+            return self._assign_after_delay(group, context)
+        member = group.members.get(rest[1])
+        if member is None or (what == "rebalance" and member.current.state is not MemberState.UNREVOKED_TASKS):
+            return NOTHING
+        log.info("member %s of %s is fenced: its %s time-out has passed", member.member_id, group.group_id, what)
+        return self._fence(group, member)
+
+    def _assign_after_delay(self, group: StreamsGroup, context: Context) -> Result:
+        """The first target of a group that was empty. If topics have changed that no heartbeat has seen yet, the next
+        heartbeat decides."""
+        self._delays.pop(group.group_id, None)
+        configured = group.configuration(context.world.topics)
+        if group.is_empty or configured is None or group.topology is None or group.assignment_epoch >= group.epoch:
+            return NOTHING
+        if configured.metadata_hash != group.metadata_hash or configured.is_ready != group.is_ready:
+            return NOTHING
+        settings = self._settings(group, group.group_id, context)
+        targets = plan_targets(group.candidates(), group.topology, configured, settings, group.holders).targets
+        at_ms = assigned_at_ms(configured, context)
+        return Result(target_records(group.group_id, group.targets, targets, group.epoch, at_ms))
+
+    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
+        return self._subjects[type(subject)](subject, outcome, context)
+
+    def _joined(self, subject: _Joined, outcome: Outcome, context: Context) -> Result:
+        if not outcome.is_ok:
+            return self._give_up(subject.waiting, outcome)
+        group = self._table.get(subject.group_id)
+        streams_group = group if isinstance(group, StreamsGroup) else None
+        member = streams_group.members.get(subject.member_id) if streams_group is not None else None
+        if member is not None and subject.report is not None:
+            member.report = subject.report
+        return self._let_go(subject, streams_group, context)
+
+    def _give_up(self, number: int | None, outcome: Outcome) -> Result:
+        """The heartbeat was not written: its topics are not asked for."""
+        waiting = self._creations.waiting.pop(number, None) if number is not None else None
+        if waiting is None:
+            return NOTHING
+        self._creations.ended(waiting.topics, {}, 0)
+        refused = StreamsGroupHeartbeatResponse(error_code=outcome.error, error_message=outcome.message)
+        return Result(replies=(Reply(waiting.token, refused),))
+
+    def _let_go(self, subject: _Joined, group: StreamsGroup | None, context: Context) -> Result:
+        """Let an answer go on its way, now that its records are committed: to the member, or to wait for its topics."""
+        number = subject.waiting
+        waiting = self._creations.waiting.get(number) if number is not None else None
+        if waiting is None or number is None:
+            return NOTHING
+        if group is not None and self._is_asked(subject, group, waiting.response, context):
+            waiting = waiting._replace(response=replace(waiting.response, topology_description_required=True))
+        if waiting.topics:
+            self._creations.waiting[number] = waiting
+            return self._create(number, waiting, context)
+        del self._creations.waiting[number]
+        return Result(replies=(Reply(waiting.token, waiting.response),))
+
+    def _is_asked(
+        self, subject: _Joined, group: StreamsGroup, response: StreamsGroupHeartbeatResponse, context: Context
+    ) -> bool:
+        """Whatever goes wrong with that question, the heartbeat is answered."""
+        try:
+            return is_asked(
+                group, response, context, api_version=subject.api_version, member_epoch=subject.member_epoch
+            )
+        except Exception:
+            log.exception("whether %s should describe its topology cannot be said", group.group_id)
+            return False
+
+    def _create(self, number: int, waiting: Waiting, context: Context) -> Result:
+        effect = CreateInternalTopics(self.name, number, waiting.token, waiting.topics)
+        return Result(effects=(effect,), timers=(Timer(("streams", "create", number), context.now_ms + WAIT_MS),))
+
+    # --- the shard's life ---------------------------------------------------------------------------------------------
+
+    def loaded(self, context: Context) -> Result:
+        timers = []
+        for group in self._groups():
+            group.endpoint_epoch = 0
+            settings = self._settings(group, group.group_id, context)
+            for member in group.members.values():
+                timers.append(Timer(member.session_key, context.now_ms + settings.session_timeout_ms))
+                if member.current.state is MemberState.UNREVOKED_TASKS:
+                    at_ms = context.now_ms + member.metadata.rebalance_timeout_ms
+                    timers.append(Timer(rebalance_key(group.group_id, member.member_id), at_ms))
+        return Result(timers=timers)
+
+    def unloaded(self) -> Iterable[Any]:
+        waiting = [each.token for each in self._creations.waiting.values()]
+        return [*waiting, *self._pushing.tokens(), *self._showing.tokens()]
+
+    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
+        names = change.names()
+        for group in self._groups():
+            if not group.required_topics.isdisjoint(names):
+                group.is_stale = True
+                group.version += 1
+        return NOTHING
+
+    def _groups(self) -> Iterable[StreamsGroup]:
+        return self._table.of_kind(StreamsGroup)
+
+    def hard_state(self) -> Mapping[Any, Any]:
+        return {group.group_id: group.hard_state() for group in self._groups()}
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """No record of a streams group is part of a transaction."""
+
+    def _replayed(self, record: KeyedRecord) -> StreamsGroup | None:
+        """The group that a record speaks of, made if it is new. None for what removes something that is not there."""
+        group_id = record.key.group_id
+        group = self._table.get(group_id)
+        if isinstance(group, StreamsGroup):
+            return group
+        if record.value is None:
+            return None
+        if group is not None and not getattr(group, "is_simple", False):  # one that holds offsets alone may be replaced
+            log.warning("records of a streams group follow a %s group %s in the log", group.kind, group_id)
+        made = StreamsGroup(group_id)
+        self._table.put(made)
+        return made
+
+    def _replay_group(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is None:
+            return
+        if record.value is not None:
+            group.replay_group(record.value)
+            return
+        if group.members:
+            log.warning("streams group %s is removed while it has members", group.group_id)
+        self._table.remove(group.group_id)
+
+    def _replay_member(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is None:
+            return
+        if record.value is None:
+            group.replay_member_tombstone(record.key.member_id)
+        else:
+            group.replay_member(record.key.member_id, record.value)
+
+    def _replay_current(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is None:
+            return
+        if record.value is None:
+            group.replay_current_tombstone(record.key.member_id)
+        else:
+            group.replay_current(record.key.member_id, record.value)
+
+    def _replay_target(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is not None:
+            group.replay_target(record.key.member_id, record.value)
+
+    def _replay_assignment_epoch(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is not None:
+            group.replay_assignment_epoch(record.value)
+
+    def _replay_topology(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        group = self._replayed(record)
+        if group is not None:
+            group.replay_topology(record.value)
+
+
+def _is_steady(group: StreamsGroup, member: Member, request: StreamsGroupHeartbeatRequest, context: Context) -> bool:
+    """Whether this heartbeat says nothing new, in a group in which nothing has changed."""
+    steady: Steady | None = member.steady
+    return (
+        steady is not None
+        and steady.version == group.version
+        and request.member_epoch == steady.response.member_epoch
+        and request.endpoint_information_epoch == steady.response.endpoint_information_epoch
+        and request.active_tasks is None
+        and request.standby_tasks is None
+        and request.warmup_tasks is None
+        and request.topology is None
+        and request.process_id is None
+        and request.user_endpoint is None
+        and request.client_tags is None
+        and request.task_offsets is None
+        and request.task_end_offsets is None
+        and request.rack_id is None
+        and request.rebalance_timeout_ms == -1
+        and not request.shutdown_application
+        and request.instance_id == member.metadata.instance_id
+        and context.api_version == steady.api_version
+        and context.client_id == steady.client_id
+        and context.client_host == steady.client_host
+    )
+
+
+def _with_errors(
+    response: StreamsGroupHeartbeatResponse, errors: list[str], interval_ms: int
+) -> StreamsGroupHeartbeatResponse:
+    """The answer of a member whose topics could not be created: it says so, and need not come back soon."""
+    status = tuple(
+        replace(each, status_detail=" ".join((each.status_detail, *errors)))
+        if each.status_code == Status.MISSING_INTERNAL_TOPICS
+        else each
+        for each in response.status or ()
+    )
+    return replace(response, status=status, heartbeat_interval_ms=interval_ms)

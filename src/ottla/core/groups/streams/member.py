@@ -1,0 +1,89 @@
+"""A member: one stream thread. What it has told of itself, and how far it has come towards its target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from ottla.core.groups.streams.tasks import NOTHING_HELD, Held, Task
+from ottla.wire.types.group_streams import StreamsGroupMemberMetadataValue as Metadata
+
+__all__ = ["LEFT_FOR_A_WHILE", "NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets", "Report"]
+
+LEFT_FOR_A_WHILE: Final = -2
+"""The member epoch of a static member that will be back."""
+
+Offsets = Mapping[Task, int]
+
+
+class Report(NamedTuple):
+    """What a member has said of the state that it has."""
+
+    is_made: bool | None = None
+    """Whether it reports at all; None if it has not joined since the coordinator took over, so that it may still."""
+    offsets: Offsets = MappingProxyType({})
+    ends: Offsets = MappingProxyType({})
+
+
+class MemberState(IntEnum):
+    STABLE = 1
+    """Has what the target of its epoch gives it."""
+    UNREVOKED_TASKS = 2
+    """Must give up tasks before its epoch advances."""
+    UNRELEASED_TASKS = 3
+    """Is at the target's epoch, but waits for tasks that others still have."""
+    UNKNOWN = 127
+    """Written by a coordinator that is newer than this one."""
+
+
+class Current(NamedTuple):
+    """How far a member has come."""
+
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    """Its own before the last change, for answers that were lost."""
+    state: MemberState = MemberState.STABLE
+    assigned: Held = NOTHING_HELD
+    pending: Held = NOTHING_HELD
+    """Taken away, but not given up yet as far as we know."""
+
+    def at(self, member_epoch: int, state: MemberState, assigned: Held, pending: Held = NOTHING_HELD) -> Current:
+        return Current(member_epoch, self.member_epoch, state, assigned, pending)
+
+
+NEW_MEMBER: Final = Current()
+NEW_METADATA: Final = Metadata(instance_id=None, rack_id=None, topology_epoch=-1)
+
+
+class Member:
+    """Soft: `report`, `steady` (see `heartbeat`) and `may_not_have_heard`: the last request was one whose answer had
+    been sent before, so it is open which of the answers came through."""
+
+    __slots__ = (
+        "current",
+        "may_not_have_heard",
+        "member_id",
+        "metadata",
+        "report",
+        "session_key",
+        "steady",
+    )
+
+    def __init__(self, group_id: str, member_id: str) -> None:
+        self.member_id = member_id
+        self.metadata = NEW_METADATA
+        self.current = NEW_MEMBER
+        self.session_key = ("streams", "session", group_id, member_id)
+        self.report = Report()
+        self.steady: Any = None
+        self.may_not_have_heard = False
+
+    @property
+    def is_static(self) -> bool:
+        return self.metadata.instance_id is not None
+
+    @property
+    def client_tags(self) -> dict[str, str]:
+        return {each.key: each.value for each in self.metadata.client_tags}

@@ -1,0 +1,209 @@
+"""The controller: one door for every request that changes the cluster.
+
+`handle` reads the image and gives records and a reply; it changes nothing but the brokers' sessions, which are soft.
+Whoever calls it appends the records, replays them into the image and sends the reply when they are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ottla.core.metadata import (
+    bootstrap,
+    brokers,
+    client_quotas,
+    configs,
+    directories,
+    feature_updates,
+    leaders,
+    partitions,
+    producer_ids,
+    reassignments,
+    scram,
+    topics,
+)
+from ottla.core.metadata.context import ConfigRules, Context, ControllerSettings, ControllerState, Result
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import MetadataImage
+from ottla.core.metadata.sessions import BrokerSessions
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequest
+from ottla.wire.types.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.wire.types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.wire.types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from ottla.wire.types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from ottla.wire.types.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from ottla.wire.types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.types.elect_leaders import ElectLeadersRequest
+from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from ottla.wire.types.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from ottla.wire.types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.wire.types.unregister_controller import UnregisterControllerRequest, UnregisterControllerResponse
+from ottla.wire.types.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+class Controller:
+    """The active controller of a cluster. `image` is replayed by the owner."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, image: MetadataImage, rules: ConfigRules, settings: ControllerSettings) -> None:
+        sessions = BrokerSessions(settings.broker_session_timeout_ms)
+        self._state = ControllerState(image, rules, settings, sessions)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._state.image
+
+    def activate(
+        self, bootstrap_records: Sequence[Versioned], now_ms: int, *, own_broker_id: int | None = None
+    ) -> Result:
+        """Take over: begin the brokers' sessions afresh, and give what is to be written first.
+
+        No session is begun for the broker in this very process: whoever held its id before has ended, since the
+        directory's lock is ours, so nobody need wait for a silence.
+        """
+        for broker in self.image.brokers.values():
+            if not broker.fenced and broker.broker_id != own_broker_id:
+                self._state.sessions.touch(broker.broker_id, broker.epoch, now_ms)
+        return bootstrap.activation(self._state, bootstrap_records)
+
+    def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401 - any of the classes in REQUESTS
+        """Records and reply for a request; a refused one has no records and says why in the reply."""
+        handler, _ = _HANDLERS[type(request)]
+        try:
+            return handler(self._state, request, context)
+        except Reject as reject:
+            return Result((), self.refuse(request, reject))
+
+    def refuse(self, request: Any, reject: Reject) -> Any:  # noqa: ANN401
+        """The reply that refuses a request as a whole."""
+        _, refuse = _HANDLERS[type(request)]
+        return refuse(request, reject)
+
+    def expire(self, now_ms: int) -> Result | None:
+        """Fence one broker whose session has run out; None if there is none. Ask again when it is replayed."""
+        return brokers.fence_expired(self._state, now_ms)
+
+    def next_expiry_ms(self) -> int | None:
+        """When to call `expire` next."""
+        return self._state.sessions.next_expiry_ms()
+
+
+# --- refusals of whole requests
+
+
+def _refuse_create_topics(request: CreateTopicsRequest, reject: Reject) -> CreateTopicsResponse:
+    kind = CreateTopicsResponse
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return kind(
+        topics=tuple(
+            kind.CreatableTopicResult(name, error_code=reject.code, error_message=reject.message) for name in names
+        )
+    )
+
+
+def _refuse_delete_topics(request: DeleteTopicsRequest, reject: Reject) -> DeleteTopicsResponse:
+    kind = DeleteTopicsResponse
+    asked = dict.fromkeys(topics.asked_topics(request))
+    return kind(
+        responses=tuple(
+            kind.DeletableTopicResult(name, topic_id, reject.code, reject.message) for name, topic_id in asked
+        )
+    )
+
+
+def _refuse_create_partitions(request: CreatePartitionsRequest, reject: Reject) -> CreatePartitionsResponse:
+    kind = CreatePartitionsResponse
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return kind(results=tuple(kind.CreatePartitionsTopicResult(name, reject.code, reject.message) for name in names))
+
+
+def _refuse_alter_configs(request: AlterConfigsRequest, reject: Reject) -> AlterConfigsResponse:
+    kind = AlterConfigsResponse
+    entry = kind.AlterConfigsResourceResponse
+    return kind(
+        responses=tuple(
+            entry(reject.code, reject.message, each.resource_type, each.resource_name) for each in request.resources
+        )
+    )
+
+
+def _refuse_incremental(request: IncrementalAlterConfigsRequest, reject: Reject) -> IncrementalAlterConfigsResponse:
+    kind = IncrementalAlterConfigsResponse
+    entry = kind.AlterConfigsResourceResponse
+    return kind(
+        responses=tuple(
+            entry(reject.code, reject.message, each.resource_type, each.resource_name) for each in request.resources
+        )
+    )
+
+
+def _refuse_with(kind: Callable[..., Any], *, has_message: bool = True) -> Callable[[Any, Reject], Any]:
+    """A refusal whose reply has its error at the top."""
+
+    def refuse(request: object, reject: Reject) -> object:
+        return kind(error_code=reject.code, **({"error_message": reject.message} if has_message else {}))
+
+    return refuse
+
+
+_Handler = Callable[[ControllerState, Any, Context], Result]
+_Refusal = Callable[[Any, Reject], Any]
+
+_HANDLERS: Final[dict[type, tuple[_Handler, _Refusal]]] = {
+    CreateTopicsRequest: (topics.create_topics, _refuse_create_topics),
+    DeleteTopicsRequest: (topics.delete_topics, _refuse_delete_topics),
+    CreatePartitionsRequest: (partitions.create_partitions, _refuse_create_partitions),
+    ListPartitionReassignmentsRequest: (
+        reassignments.list_reassignments,
+        _refuse_with(ListPartitionReassignmentsResponse),
+    ),
+    IncrementalAlterConfigsRequest: (
+        configs.incremental_alter_configs,
+        _refuse_incremental,
+    ),
+    AlterConfigsRequest: (configs.alter_configs, _refuse_alter_configs),
+    AlterClientQuotasRequest: (client_quotas.alter_client_quotas, client_quotas.refuse_alter_client_quotas),
+    AlterUserScramCredentialsRequest: (
+        scram.alter_user_scram_credentials,
+        scram.refuse_alter_user_scram_credentials,
+    ),
+    UpdateFeaturesRequest: (feature_updates.update_features, _refuse_with(UpdateFeaturesResponse)),
+    AllocateProducerIdsRequest: (
+        producer_ids.allocate_producer_ids,
+        _refuse_with(AllocateProducerIdsResponse, has_message=False),
+    ),
+    BrokerRegistrationRequest: (
+        brokers.register_broker,
+        _refuse_with(BrokerRegistrationResponse, has_message=False),
+    ),
+    BrokerHeartbeatRequest: (brokers.heartbeat, _refuse_with(BrokerHeartbeatResponse, has_message=False)),
+    ControllerRegistrationRequest: (brokers.register_controller, _refuse_with(ControllerRegistrationResponse)),
+    AssignReplicasToDirsRequest: (
+        directories.assign_replicas,
+        _refuse_with(AssignReplicasToDirsResponse, has_message=False),
+    ),
+    UnregisterBrokerRequest: (brokers.unregister_broker, _refuse_with(UnregisterBrokerResponse)),
+    UnregisterControllerRequest: (brokers.unregister_controller, _refuse_with(UnregisterControllerResponse)),
+    ElectLeadersRequest: (leaders.elect_leaders, leaders.refuse_elect_leaders),
+    AlterPartitionReassignmentsRequest: (
+        reassignments.alter_reassignments,
+        _refuse_with(AlterPartitionReassignmentsResponse),
+    ),
+}
+
+REQUESTS: Final = frozenset(_HANDLERS)
+"""The requests that `Controller.handle` answers."""

@@ -1,0 +1,220 @@
+"""Partitions on their way to other brokers: AlterPartitionReassignments and ListPartitionReassignments.
+
+A reassignment has two steps. The partition first gets the new replicas beside the old ones, with those that come
+(`adding`) and those that go (`removing`) noted; when all that come are in sync, those that go are dropped. If none
+comes and one that stays is in sync, both happen at once. On a node that is alone there is nobody to go to: only the
+order of replicas, or nothing at all, can be asked for.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ottla.core.metadata import features
+from ottla.core.metadata.checks import check_cluster_access, check_size
+from ottla.core.metadata.context import Context, ControllerState, Result
+from ottla.core.metadata.elections import change_partition, terms_for
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.topic_image import PartitionImage, TopicImage
+from ottla.core.metadata.uuids import UNASSIGNED
+from ottla.wire.access import Operation
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import Versioned
+from ottla.wire.types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.wire.types.cluster_metadata import PartitionChangeRecord
+from ottla.wire.types.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+# --- asking for it
+
+
+def alter_reassignments(
+    state: ControllerState, request: AlterPartitionReassignmentsRequest, context: Context
+) -> Result:
+    """AlterPartitionReassignments: each partition is sent on its way, or called back, on its own."""
+    check_cluster_access(context, Operation.ALTER)
+    kind = AlterPartitionReassignmentsResponse
+    may_resize = request.allow_replication_factor_change
+    if not request.topics:
+        return Result((), kind())
+    records: list[Versioned] = []
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            code, message = _alter(state, topic.name, wanted, records, may_resize=may_resize)
+            answers.append(kind.ReassignablePartitionResponse(wanted.partition_index, code, message))
+        topics.append(kind.ReassignableTopicResponse(topic.name, tuple(answers)))
+    check_size(len(records))
+    reply = kind(allow_replication_factor_change=may_resize, error_message=None, responses=tuple(topics))
+    return Result(tuple(records), reply)
+
+
+def _alter(
+    state: ControllerState,
+    name: str,
+    wanted: AlterPartitionReassignmentsRequestReassignablePartition,
+    records: list[Versioned],
+    *,
+    may_resize: bool,
+) -> tuple[ErrorCode, str | None]:
+    try:
+        topic, partition = _find(state, name, wanted.partition_index)
+        if wanted.replicas is None:
+            target = _called_back(partition)
+        else:
+            _check_target(state, partition, wanted.replicas, may_resize=may_resize)
+            target = _sent(state, partition, wanted.replicas)
+        record = _record(state, topic, partition, target)
+    except Reject as reject:
+        return reject.code, reject.message
+    if record is not None:
+        records.append(record)
+    return ErrorCode.NONE, None
+
+
+def _find(state: ControllerState, name: str, number: int) -> tuple[TopicImage, PartitionImage]:
+    topic = state.image.topic(name)
+    if topic is None:
+        raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(number)
+    if partition is None:
+        raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{number}.")
+    return topic, partition
+
+
+def _check_target(
+    state: ControllerState, partition: PartitionImage, target: tuple[int, ...], *, may_resize: bool
+) -> None:
+    problem = _target_problem(state, target)
+    if problem:
+        raise Reject(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {problem}")
+    size = len({*partition.replicas} - {*partition.adding_replicas}) or len(partition.replicas)
+    if not may_resize and len(target) != size:
+        raise Reject(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {size} to {len(target)}",
+        )
+
+
+def _target_problem(state: ControllerState, target: tuple[int, ...]) -> str | None:
+    if not target:
+        return "an empty replica list."
+    seen: set[int] = set()
+    for broker in sorted(target):
+        if broker not in state.image.brokers:
+            return f"broker {broker}, but no such broker is registered."
+        if broker in seen:
+            return f"the broker {broker} more than once."
+        seen.add(broker)
+    return None
+
+
+# --- what becomes of the partition
+
+
+def _sent(state: ControllerState, partition: PartitionImage, target: tuple[int, ...]) -> PartitionImage:
+    """The partition with the replicas that it is to have, and with those that it has until they are in sync."""
+    before = tuple(each for each in partition.replicas if each not in partition.adding_replicas)
+    adding = tuple(each for each in target if each not in before)
+    removing = tuple(each for each in before if each not in target)
+    staying = tuple(each for each in partition.isr if each in target)
+    if staying and not adding:
+        return _with(state, partition, target, staying)
+    return msgspec.structs.replace(
+        _with(state, partition, (*target, *removing), partition.isr),
+        adding_replicas=adding,
+        removing_replicas=removing,
+    )
+
+
+def _called_back(partition: PartitionImage) -> PartitionImage:
+    """The partition as it was before it was sent on its way."""
+    if not partition.is_reassigning:
+        raise Reject(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    replicas = tuple(each for each in partition.replicas if each not in partition.adding_replicas)
+    isr = tuple(each for each in partition.isr if each in replicas)
+    if not isr:
+        raise Reject(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Partition {partition.partition_id} cannot be called back: none of its former replicas is in sync.",
+        )
+    return _with(None, partition, replicas, isr)
+
+
+def _with(
+    state: ControllerState | None, partition: PartitionImage, replicas: tuple[int, ...], isr: tuple[int, ...]
+) -> PartitionImage:
+    known = dict(zip(partition.replicas, partition.directories, strict=True))
+    brokers = {} if state is None else state.image.brokers
+    directories = tuple(
+        known.get(each, brokers[each].default_dir if each in brokers else UNASSIGNED) for each in replicas
+    )
+    return msgspec.structs.replace(
+        partition,
+        replicas=replicas,
+        isr=isr,
+        directories=directories,
+        adding_replicas=(),
+        removing_replicas=(),
+    )
+
+
+def _record(
+    state: ControllerState, topic: TopicImage, partition: PartitionImage, target: PartitionImage
+) -> Versioned | None:
+    """What turns a partition into another, with a new leader where the old one leaves; None if nothing changes."""
+    elected = change_partition(
+        topic.topic_id,
+        msgspec.structs.replace(target, isr=partition.isr),
+        target.isr,
+        terms_for(state, topic, target),
+    )
+    change: PartitionChangeRecord = (
+        PartitionChangeRecord(partition.partition_id, topic.topic_id) if elected is None else elected.message
+    )
+    empty = PartitionChangeRecord(partition.partition_id, topic.topic_id)
+    has_moved = target.replicas != partition.replicas
+    change = msgspec.structs.replace(
+        change,
+        replicas=target.replicas if has_moved else None,
+        directories=target.directories if has_moved else None,
+        adding_replicas=_if_new(target.adding_replicas, partition.adding_replicas),
+        removing_replicas=_if_new(target.removing_replicas, partition.removing_replicas),
+    )
+    if change == empty:
+        return None
+    return Versioned(change, features.record_version("PartitionChangeRecord", state.image.metadata_version))
+
+
+def _if_new(new: tuple[int, ...], old: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if new == old else new
+
+
+# --- asking how it goes
+
+
+def list_reassignments(state: ControllerState, request: ListPartitionReassignmentsRequest, context: Context) -> Result:
+    """ListPartitionReassignments: the partitions, of all or of some, that are on their way to other brokers."""
+    check_cluster_access(context, Operation.DESCRIBE)
+    if request.topics is None:
+        asked = [(topic.name, tuple(topic.partitions)) for topic in state.image.topics_by_id.values()]
+    else:
+        asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = []
+    kind = ListPartitionReassignmentsResponse
+    for name, numbers in asked:
+        moving = [p for n in numbers if (p := state.image.partition(name, n)) is not None and p.is_reassigning]
+        if moving:
+            partitions = tuple(
+                kind.OngoingPartitionReassignment(p.partition_id, p.replicas, p.adding_replicas, p.removing_replicas)
+                for p in moving
+            )
+            topics.append(kind.OngoingTopicReassignment(name, partitions))
+    return Result((), kind(error_message=None, topics=tuple(topics)))

@@ -1,0 +1,190 @@
+"""A share group as its records tell it. Only replay changes it, but for the soft fields, which are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ottla.core.coordinator.contract import Context, Topics
+from ottla.core.groups.epochs import EpochGroup
+from ottla.core.groups.subscriptions import Subscriptions
+from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation, not_of_kind
+from ottla.core.share.group.effects import DeleteState
+from ottla.core.share.group.members import Member, Partitions
+from ottla.core.share.group.records import group_tombstones, state_record
+from ottla.core.share.group.settings import Settings, read_settings
+from ottla.core.share.group.state_topics import NO_STATE, StateTopics
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+__all__ = ["ShareGroup", "Steady", "share_group"]
+
+
+class Steady(NamedTuple):
+    """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
+
+    request: ShareGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+    settings: Settings
+    response: ShareGroupHeartbeatResponse
+
+
+class ShareGroup(EpochGroup[Member, Settings, Steady]):
+    """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
+    from others."""
+
+    kind = GroupKind.SHARE
+    protocol_type = "share"
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id, lambda member_id: Member(member_id=member_id), read_settings)
+        self.state_topics: StateTopics = NO_STATE
+
+        self.subscriptions = Subscriptions(_union)
+        self._assignable: Mapping[bytes, frozenset[int]] | None = None
+        self._assignable_version = -1
+        """Of the topics, when it was found out."""
+        self._unassigned: frozenset[str] | None = None
+
+        self.is_cleared = False
+        """Share coordinators have forgotten all that stands in `state_topics`."""
+
+    # --- what every kind of group can be asked ------------------------------------------------------------------------
+
+    def state_name(self) -> str:
+        return "Stable" if self.members else "Empty"
+
+    def check_commit(self, claim: Claim, context: Context) -> CommitCheck | None:
+        raise self._no_offsets()
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Whoever asks is told that there are no offsets."""
+
+    def check_offset_delete(self) -> None:
+        raise self._no_offsets()
+
+    def _no_offsets(self) -> Reject:
+        return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is a share group: it commits no offsets.")
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed_topics()
+
+    def expiry(self, context: Context) -> ExpiryRule | None:
+        """A share group stays until somebody deletes it."""
+        return None
+
+    def before_removal(self, family: str, context: Context) -> Preparation | None:
+        """The state of its share partitions goes first. Topics that do not exist any more have none."""
+        topics = context.world.topics
+        partitions = [
+            (topic_id, partition)
+            for topic_id, numbers in self._state_partitions(topics).items()
+            for partition in sorted(numbers)
+        ]
+        if not partitions or self.is_cleared:
+            return None
+        topic_ids = {topic_id for topic_id, _ in partitions}
+        deleting = self.state_topics.delete(topic_ids, with_initializing=True)
+        record = state_record(self.group_id, deleting)
+        return Preparation((record,), DeleteState(family, 0, self.group_id, tuple(partitions)))
+
+    def _state_partitions(self, topics: Topics) -> dict[bytes, set[int]]:
+        """All that share coordinators may hold. Of a topic whose deletion was not ended, that is any partition."""
+        found: dict[bytes, set[int]] = {}
+        for known in (self.state_topics.initialized, self.state_topics.initializing):
+            for topic_id, topic in known.items():
+                found.setdefault(topic_id, set()).update(topic.partitions)
+        existing = {topic_id: topics.by_id(topic_id) for topic_id in (*found, *self.state_topics.deleting)}
+        for topic_id in self.state_topics.deleting:
+            if (topic_or_none := existing[topic_id]) is not None:
+                found.setdefault(topic_id, set()).update(range(topic_or_none.partition_count))
+        return {topic_id: numbers for topic_id, numbers in sorted(found.items()) if existing[topic_id] is not None}
+
+    def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401
+        self.is_cleared = True
+        return ()
+
+    def not_prepared(self, family: str, effect: Any, context: Context) -> None:  # noqa: ANN401
+        """Its topics stay under `deleting`: whoever deletes the group again tries again."""
+
+    def tombstones(self) -> Sequence[KeyedRecord]:
+        return group_tombstones(self.group_id, sorted(self.members))
+
+    def hard_state(self) -> Any:  # noqa: ANN401
+        return {
+            **self.epoch_state(),
+            "state_topics": self.state_topics._asdict(),
+        }
+
+    # --- questions of this family -------------------------------------------------------------------------------------
+
+    def subscribed_topics(self) -> frozenset[str]:
+        return self.subscriptions.topics()
+
+    def subscribed_topics_with(self, gone: Member | None, come: Member | None = None) -> frozenset[str]:
+        """The topics subscribed to once one member is gone and one has come."""
+        return self.subscriptions.topics_with(
+            () if gone is None else (gone.names,), None if come is None else come.names
+        )
+
+    def assignable(self, topics: Topics) -> Mapping[bytes, frozenset[int]]:
+        """The share partitions that have state and whose topics exist."""
+        if self._assignable is None or self._assignable_version != topics.version:
+            found = {}
+            for topic_id, known in self.state_topics.initialized.items():
+                topic = topics.by_id(topic_id)
+                if topic is not None:
+                    found[topic_id] = frozenset(each for each in known.partitions if each < topic.partition_count)
+            self._assignable, self._assignable_version, self._unassigned = found, topics.version, None
+        return self._assignable
+
+    def unassigned(self, topics: Topics) -> frozenset[str]:
+        """The names of topics with share partitions that are assignable and nobody's."""
+        assignable = self.assignable(topics)
+        if self._unassigned is None:
+            assigned = self._assigned()
+            self._unassigned = frozenset(
+                self.state_topics.initialized[topic_id].name
+                for topic_id, partitions in assignable.items()
+                if partitions != assigned.get(topic_id, frozenset())
+            )
+        return self._unassigned
+
+    def _assigned(self) -> Mapping[bytes, set[int]]:
+        """What the targets of all members come to."""
+        assigned: dict[bytes, set[int]] = {}
+        for target in self.targets.values():
+            for topic_id, partitions in target.items():
+                assigned.setdefault(topic_id, set()).update(partitions)
+        return assigned
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def set_target(self, member_id: str, target: Partitions | None) -> None:
+        super().set_target(member_id, target)
+        self._unassigned = None
+
+    def set_state_topics(self, state_topics: StateTopics) -> None:
+        self.state_topics = state_topics
+        self._assignable = None
+        self.is_cleared = False
+        self.steady.clear()
+
+    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+        before, after = (None if member is None else member.names for member in (old, new))
+        if before != after:
+            self.subscriptions.move(before, after)
+
+
+def _union(subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*subscriptions)
+
+
+def share_group(group_id: str, group: Group | None) -> ShareGroup:
+    """The group of a name, if it is a share group."""
+    if not isinstance(group, ShareGroup):
+        raise not_of_kind(group_id, group, GroupKind.SHARE)
+    return group

@@ -1,0 +1,39 @@
+"""A member of a share group, as records 10 and 14 tell it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ottla.core.groups.assignors import Target
+
+__all__ = ["LEFT_EPOCH", "NO_PARTITIONS", "STABLE", "Member", "Partitions"]
+
+LEFT_EPOCH: Final = -1
+"""The member epoch of a request to leave, and of a member whose removal is being replayed."""
+STABLE: Final = 0
+"""The only state a member can be in: what it is to have, it has."""
+
+Partitions = Target
+"""What a member has, in the form of what it is to have."""
+NO_PARTITIONS: Final[Partitions] = {}
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    member_id: str
+    """Made by the client; not to be parsed."""
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: int = STABLE
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    names: frozenset[str] = frozenset()
+    """Of the topics that it subscribes to. They need not exist."""
+    assigned: Partitions = NO_PARTITIONS
+
+    def released(self) -> Member:
+        return msgspec.structs.replace(
+            self, member_epoch=LEFT_EPOCH, previous_member_epoch=LEFT_EPOCH, assigned=NO_PARTITIONS
+        )

@@ -1,0 +1,58 @@
+"""Heartbeats that cannot be served: what a request may say, and which epochs are fenced.
+
+`check_member_id` and `check_request` look at the request alone; they come before the coordinator is looked for, so that
+a request that makes no sense is told so by any broker.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.core.share.group.group import ShareGroup
+from ottla.core.share.group.members import LEFT_EPOCH, Member
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+__all__ = ["check_epoch", "check_member_id", "check_request", "check_room"]
+
+MEMBER_ID_LENGTH_MAX: Final = 36
+
+
+def check_member_id(member_id: str) -> None:
+    """Refused without a word, as Apache Kafka does."""
+    if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
+        raise Reject(ErrorCode.INVALID_REQUEST)
+
+
+def check_request(request: ShareGroupHeartbeatRequest) -> None:
+    if not request.group_id.strip():
+        raise _invalid("GroupId must not be blank.")
+    if not request.member_id.strip():
+        raise _invalid("MemberId must not be blank.")
+    if request.rack_id is not None and not request.rack_id.strip():
+        raise _invalid("RackId must not be blank.")
+    if request.member_epoch == 0:
+        if not request.subscribed_topic_names:
+            raise _invalid("Who joins must give SubscribedTopicNames.")
+    elif request.member_epoch < LEFT_EPOCH:
+        raise _invalid(f"There is no MemberEpoch {request.member_epoch}.")
+
+
+def _invalid(message: str) -> Reject:
+    return Reject(ErrorCode.INVALID_REQUEST, message)
+
+
+def check_room(group: ShareGroup, member_id: str, size_max: int) -> None:
+    if len(group.members) >= size_max and member_id not in group.members:
+        raise Reject(ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} is full with {size_max} members.")
+
+
+def check_epoch(member: Member, epoch: int) -> None:
+    """An epoch of 0 joins anew. The one before the last is accepted once more, for the answer that told the last may
+    have been lost."""
+    if epoch not in (0, member.member_epoch, member.previous_member_epoch) or epoch > member.member_epoch:
+        raise Reject(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"Member {member.member_id} has epoch {member.member_epoch}, not {epoch}. It must join again.",
+        )

@@ -1,0 +1,61 @@
+"""The family of share groups without a log: what it decides is replayed at once, and effects are kept for the test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.core.coordinator.contract import COMMITTED, Context, Outcome, Result
+from ottla.core.groups.table import GroupTable
+from ottla.core.share.group.family import ShareFamily
+from ottla.core.share.group.group import ShareGroup
+from ottla.testing.simulation.surroundings import Surroundings
+from ottla.testing.simulation.topics import VirtualTopics
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+GROUP = "g"
+
+
+class Driver:
+    def __init__(self, topics: VirtualTopics | None = None) -> None:
+        self.surroundings = Surroundings()
+        if topics is not None:
+            self.surroundings.world.topics = topics
+        self.topics = self.surroundings.world.topics
+        self.table = GroupTable()
+        self.family = ShareFamily(self.table)
+        self.now_ms = 0
+        self.effects: list[Any] = []
+        self.answers: list[Any] = []
+
+    @property
+    def group(self) -> ShareGroup:
+        group = self.table.get(GROUP)
+        assert isinstance(group, ShareGroup)
+        return group
+
+    def context(self) -> Context:
+        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.surroundings.world, api_version=1)
+
+    def replay(self, *records: KeyedRecord) -> None:
+        for record in records:
+            self.family.replays[type(record.key)](record, 0, -1, -1)
+
+    def apply(self, result: Result) -> None:
+        self.replay(*result.records)
+        self.answers += [reply.message for reply in result.replies]
+        self.effects += result.effects
+        if result.after is not None:
+            self.apply(self.family.settled(result.after, COMMITTED, self.context()))
+
+    def settle(self, outcome: Outcome = COMMITTED) -> None:
+        """The oldest effect has ended."""
+        self.apply(self.family.settled(self.effects.pop(0), outcome, self.context()))
+
+    def beat(self, member_id: str, epoch: int, *names: str) -> Any:
+        """The answer, once everything is settled that it waits for."""
+        request = ShareGroupHeartbeatRequest(GROUP, member_id, epoch, None, names or None)
+        self.apply(self.family.heartbeat(request, self.context()))
+        while self.effects:
+            self.settle()
+        return self.answers[-1]
