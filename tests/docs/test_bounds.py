@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.broker.bounds import BOUNDS
+from ottla.broker.config.bounds import BOUNDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "bounds.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ottla.broker.request import CloseCause
+from ottla.broker.network.request import CloseCause
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "node.md"
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ottla.broker.config import OWN_DEFAULTS, NodeConfig
+from ottla.broker.config.node_config import OWN_DEFAULTS, NodeConfig
 from ottla.core.metadata.config_defs import broker_defs
 
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"

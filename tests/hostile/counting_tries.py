@@ -8,22 +8,22 @@ from types import SimpleNamespace
 import crc32c
 import pytest
 
-from ottla.broker import listener
-from ottla.broker.quotas import limits as limits_module
-from ottla.broker.quotas import sensors as sensors_module
-from ottla.broker.telemetry import instances as instances_module
-from ottla.broker.telemetry import points as points_module
-from ottla.broker.telemetry import telemetry as telemetry_module
-from ottla.broker.telemetry.points import Point, PushError, read_push
-from ottla.broker.telemetry.telemetry import Telemetry
+from ottla.broker.network import listener
+from ottla.broker.network.quotas import limits as limits_module
+from ottla.broker.network.quotas import sensors as sensors_module
+from ottla.broker.telemetry.clients import instances as instances_module
+from ottla.broker.telemetry.clients import points as points_module
+from ottla.broker.telemetry.clients import telemetry as telemetry_module
+from ottla.broker.telemetry.clients.points import Point, PushError, read_push
+from ottla.broker.telemetry.clients.telemetry import Telemetry
 from ottla.wire import WireError
 from ottla.wire.compress import DEFAULT_MAX_BYTES, Compression, compress, decompress
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from tests.hostile.reaching import reaches
 from tests.unit.broker.desk import batch, running_node
-from tests.unit.broker.quotas import test_limits, test_sensors
-from tests.unit.broker.telemetry.test_instances import INTEREST, MAX_BYTES, Table
+from tests.unit.broker.network.quotas import test_limits, test_sensors
+from tests.unit.broker.telemetry.clients.test_instances import INTEREST, MAX_BYTES, Table
 from tests.unit.broker.test_client_quotas_api import alter, entry
 
 

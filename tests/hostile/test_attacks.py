@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.broker.brokers import resident_bytes
-from ottla.broker.causes import VALUES_MAX
-from ottla.broker.request import CloseCause
+from ottla.broker.network.request import CloseCause
+from ottla.broker.telemetry.causes import VALUES_MAX
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.interop.serving import OttlaServe

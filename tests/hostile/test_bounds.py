@@ -12,21 +12,23 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import causes, connection, dispatch, fetch_sessions, listener
-from ottla.broker.bounds import BOUNDS
-from ottla.broker.budget import DEFAULT_BYTES, HELD_MAX_MS, Budget
-from ottla.broker.causes import OncePerCause
-from ottla.broker.clock import ManualClock
-from ottla.broker.connection import RECEIVE_BYTES, Limits
-from ottla.broker.deleted_topics import REMEMBERED_MS
-from ottla.broker.encoded_topics import FORMS_MAX
-from ottla.broker.fetch_sessions import FetchSessions, WantedPartition
-from ottla.broker.file_limit import shares_of
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.config.bounds import BOUNDS
+from ottla.broker.controller.deleted_topics import REMEMBERED_MS
+from ottla.broker.controller.encoded_topics import FORMS_MAX
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.network import connection, dispatch, listener
+from ottla.broker.network.budget import DEFAULT_BYTES, HELD_MAX_MS, Budget
+from ottla.broker.network.connection import RECEIVE_BYTES, Limits
+from ottla.broker.network.file_limit import shares_of
+from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.web_server import CONNECTIONS_MAX, WebServer
+from ottla.broker.replicas import fetch_sessions
+from ottla.broker.replicas.fetch_sessions import FetchSessions, WantedPartition
 from ottla.broker.share import leader
 from ottla.broker.share.counts import OTHERS, GroupCounts
-from ottla.broker.waiting import Waiter, Waiting
-from ottla.broker.web_server import CONNECTIONS_MAX, WebServer
+from ottla.broker.telemetry import causes
+from ottla.broker.telemetry.causes import OncePerCause
 from ottla.core.groups import topic_sets
 from ottla.core.groups.classic import group as classic_group
 from ottla.core.groups.consumer.patterns import check_regex

@@ -6,8 +6,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.quotas.rates import Rate, TokenBucket, Windows
-from ottla.broker.quotas.sensors import RateQuotas, TokenQuotas
+from ottla.broker.network.quotas.rates import Rate, TokenBucket, Windows
+from ottla.broker.network.quotas.sensors import RateQuotas, TokenQuotas
 from ottla.core.metadata.client_quotas import CLIENT_ID
 
 ANYONE = ((CLIENT_ID, None),)

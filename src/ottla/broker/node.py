@@ -14,38 +14,38 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.budget import Budget
-from ottla.broker.clock import Clock, SystemClock
-from ottla.broker.closed_connections import ClosedConnections
-from ottla.broker.config import ListenerConfig, NodeConfig
-from ottla.broker.connection import Connection, Limits
+from ottla.broker.config.node_config import ListenerConfig, NodeConfig
+from ottla.broker.config.settings import Settings
+from ottla.broker.controller.deleted_topics import DeletedTopics
+from ottla.broker.controller.encoded_topics import EncodedTopics
+from ottla.broker.controller.membership import Membership
+from ottla.broker.controller.metadata_log import LoadedMetadata, MetadataLog, load_metadata
+from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.deleted_topics import DeletedTopics
-from ottla.broker.dispatch import Dispatch, Observer
-from ottla.broker.encoded_topics import EncodedTopics
-from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.file_limit import current_limit, shares_of
-from ottla.broker.formatting import random_uuid
 from ottla.broker.handlers import SERVED
-from ottla.broker.housekeeping import Housekeeping
-from ottla.broker.listener import Crowd, Listener, ListenerLimits, address_limits, bind
-from ottla.broker.loading import Loading, tell
-from ottla.broker.loggers import Loggers
-from ottla.broker.membership import Membership
-from ottla.broker.metadata_log import LoadedMetadata, MetadataLog, load_metadata
-from ottla.broker.metrics import Metrics
-from ottla.broker.moves import Moves
-from ottla.broker.offload import Offload
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.quotas.charging import Meter
-from ottla.broker.quotas.quotas import Quotas
-from ottla.broker.quotas.rates import Windows
-from ottla.broker.replicas import Replicas
-from ottla.broker.request import Later, Request
-from ottla.broker.settings import Settings
-from ottla.broker.slices import Slices
-from ottla.broker.storage import NodeStorage, lock_directories, release
-from ottla.broker.waiting import Waiter, Waiting
+from ottla.broker.loop.clock import Clock, SystemClock
+from ottla.broker.loop.housekeeping import Housekeeping
+from ottla.broker.loop.offload import Offload
+from ottla.broker.loop.slices import Slices
+from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.network.budget import Budget
+from ottla.broker.network.closed_connections import ClosedConnections
+from ottla.broker.network.connection import Connection, Limits
+from ottla.broker.network.dispatch import Dispatch, Observer
+from ottla.broker.network.file_limit import current_limit, shares_of
+from ottla.broker.network.listener import Crowd, Listener, ListenerLimits, address_limits, bind
+from ottla.broker.network.quotas.charging import Meter
+from ottla.broker.network.quotas.quotas import Quotas
+from ottla.broker.network.quotas.rates import Windows
+from ottla.broker.network.request import Later, Request
+from ottla.broker.replicas.fetch_sessions import FetchSessions
+from ottla.broker.replicas.formatting import random_uuid
+from ottla.broker.replicas.loading import Loading, tell
+from ottla.broker.replicas.moves import Moves
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
+from ottla.broker.telemetry.loggers import Loggers
+from ottla.broker.telemetry.metrics import Metrics
 from ottla.core.metadata.bootstrap import bootstrap_records
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.context import ControllerSettings, unlimited
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopics
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.descriptions import Descriptions
+    from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
-    from ottla.broker.telemetry.telemetry import Telemetry
-    from ottla.broker.web_server import WebServer
+    from ottla.broker.telemetry.clients.telemetry import Telemetry
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class Node:
     def telemetry(self) -> Telemetry:
         """What clients push of their metrics; most nodes never hear any."""
         if self._telemetry is None:
-            from ottla.broker.telemetry.telemetry import Telemetry
+            from ottla.broker.telemetry.clients.telemetry import Telemetry
 
             self._telemetry = Telemetry(self)
         return self._telemetry
@@ -225,7 +225,7 @@ class Node:
         port = self.config["ottla.metrics.port"]
         if port < 0:
             return
-        from ottla.broker.metrics_page import metrics_server
+        from ottla.broker.telemetry.metrics_page import metrics_server
 
         server = metrics_server(lambda: self.metrics.page() if self.is_serving else "")
         self.metrics_port = await self._serve(server, self.config.client_listeners[0].host, port, "metrics page")
@@ -234,7 +234,7 @@ class Node:
         text = self.config["ottla.inspect.listeners"]
         if not text:
             return
-        from ottla.broker.inspecting import inspect_address, inspect_server
+        from ottla.broker.telemetry.inspecting import inspect_address, inspect_server
 
         self.inspect_port = await self._serve(inspect_server(self), *inspect_address(text), "inspect listener")
 
@@ -518,7 +518,7 @@ class Node:
     def _log_requests(self, is_wanted: bool) -> None:
         """Have a line in the log for each request, or no more."""
         if is_wanted and self._request_log is None:
-            from ottla.broker.request_log import RequestLog
+            from ottla.broker.telemetry.request_log import RequestLog
 
             self._request_log = RequestLog(self.clock, self.topic_name)
             self.dispatch.observers.append(self._request_log)

@@ -64,7 +64,7 @@ def _found(name: str) -> list[dict[str, Any]]:
 
 
 def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
-    from ottla.broker.acted_on import ACTED_ON
+    from ottla.broker.config.acted_on import ACTED_ON
 
     return {
         "name": key.name,

@@ -43,8 +43,7 @@ def serve(
 
     Without --data, and without log.dirs among the settings, data are kept for as long as the node runs.
     """
-    from ottla.broker import serving
-    from ottla.broker.config import (
+    from ottla.broker.config.node_config import (
         DEFAULT_PORT,
         ConfigError,
         UnknownSettings,
@@ -52,6 +51,7 @@ def serve(
         file_settings,
         set_option,
     )
+    from ottla.cli import serving
 
     if data and ephemeral:
         raise Failure("--data and --ephemeral exclude each other")

@@ -12,7 +12,7 @@ import click
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ottla.broker.inspection import Inspection
+    from ottla.broker.replicas.inspection import Inspection
     from ottla.wire.keyed import Versioned
 
 _EXIT_PROBLEMS = 1
@@ -53,7 +53,7 @@ def format_(
 
     It writes what Apache Kafka's own tool writes with --standalone.
     """
-    from ottla.broker.config import ConfigError, NodeConfig, file_settings
+    from ottla.broker.config.node_config import ConfigError, NodeConfig, file_settings
 
     if (data is None) == (config is None):
         raise Failure("say what to format", "give --data DIR or --config FILE")
@@ -68,8 +68,8 @@ def format_(
         credentials = _credentials(users, levels)
     except ConfigError as error:
         raise Failure(str(error)) from None
-    from ottla.broker.formatting import format_directories, is_formatted
-    from ottla.broker.storage import StorageProblem, lock_directories, release
+    from ottla.broker.replicas.formatting import format_directories, is_formatted
+    from ottla.broker.replicas.storage import StorageProblem, lock_directories, release
     from ottla.log.disk import OsDisk
 
     disk = OsDisk()
@@ -173,7 +173,7 @@ def check(directory: str, deep: bool) -> int:
 
     Nothing is changed. The node must be stopped. The exit code is 1 if there are problems.
     """
-    from ottla.broker.storage import StorageProblem, lock_directories, release
+    from ottla.broker.replicas.storage import StorageProblem, lock_directories, release
     from ottla.log.disk import OsDisk
 
     had_lock = os.path.exists(os.path.join(directory, ".lock"))
@@ -195,7 +195,7 @@ def check(directory: str, deep: bool) -> int:
 
 
 def _inspect(directory: str, *, is_deep: bool) -> Inspection:
-    from ottla.broker.inspection import inspect
+    from ottla.broker.replicas.inspection import inspect
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)

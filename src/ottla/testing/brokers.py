@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ottla.broker.config import LOOPBACK
+from ottla.broker.config.node_config import LOOPBACK
 from ottla.testing.faults import Faults
 from ottla.testing.places import BrokerError, ChildPlace, Place, ThreadPlace
 

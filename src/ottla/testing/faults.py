@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from ottla.broker.dispatch import Api, Dispatch
-from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.request import AfterWrite, Answer, Close, Later, Request
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 

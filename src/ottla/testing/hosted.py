@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ottla.broker.clock import ShiftedClock
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.loop.clock import ShiftedClock
 from ottla.broker.node import Node
 from ottla.log.disk import OsDisk
 from ottla.testing.faults import FaultRules, FaultyDispatch

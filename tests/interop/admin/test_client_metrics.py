@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from ottla.broker.telemetry.points import points, read_push
+from ottla.broker.telemetry.clients.points import points, read_push
 from ottla.wire.types.api_versions import ApiVersionsRequest
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest

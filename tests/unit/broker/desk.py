@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ottla.broker.clock import Clock, ManualClock
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.loop.clock import Clock, ManualClock
 from ottla.broker.node import Authorizer, Node
 from ottla.log.disk import OsDisk
 from ottla.wire import frames

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ottla.broker.closed_connections import ClosedConnections
-from ottla.broker.connection import Connection
+from ottla.broker.network.closed_connections import ClosedConnections
+from ottla.broker.network.connection import Connection
 
 
 class Timer:

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.node import Node
 from ottla.log.disk import Buffer, OsDisk, OsFile
 

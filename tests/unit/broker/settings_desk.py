@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla import wire
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.config.settings import Settings
 from ottla.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
-from ottla.broker.loggers import Loggers
-from ottla.broker.request import Later
-from ottla.broker.settings import Settings
+from ottla.broker.network.request import Later
+from ottla.broker.telemetry.loggers import Loggers
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.controller import Controller
 from ottla.wire.types.alter_configs import AlterConfigsRequest

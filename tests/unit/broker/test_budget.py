@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from ottla.broker.budget import HELD_MAX_MS, Budget
+from ottla.broker.network.budget import HELD_MAX_MS, Budget
+from ottla.broker.network.request import Close
 from ottla.broker.node import Node
-from ottla.broker.request import Close
-from ottla.broker.serving import _start
+from ottla.cli.serving import _start
 from ottla.wire import frames
 from tests.unit.broker.desk import Line, batch, produce_request, running_node
 
@@ -132,8 +132,8 @@ def test_a_signal_ends_a_start():
 
 
 def test_a_start_that_is_given_up_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from ottla.broker.config import NodeConfig
-    from ottla.broker.loading import Loading
+    from ottla.broker.config.node_config import NodeConfig
+    from ottla.broker.replicas.loading import Loading
     from ottla.log.lock import DirectoryLock
 
     async def for_ever(_: Loading) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.checkpoint_writer import CheckpointWriter
-from ottla.broker.clock import ShiftedClock
-from ottla.broker.offload import Job
+from ottla.broker.loop.clock import ShiftedClock
+from ottla.broker.loop.offload import Job
+from ottla.broker.replicas.checkpoint_writer import CheckpointWriter
 from ottla.log.checkpoint import parse_offsets
 from ottla.log.directory import (
     HIGH_WATERMARK_CHECKPOINT,

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.budget import Budget
-from ottla.broker.causes import OncePerCause
-from ottla.broker.clock import ManualClock
-from ottla.broker.closed_connections import ClosedConnections
-from ottla.broker.connection import RECEIVE_BYTES, Limits, Peer
-from ottla.broker.outgoing import FileSpan
-from ottla.broker.request import Answer, Close, CloseCause, Request
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.network.budget import Budget
+from ottla.broker.network.closed_connections import ClosedConnections
+from ottla.broker.network.connection import RECEIVE_BYTES, Limits, Peer
+from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.request import Answer, Close, CloseCause, Request
+from ottla.broker.telemetry.causes import OncePerCause
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
 from ottla.wire.types import ApiVersionsRequest, FetchResponse
 from tests.unit.broker.desk import Closed, Line, RunningNode, Topic, batch, produce_request, running_node
-from tests.unit.broker.quotas.test_enforcement import set_quota
+from tests.unit.broker.network.quotas.test_enforcement import set_quota
 from tests.unit.broker.test_connection import FETCH, Bench, answer_at_once, fetch_request, heartbeat
 
 WHO = "client 'c' at 127.0.0.1 on PLAINTEXT"

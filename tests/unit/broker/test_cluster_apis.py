@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.clock import ManualClock
-from ottla.broker.deleted_topics import REMEMBERED_MS
+from ottla.broker.controller.deleted_topics import REMEMBERED_MS
 from ottla.broker.handlers import SERVED
 from ottla.broker.handlers.metadata import VERSIONS as METADATA_VERSIONS
+from ottla.broker.loop.clock import ManualClock
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
@@ -477,7 +477,7 @@ def test_limits_can_be_changed_while_the_node_runs(tmp_path_factory: pytest.Temp
 
 
 def test_idle_connections_are_closed(tmp_path_factory: pytest.TempPathFactory):
-    from ottla.broker.clock import ShiftedClock
+    from ottla.broker.loop.clock import ShiftedClock
 
     clock = ShiftedClock()
     with running_node(tmp_path_factory.mktemp("idle"), clock) as running:

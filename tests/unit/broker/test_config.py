@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ottla import broker
-from ottla.broker.acted_on import ACTED_ON
-from ottla.broker.config import (
+from ottla.broker.config.acted_on import ACTED_ON
+from ottla.broker.config.node_config import (
     ConfigError,
     ListenerConfig,
     NodeConfig,

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import connection as connection_module
-from ottla.broker import outgoing as outgoing_module
-from ottla.broker.connection import Connection, Limits, Peer
-from ottla.broker.dispatch import Api, Dispatch
-from ottla.broker.outgoing import FileSpan
-from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.network import connection as connection_module
+from ottla.broker.network import outgoing as outgoing_module
+from ottla.broker.network.connection import Connection, Limits, Peer
+from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames

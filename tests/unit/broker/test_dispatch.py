@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.broker.dispatch import Api, Dispatch
-from ottla.broker.request import Request
+from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.request import Request
 from ottla.log.errors import LogError
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

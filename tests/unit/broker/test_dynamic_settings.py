@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ShiftedClock
+from ottla.broker.loop.clock import ShiftedClock
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, batch, batches, running_node
@@ -240,7 +240,7 @@ def test_assignment_intervals_of_groups(scene: Scene, family: str):
 def test_what_changes_nothing_is_said_once(scene: Scene, caplog: pytest.LogCaptureFixture):
     for value in ("2", "3"):
         scene.set("num.io.threads", value)
-    said = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.settings"]
+    said = [record.getMessage() for record in caplog.records if record.name == "ottla.broker.config.settings"]
     assert said == ["accepted, but ottla does not act on: num.io.threads"]
 
 

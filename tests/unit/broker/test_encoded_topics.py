@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker import encoded_topics
+from ottla.broker.controller import encoded_topics
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, MetadataRequest, MetadataResponse
 from tests.unit.broker.desk import RunningNode, running_node
 

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from ottla.broker.fetch_sessions import FetchSession, FetchSessions, WantedPartition
+from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions, WantedPartition
 from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import FetchRequest

@@ -520,7 +520,7 @@ def test_groups_outlive_a_restart(tmp_path: Path) -> None:
 
 
 def test_sessions_end_to_the_millisecond(tmp_path: Path) -> None:
-    from ottla.broker.clock import ManualClock
+    from ottla.broker.loop.clock import ManualClock
 
     with running_node(tmp_path, ManualClock(), group_initial_rebalance_delay_ms=0) as running:
         member = stable(running.desk)

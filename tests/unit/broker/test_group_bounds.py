@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
 from ottla.core.metadata.config_defs import ConfigError
 
 SHARE = {

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ShiftedClock
-from ottla.broker.offload import Offload
-from ottla.broker.slices import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, Slices
+from ottla.broker.loop.clock import ShiftedClock
+from ottla.broker.loop.offload import Offload
+from ottla.broker.loop.slices import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, Slices
 from ottla.core.metadata.context import Result
 from ottla.log.checkpoint import parse_offsets
 from ottla.wire.keyed import Versioned
@@ -425,6 +425,6 @@ def test_work_rests_for_so_many_times_as_long_as_it_ran(
         def call_later(self, seconds: float, call: Any) -> Any:
             rests.append(seconds)
 
-    monkeypatch.setattr("ottla.broker.slices.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("ottla.broker.loop.slices.time", SimpleNamespace(monotonic=lambda: now))
     Slices(Loop()).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
     assert rests == [pytest.approx(SLICE_SECONDS * factor)]

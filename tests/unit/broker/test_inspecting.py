@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from ottla.broker.clock import ManualClock
-from ottla.broker.config import NodeConfig
-from ottla.broker.inspecting import inspect_address
+from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.loop.clock import ManualClock
 from ottla.broker.node import Node, StartError
+from ottla.broker.telemetry.inspecting import inspect_address
 from ottla.core.metadata.config_defs import ConfigError
 from ottla.wire import uuid_text
 from tests.unit.broker.desk import RunningNode, running_node

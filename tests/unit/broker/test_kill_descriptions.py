@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import StreamsGroupHeartbeatRequest
 from tests.unit.broker.desk import Closed, Desk, RunningNode
 from tests.unit.broker.test_streams_apis import join, topology

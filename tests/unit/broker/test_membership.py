@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateDelegationTokenRequest, UnregisterBrokerRequest
 from tests.unit.broker.desk import batch, running_node

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.metrics import RequestCount
-from ottla.broker.metrics_page import metrics_server
-from ottla.broker.request_log import described, outcome
+from ottla.broker.telemetry.metrics import RequestCount
+from ottla.broker.telemetry.metrics_page import metrics_server
+from ottla.broker.telemetry.request_log import described, outcome
 from ottla.wire.types import (
     CreateTopicsRequest,
     CreateTopicsResponse,

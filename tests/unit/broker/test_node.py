@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.config import NodeConfig
-from ottla.broker.metadata_replay import MetadataLogError
+from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.controller.metadata_replay import MetadataLogError
 from ottla.broker.node import Node, StartError
-from ottla.broker.storage import StorageProblem
+from ottla.broker.replicas.storage import StorageProblem
 from ottla.log.disk import OsDisk
 from ottla.log.lock import DirectoryLock
 from ottla.wire.types import (
@@ -359,7 +359,7 @@ def test_the_controller_moves_aside_if_nobody_asked_for_its_port(tmp_path: Path,
         free.close()
         busy = taken.getsockname()[1]
         listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{busy}"
-        monkeypatch.setattr("ottla.broker.config.local_listeners", lambda _: listeners)
+        monkeypatch.setattr("ottla.broker.config.node_config.local_listeners", lambda _: listeners)
         config = NodeConfig({"log.dirs": str(tmp_path)})
         node = Node(config, disk=OsDisk(durable=False))
 

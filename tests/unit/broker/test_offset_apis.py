@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers import offset_commit, offset_fetch
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

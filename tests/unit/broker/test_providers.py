@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.config import ConfigError, NodeConfig
-from ottla.broker.providers import Providers
+from ottla.broker.config.node_config import ConfigError, NodeConfig
+from ottla.broker.config.providers import Providers
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.settings_desk import BROKER, DELETE, SET, SettingsNode
 

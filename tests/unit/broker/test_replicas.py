@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.node import Node
-from ottla.broker.storage import StorageProblem
+from ottla.broker.replicas.storage import StorageProblem
 from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, MetadataRequest

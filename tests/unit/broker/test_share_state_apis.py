@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
+from ottla.broker.loop.clock import ManualClock
 from ottla.core.share.state.kept import Key
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

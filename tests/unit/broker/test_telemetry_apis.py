@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from ottla.broker.clock import ManualClock
-from ottla.broker.telemetry import telemetry as module
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.telemetry.clients import telemetry as module
 from ottla.wire.compress import compress
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import ApiVersionsRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.producer_ids import PREFETCH_AT
+from ottla.broker.controller.producer_ids import PREFETCH_AT
 from ottla.core.metadata.producer_ids import BLOCK_SIZE
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (

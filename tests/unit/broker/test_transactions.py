@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ottla.broker.clock import ManualClock
-from ottla.broker.replicas import Replica
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.txn.messages import WriteMarkers
 from ottla.wire.access import Operation, ResourceType

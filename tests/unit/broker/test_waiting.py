@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.waiting import Waiter, Waiting
+from ottla.broker.loop.waiting import Waiter, Waiting
 
 
 class Asked:

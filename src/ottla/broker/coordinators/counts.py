@@ -1,4 +1,4 @@
-"""Numbers about a runtime, as plain integers; `ottla.broker.metrics` tells them."""
+"""Numbers about a runtime, as plain integers; `ottla.broker.telemetry.metrics` tells them."""
 
 from __future__ import annotations
 

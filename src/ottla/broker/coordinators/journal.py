@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.broker.coordinators.counts import RuntimeCounts
-from ottla.broker.replicas import Replica
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.log.append import NOT_VERIFIED
 from ottla.log.producer_state import Origin, Verification

@@ -37,8 +37,8 @@ from ottla.broker.coordinators.loading import load_steps
 from ottla.broker.coordinators.replaying import Replay
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.coordinators.turns import Turns
-from ottla.broker.replicas import Replica
-from ottla.broker.request import AfterWrite, Answer, Request
+from ottla.broker.network.request import AfterWrite, Answer, Request
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Context, Core, Producer, TopicsChange, World
 from ottla.core.coordinator.placing import partition_for
 from ottla.log.errors import StorageError

@@ -22,10 +22,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.clock import Clock
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.replicas import Replicas
-from ottla.broker.request import Later
+from ottla.broker.loop.clock import Clock
+from ottla.broker.network.request import Later
+from ottla.broker.replicas.replicas import Replicas
 from ottla.core.coordinator.deadlines import Deadlines
 
 if TYPE_CHECKING:

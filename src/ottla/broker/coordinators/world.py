@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.config.settings import Settings
 from ottla.broker.coordinators.topics import TopicsView
-from ottla.broker.formatting import random_uuid
-from ottla.broker.settings import Settings
+from ottla.broker.replicas.formatting import random_uuid
 from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import group_defs
 from ottla.core.metadata.image import GROUP, MetadataImage

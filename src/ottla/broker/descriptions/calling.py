@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin, told
 from ottla.broker.descriptions.order import CallOrder
 from ottla.broker.descriptions.topic_table import ReplicaTable
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.coordinator import GroupCoordinator
 from ottla.core.groups.offsets import OffsetsFamily

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.loading import load_steps
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
 from ottla.log.errors import LogError, StorageError
 from ottla.log.producer_state import Origin
 from ottla.topology_descriptions import PermanentFailure, TransientFailure
@@ -22,7 +22,7 @@ from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResp
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
-    from ottla.broker.replicas import Replica
+    from ottla.broker.replicas.replicas import Replica
 
 __all__ = ["ReplicaTable"]
 

@@ -4,7 +4,7 @@ A handler module has
 
 * `API_KEY` and `VERSIONS`, the lowest and the highest version that is served; `ADVERTISED_LOW` if a lower one is
   shown, `UNSTABLE_HIGH` if a higher one can be served;
-* `handle(node, request) -> Answer`: see `ottla.broker.request` for what an answer can be;
+* `handle(node, request) -> Answer`: see `ottla.broker.network.request` for what an answer can be;
 * `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
 * a docstring: what it does, what differs between versions, what is known to be missing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.request import Close, CloseCause
+from ottla.broker.network.request import Close, CloseCause
 
 _UNKNOWN: Final = 0
 

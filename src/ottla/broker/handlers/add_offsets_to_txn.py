@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.answers import fenced_error

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.core.txn.answers import fenced_error
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions

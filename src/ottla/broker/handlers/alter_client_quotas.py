@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.client_quotas import refuse_alter_client_quotas
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

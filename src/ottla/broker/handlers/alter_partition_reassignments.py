@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 
 if TYPE_CHECKING:

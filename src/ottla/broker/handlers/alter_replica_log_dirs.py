@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.log.names import FUTURE_SUFFIX, NAME_LENGTH_MAX, TopicPartition, marked_directory_name
 from ottla.wire.access import Operation

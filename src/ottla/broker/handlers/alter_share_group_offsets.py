@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.share_offsets import change_offsets
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_share_group_offsets import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.scram import refuse_alter_user_scram_credentials
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers import SERVED
-from ottla.broker.request import Request
-from ottla.broker.telemetry import SETTING as TELEMETRY_SETTING
+from ottla.broker.network.request import Request
+from ottla.broker.telemetry.clients import SETTING as TELEMETRY_SETTING
 from ottla.core.metadata.features import KRAFT_VERSION, supported
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.api_versions import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.group_describing import Describing, describe, refusal
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.groups.consumer.describing import DescribeConsumerGroup
 from ottla.core.groups.consumer.settings import check_served
 from ottla.wire.types.consumer_group_describe import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.acls import check_known
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_acls import CreateAclsResponse

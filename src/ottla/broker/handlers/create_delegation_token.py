@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.delegation_tokens import NO_TIME, token_refusal
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenResponse
 
 if TYPE_CHECKING:

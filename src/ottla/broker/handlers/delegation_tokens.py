@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["NO_TIME", "token_refusal"]

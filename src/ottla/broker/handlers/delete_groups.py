@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.gathering import gather
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.groups.admin import DeleteGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.topics import asked_topics
 from ottla.wire.types.delete_topics import DeleteTopicsResponse
 

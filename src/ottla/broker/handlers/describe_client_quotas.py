@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.client_quotas import matching_quotas
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_client_quotas import DescribeClientQuotasResponse

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import NOT_ASKED, cluster_operations
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_cluster import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.config_defs import ConfigError, ConfigKey, ConfigType, broker_defs
 from ottla.core.metadata.config_rules import (
     DEFAULT,

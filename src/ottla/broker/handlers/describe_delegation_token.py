@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.delegation_tokens import token_refusal
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenResponse
 

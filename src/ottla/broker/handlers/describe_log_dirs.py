@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
-from ottla.broker.request import Request
-from ottla.broker.storage import cordoned
+from ottla.broker.network.request import Request
+from ottla.broker.replicas.storage import cordoned
 from ottla.log.directory import LogDirectory
 from ottla.log.names import TopicPartition
 from ottla.wire.access import Operation

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import check_topic_name
 from ottla.log.errors import LogError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.gathering import gather
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.broker.share.summaries import AskedTopic, summarize
 from ottla.core.share.group.describing import ListShareState
 from ottla.core.share.group.settings import is_served

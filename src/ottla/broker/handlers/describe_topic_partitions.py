@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import topic_operations
 from ottla.broker.handlers.metadata import leader_of, missing_code, offline_replicas
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import PartitionImage, TopicImage
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.txn.messages import DescribeTransaction
 from ottla.core.txn.transaction import Transaction
 from ottla.wire.access import Operation, ResourceType

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.leaders import refuse_elect_leaders
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

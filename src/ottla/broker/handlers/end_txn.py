@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Answer, Request
+from ottla.broker.network.request import Answer, Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.answers import refusal
 from ottla.wire.access import Operation, ResourceType

@@ -1,7 +1,8 @@
 """Fetch (1): read batches, or wait for them.
 
-Versions 4 to 18. From 7 on with sessions (`ottla.broker.fetch_sessions`), from 9 on the leader's epoch is checked, from
-12 on divergence is told, from 13 on topics go by id, from 16 on an answer that says "not the leader" names the leader.
+Versions 4 to 18. From 7 on with sessions (`ottla.broker.replicas.fetch_sessions`), from 9 on the leader's epoch is
+checked, from 12 on divergence is told, from 13 on topics go by id, from 16 on an answer that says "not the leader"
+names the leader.
 
 The answer holds places in files, not bytes. Partitions are served in the order of the request or of the session. The
 first batch is sent whole even if it is larger than every limit; after that, only what still fits. If there is less than
@@ -14,12 +15,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
 from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, led_replica, topic_name
-from ottla.broker.outgoing import FileSpan
-from ottla.broker.replicas import Replica
-from ottla.broker.request import Answer, Later, Request
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
 from ottla.log.names import TopicPartition

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.metadata import leader_of
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.wire.access import Operation, ResourceType

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ottla.broker.request import Later
+from ottla.broker.network.request import Later
 
 Asked = TypeVar("Asked")
 Heard = TypeVar("Heard")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_group
-from ottla.broker.request import Answer, Request
+from ottla.broker.network.request import Answer, Request
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.heartbeat import HeartbeatResponse

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
-from ottla.broker.loggers import LevelStep
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.telemetry.loggers import LevelStep
 from ottla.core.metadata.checks import check_single
 from ottla.core.metadata.configs import Step, check_steps
 from ottla.core.metadata.fault import Reject

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.txn.answers import refusal
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode

@@ -11,8 +11,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
-from ottla.broker.replicas import Replica
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
 from ottla.log.read import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.messages import Listed, ListTransactions
 from ottla.core.txn.states import TransactionState

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.access import NOT_ASKED, cluster_operations, topic_operations
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage

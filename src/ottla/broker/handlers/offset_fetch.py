@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.groups.offsets.fetching import group_error
 from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.wire.access import Operation, ResourceType

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
 from ottla.wire.access import Operation

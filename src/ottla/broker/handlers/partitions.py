@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.replicas import Replica
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import Operation, ResourceType

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, topic_name
-from ottla.broker.replicas import Replica
-from ottla.broker.request import AfterWrite, Answer, Close, CloseCause, Later, Request
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.append import NOT_VERIFIED, AppendInfo

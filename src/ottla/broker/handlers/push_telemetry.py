@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.types.push_telemetry import PushTelemetryResponse
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.delegation_tokens import NO_TIME, token_refusal
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenResponse
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.sasl_authenticate import SaslAuthenticateResponse
 

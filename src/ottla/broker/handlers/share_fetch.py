@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Answer, Request
+from ottla.broker.network.request import Answer, Request
 from ottla.broker.share.fetching import fetch
 from ottla.wire.types.share_fetch import ShareFetchResponse
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.group_describing import Describing, describe, refusal
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.share.group.describing import DescribeShareGroup
 from ottla.core.share.group.settings import check_served
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponse, ShareGroupDescribeResponseDescribedGroup

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from ottla.broker.handlers.access import check_group
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.share.group.settings import check_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

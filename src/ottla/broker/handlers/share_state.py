@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.handlers.access import check_cluster
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.broker.share.asking import ask_state
 from ottla.core.share.state.messages import refusal
 from ottla.wire.access import Operation

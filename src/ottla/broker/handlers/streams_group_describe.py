@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.core.groups.streams.describing import DescribeStreamsGroup
 from ottla.core.groups.streams.settings import is_served
 from ottla.wire.access import Operation, ResourceType

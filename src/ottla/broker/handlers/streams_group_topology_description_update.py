@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Answer, Request
+from ottla.broker.network.request import Answer, Request
 from ottla.core.groups.streams.pushing import check_push
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateResponse
 

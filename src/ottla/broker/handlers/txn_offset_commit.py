@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.broker.transactions.verifying import verify_offsets
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.groups.offsets.requests import TransactionalCommit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.request import Later, Request
+from ottla.broker.network.request import Later, Request
 from ottla.broker.transactions.appending import Answers, append_markers
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.broker.share.answering import Leaders, by_topic
 from ottla.broker.share.checking import check_request, find_source
 from ottla.broker.share.leader import ShareLeader

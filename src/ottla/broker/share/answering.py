@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from ottla.broker.handlers.partitions import Endpoint, Leader
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.broker.share.edge import Edge
 from ottla.core.share.sessions import Partition
 from ottla.wire.errors import ErrorCode

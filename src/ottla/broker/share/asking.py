@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
-from ottla.broker.request import Request
+from ottla.broker.network.request import Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.produce import check_isr
-from ottla.broker.replicas import Replica
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.replicas.replicas import Replica
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.edge import Source
 from ottla.broker.share.letters import letters_for
 from ottla.broker.transactions.appending import after_write
-from ottla.broker.waiting import Waiter
 from ottla.core.metadata.fault import Reject
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key

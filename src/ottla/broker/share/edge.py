@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.handlers.partitions import Endpoint, Leader, endpoints_of, leader_of
-from ottla.broker.request import Request
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.network.request import Request
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key
 from ottla.log.names import TopicPartition

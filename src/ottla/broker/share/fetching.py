@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.outgoing import FileSpan
-from ottla.broker.request import Answer, Later, Request
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.request import Answer, Later, Request
 from ottla.broker.share.acknowledging import Verdict, Verdicts
 from ottla.broker.share.answering import Leaders, by_topic
 from ottla.broker.share.checking import check_request, find_source
@@ -26,7 +27,6 @@ from ottla.broker.share.edge import Source
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.led import Led
 from ottla.broker.share.reading import Reading
-from ottla.broker.waiting import Waiter
 from ottla.core.share.partition.events import Acquire, AcquiredRange
 from ottla.core.share.partition.states import AcquireMode
 from ottla.core.share.sessions import Partition, Turn

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.broker.loop.waiting import Waiter
 from ottla.broker.share.asking import ask_about, ask_state
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.state_samples import StateCounts
-from ottla.broker.waiting import Waiter
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
 from ottla.wire.errors import ErrorCode

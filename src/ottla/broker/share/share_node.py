@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ottla.broker.connection import Connection
-from ottla.broker.request import Answer, Request
+from ottla.broker.network.connection import Connection
+from ottla.broker.network.request import Answer, Request
 from ottla.core.metadata.image import Changes
 
 if TYPE_CHECKING:

@@ -1,6 +1,1 @@
-"""Metrics that clients push to the broker (KIP-714): who is asked for what, what has come, and how it is shown."""
-
-from typing import Final
-
-SETTING: Final = "ottla.client.telemetry.enable"
-"""Whether clients are told that they can push, and what they push is kept."""
+"""What a node says of itself, and what its clients say of themselves: metrics, log lines, the inspect listener."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.replicas import Replica
-from ottla.broker.request import Later
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
+from ottla.broker.network.request import Later
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition

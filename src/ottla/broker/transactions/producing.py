@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ottla.broker.handlers.partitions import topic_name
-from ottla.broker.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, Later, Request
 from ottla.broker.transactions.appending import after_write
 from ottla.broker.transactions.verifying import Support, ask_coordinator
 from ottla.core.metadata.fault import Reject

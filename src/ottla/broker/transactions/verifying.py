@@ -21,7 +21,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.waiting import Waiter
+from ottla.broker.loop.waiting import Waiter
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
 from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode

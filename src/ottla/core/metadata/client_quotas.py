@@ -1,7 +1,7 @@
 """Client quotas: who is limited, and to what. AlterClientQuotas, and what DescribeClientQuotas finds in the image.
 
 An entity is a user, a client id, both together, or an address (`ip`) alone; the name None stands for all who have none
-of their own. Limits are kept as they were given; what they do is the broker's business (`ottla.broker.quotas`).
+of their own. Limits are kept as they were given; what they do is the broker's business (`ottla.broker.network.quotas`).
 """
 
 from __future__ import annotations

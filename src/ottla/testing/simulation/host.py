@@ -15,7 +15,7 @@ from ottla.broker.coordinators.composing import CorePlace
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.replicas import Replica
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Core, Outcome, TopicsChange
 from ottla.log.errors import StorageError
 from ottla.log.names import TopicPartition

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
 from ottla.broker.coordinators.composing import CORES
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.dispatch import Api
 from ottla.broker.handlers import SERVED, Served
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.network.dispatch import Api
+from ottla.broker.network.request import Answer, Request
 from ottla.broker.node import Node
-from ottla.broker.request import Answer, Request
 from ottla.wire.types.heartbeat import HeartbeatResponse
 from tests.unit.broker.coordinators.ledger import Ledger
 from tests.unit.broker.desk import RunningNode, running_node

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
-from ottla.broker.replicas import Replica
+from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.core.coordinator.records import encode_record
 from ottla.log.errors import LogError

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
 from ottla.broker.coordinators.turns import PROBE_EVERY, Turns
-from ottla.broker.request import Later
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.network.request import Later
 
 
 class Loop:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.dead_letters import DeadLetterQueues
 from ottla.core.metadata.fault import Reject
 from ottla.testing.simulation.journal import read_log

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
+from ottla.broker.loop.waiting import Waiter, Waiting
 from ottla.broker.node import Node
 from ottla.broker.share.persister import Persister
-from ottla.broker.waiting import Waiter, Waiting
 from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.desk import running_node

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from tests.unit.broker.desk import RunningNode
 from tests.unit.broker.share.share_desk import WAIT, Member, configure, initialize, kept, new_group, produce, until
 

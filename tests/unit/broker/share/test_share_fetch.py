@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.reading import Reader
 from ottla.log.errors import CorruptMessageError, InvalidRecordError, LogError, StorageError
 from ottla.wire.access import Operation, ResourceType

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.core.metadata.image import Changes
 from ottla.core.share.partition.partition import Phase
 from ottla.wire.types import DeleteRecordsRequest, WriteShareGroupStateRequest

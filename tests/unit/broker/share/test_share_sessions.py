@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.clock import ManualClock
+from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import ShareFetchRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
 from tests.unit.broker.share.share_desk import Member, acquired, filled, initialize, new_group, produce

@@ -1,6 +1,6 @@
 import pytest
 
-from ottla.broker.config import NodeConfig
+from ottla.broker.config.node_config import NodeConfig
 from ottla.cli.demo.plan import DELIVERY_LIMIT, RATES, TOPICS, Plan
 
 

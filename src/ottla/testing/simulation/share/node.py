@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple, cast
 
 from ottla.broker.handlers import share_acknowledge, share_fetch
 from ottla.broker.handlers.partitions import Endpoint, Leader
+from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.network.request import Later, Request
 from ottla.broker.node import Node
-from ottla.broker.request import Later, Request
 from ottla.broker.share.acknowledging import acknowledge
 from ottla.broker.share.edge import Source
 from ottla.broker.share.fetching import fetch
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.persister import Persister
-from ottla.broker.waiting import Waiter, Waiting
 from ottla.core.coordinator.contract import COMMITTED, Core, Outcome
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state import PruneLog

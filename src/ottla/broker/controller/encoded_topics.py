@@ -1,0 +1,120 @@
+"""Metadata of many topics, without keeping others waiting: each topic is encoded once and remembered.
+
+Whoever asks for all of 10,000 topics gets an answer of a megabyte. To build and encode it takes a tenth of a second,
+during which nobody else would be served. So topics are encoded one by one, in slices of the loop's time, and an answer
+is put together from what is remembered; a topic that changes is forgotten, and all are when a broker does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla import wire
+from ottla.broker.network.request import Encoded, Later
+from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.core.metadata.topic_image import TopicImage
+from ottla.wire.trace import uvarint
+from ottla.wire.types.metadata import MetadataResponse, MetadataResponseMetadataResponseTopic
+
+if TYPE_CHECKING:
+    from ottla.broker.loop.slices import Slices
+
+__all__ = ["FORMS_MAX", "EncodedTopics"]
+
+FORMS_MAX: Final = 4
+"""Versions and listeners for which topics are remembered; with another one all are forgotten."""
+AT_ONCE_SECONDS: Final = 0.002
+"""What takes longer goes on in slices."""
+_TOPICS_PER_STEP: Final = 20
+_FLEXIBLE_FROM: Final = 9
+
+Describe = Callable[[TopicImage], MetadataResponseMetadataResponseTopic]
+Form = tuple[int, str]
+"""Version and listener: an answer depends on both."""
+
+
+class EncodedTopics:
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self._forms: dict[Form, dict[str, bytes]] = {}
+        self._serial = 0
+
+    def follow(self, changes: Changes, image: MetadataImage) -> None:
+        """Forget what is not true any more."""
+        if changes.brokers:
+            self._forms.clear()
+        if not self._forms:
+            return
+        changed = (image.topic_by_id(topic_id) for topic_id, _ in changes.partitions)
+        topics = [*changes.topics_created.values(), *changes.topics_deleted.values(), *changed]
+        for name in {topic.name for topic in topics if topic is not None}:
+            for known in self._forms.values():
+                known.pop(name, None)
+
+    def answer(
+        self, form: Form, topics: Iterable[TopicImage], describe: Describe, finish: Callable[[], MetadataResponse]
+    ) -> Encoded | Later:
+        """The answer with these topics; `finish` gives all of it but them."""
+        frame = _Frame(form[0])
+        pieces: list[bytes] = []
+        work = self._gather(self._known(form), list(topics), describe, frame, pieces)
+        until = time.monotonic() + AT_ONCE_SECONDS
+        for _ in work:
+            if time.monotonic() > until:
+                break
+        else:
+            return frame.complete(finish(), pieces)
+        later = Later()
+        rest = _then(work, lambda: later.complete(frame.complete(finish(), pieces)))
+        self._serial += 1
+        self._slices.add(f"metadata {self._serial}", rest, is_urgent=True)
+        return later
+
+    def _known(self, form: Form) -> dict[str, bytes]:
+        if form not in self._forms and len(self._forms) >= FORMS_MAX:
+            self._forms.clear()
+        return self._forms.setdefault(form, {})
+
+    def _gather(
+        self, known: dict[str, bytes], topics: list[TopicImage], describe: Describe, frame: _Frame, pieces: list[bytes]
+    ) -> Generator[None, None, None]:
+        """Collect the bytes of topics, with pauses."""
+        for number, topic in enumerate(topics, 1):
+            data = known.get(topic.name)
+            if data is None:
+                data = known[topic.name] = frame.topic(describe(topic))
+            pieces.append(data)
+            if number % _TOPICS_PER_STEP == 0:
+                yield
+
+
+def _then(work: Generator[None, None, None], end: Callable[[], None]) -> Generator[None, None, None]:
+    yield from work
+    end()
+
+
+class _Frame:
+    """Where the topics stand in an answer of a version: behind a head and a count, before a tail."""
+
+    def __init__(self, version: int) -> None:
+        self._encode: Callable[[Any], bytes] = wire.encoder("MetadataResponse", version)
+        self._is_flexible = version >= _FLEXIBLE_FROM
+        operations_bytes = 4 if version in (8, 9, 10) else 0
+        error_bytes = 2 if version >= 13 else 0
+        self._tail_bytes = operations_bytes + error_bytes + self._is_flexible
+        count_bytes = 1 if self._is_flexible else 4
+        self._topic_at = len(self._encode(MetadataResponse())) - self._tail_bytes
+        self._count_at = self._topic_at - count_bytes
+
+    def topic(self, topic: MetadataResponseMetadataResponseTopic) -> bytes:
+        alone = self._encode(MetadataResponse(topics=(topic,)))
+        return alone[self._topic_at : len(alone) - self._tail_bytes]
+
+    def complete(self, rest: MetadataResponse, topics: list[bytes]) -> Encoded:
+        data = self._encode(rest)
+        end = len(data) - self._tail_bytes
+        count = uvarint(len(topics) + 1) if self._is_flexible else len(topics).to_bytes(4, "big")
+        head = data[: end - (self._topic_at - self._count_at)]
+        return Encoded(b"".join((head, count, *topics, data[end:])))

@@ -1,0 +1,482 @@
+"""A client's connection: frames in, answers out, in order, one request at a time.
+
+Theory of operation. `readable` takes what the socket has, cuts it into frames and works on them until one must wait for
+its answer (`Later`) or the peer does not take what it asked for. All records staged in a turn are written together, and
+all answers of a turn leave with one send. While a request waits, later frames queue up and, past a bound, the socket is
+no longer read: the peer feels it. The same happens while more than `OUTGOING_MAX_BYTES` of answers are unsent, and
+while the connection is muted because its client is over a quota (`ottla.broker.network.quotas`).
+
+The connection owns its socket and talks to the loop only through `watch`, so tests can run it without one.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.broker.network.budget import Budget
+from ottla.broker.network.closed_connections import ClosedConnections
+from ottla.broker.network.dispatch import Api, Dispatch
+from ottla.broker.network.outgoing import Outgoing, Part
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.wire import WireError, frames
+
+__all__ = ["Connection", "Limits", "Loop", "Peer"]
+
+log = logging.getLogger(__name__)
+
+RECEIVE_BYTES: Final = 256 * 1024
+_received: Final = memoryview(bytearray(RECEIVE_BYTES))
+"""Where all connections receive, one after the other: memory of this size taken anew for each read would cost more."""
+_SIZE_BYTES: Final = 4
+OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Unsent answers beyond which no further request is worked on."""
+QUEUED_FRAMES_MAX: Final = 256
+QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Frames behind a parked request beyond which the socket is not read."""
+_NOT_YET: Final = (AfterWrite, Later, type(None))
+"""What a handler gives in place of an answer."""
+
+
+class Loop(Protocol):
+    """What is needed of an event loop."""
+
+    def call_soon(self, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
+    def call_later(self, delay: float, callback: Callable[[], Any]) -> Any: ...  # noqa: ANN401
+    def add_reader(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_reader(self, fd: int) -> bool: ...
+    def add_writer(self, fd: int, callback: Callable[[], Any]) -> None: ...
+    def remove_writer(self, fd: int) -> bool: ...
+
+
+class Limits(NamedTuple):
+    frame_max_bytes: int = frames.FRAME_MAX_BYTES
+    budget: Budget | None = None
+
+
+class Peer(NamedTuple):
+    """Who is at the other end, and which listener it came in by."""
+
+    host: str
+    port: int
+    listener: str
+
+
+class Owner(Protocol):
+    """What a connection needs of its node: the clock, the end of a turn, and to be forgotten."""
+
+    closed_connections: ClosedConnections
+
+    def monotonic_ms(self) -> int: ...
+    def write_staged(self) -> None: ...
+    def connection_closed(self, connection: Connection) -> None: ...
+
+
+class _Slot:
+    """The place of an answer in the order of answers; `parts` is None until it is there."""
+
+    __slots__ = ("api", "later", "parts", "request")
+
+    def __init__(self, api: Api, request: Request) -> None:
+        self.api = api
+        self.request = request
+        self.later: Later | None = None
+        self.parts: list[Part] | None = None
+
+
+class Connection:
+    __slots__ = (
+        "_charged_bytes",
+        "_dispatch",
+        "_is_closing",
+        "_is_flush_queued",
+        "_is_reading",
+        "_is_starved",
+        "_is_writing",
+        "_limits",
+        "_loop",
+        "_muted_until_ms",
+        "_outgoing",
+        "_owner",
+        "_partial",
+        "_queue",
+        "_queued_bytes",
+        "_slots",
+        "_sock",
+        "_unmuting",
+        "client_id",
+        "client_software",
+        "last_active_ms",
+        "offered_apis",
+        "peer",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        peer: Peer,
+        owner: Owner,
+        dispatch: Dispatch,
+        *,
+        offered_apis: Collection[int],
+        limits: Limits = Limits(),  # noqa: B008  # a constant
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._owner = owner
+        self._dispatch = dispatch
+        self._limits = limits
+        self._outgoing = Outgoing()
+        self._partial = bytearray()
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._slots: deque[_Slot] = deque()
+        self._is_reading = False
+        self._is_writing = False
+        self._is_closing = False
+        self._is_flush_queued = False
+        self._is_starved = False
+        self._charged_bytes = 0
+        self._unmuting: Any = None
+        """The timer that ends a mute; None while there is none."""
+        self._muted_until_ms = 0
+        self.peer = peer
+        self.offered_apis = offered_apis
+        self.principal = "User:ANONYMOUS"
+        self.client_id = ""
+        """Of the last request."""
+        self.client_software: tuple[str, str] | None = None
+        self.last_active_ms = owner.monotonic_ms()
+        self._watch_reading(True)
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer.host}:{self.peer.port} on {self.peer.listener})"
+
+    @property
+    def is_closed(self) -> bool:
+        return self._sock.fileno() == -1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is owed to the peer."""
+        return not self._slots and not self._queue and not self._outgoing
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether it pauses because of a quota."""
+        return self._unmuting is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is for us to go on: a request is parked and the peer has taken what was sent, or nothing is read
+        from it because of a quota or for want of memory."""
+        return (bool(self._slots) and not self._outgoing) or self.is_muted or self._is_starved
+
+    # --- input --------------------------------------------------------------------------------------------------------
+
+    def readable(self) -> None:
+        """The socket has something."""
+        try:
+            size = self._sock.recv_into(_received)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"reading failed: {error}")
+            return
+        if not size:
+            self.close("closed by the peer")
+            return
+        self.last_active_ms = self._owner.monotonic_ms()
+        try:
+            self._take(_received[:size])
+        except WireError as error:
+            self.close(Close(str(error), CloseCause.FRAME_SIZE))
+            return
+        self.work()
+
+    def _take(self, data: memoryview) -> None:
+        """Cut what came into frames; an incomplete one stays for the next time."""
+        if self._partial:
+            data = self._complete(data)
+        whole, used = frames.split(data, max_bytes=self._limits.frame_max_bytes)
+        if used < len(data):
+            self._partial += data[used:]
+        for frame in whole:
+            self._enqueue(frame)
+        if self._limits.budget is not None:
+            self._charge(self._limits.budget)
+
+    def _charge(self, budget: Budget) -> None:
+        """Ask for room for a large request that has begun; without it nothing more is read."""
+        if self._charged_bytes or len(self._partial) < _SIZE_BYTES:
+            return
+        size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        if size <= RECEIVE_BYTES:
+            return
+        if budget.take(self, size, self._owner.monotonic_ms()):
+            self._charged_bytes = size
+        else:
+            self._is_starved = True
+
+    def feed(self) -> None:
+        """There is room again."""
+        self._is_starved = False
+        self.last_active_ms = self._owner.monotonic_ms()
+        if self._limits.budget is not None:
+            self._charge(self._limits.budget)
+        self.flush()
+
+    def _discharge(self) -> None:
+        self._charged_bytes = 0
+        if self._limits.budget is not None:
+            self._limits.budget.give_back(self)
+
+    def _complete(self, data: memoryview) -> memoryview:
+        """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
+        missing = _SIZE_BYTES - len(self._partial)
+        if missing > 0:
+            self._partial += data[:missing]
+            data = data[missing:]
+            if len(self._partial) < _SIZE_BYTES:
+                return data
+            frames.split(bytes(self._partial), max_bytes=self._limits.frame_max_bytes)  # refuses a size that cannot be
+        wanted = _SIZE_BYTES + int.from_bytes(self._partial[:_SIZE_BYTES], "big")
+        missing = wanted - len(self._partial)
+        self._partial += data[:missing]
+        if len(self._partial) == wanted:
+            frame = bytes(memoryview(self._partial)[_SIZE_BYTES:])
+            self._partial = bytearray()
+            self._enqueue(frame)
+        return data[missing:]
+
+    def _enqueue(self, frame: bytes) -> None:
+        if not frame:
+            raise WireError("Size", None, "an empty frame")
+        self._queued_bytes += len(frame)
+        self._queue.append(frame)
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Answer queued requests until one must wait, write what they staged, send what they were answered."""
+        unwritten: list[tuple[Api, Request, Answer]] = []
+        try:
+            while True:
+                self._call_handlers(unwritten)
+                self._write(unwritten)
+                if not self._queue or not self._can_work():
+                    break  # else the write has brought the answer that the next request had to wait for
+        except Close as reason:
+            self._owner.write_staged()
+            self.close(reason)
+            return
+        self.flush()
+
+    def _call_handlers(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
+        """Take requests from the queue until one must wait; `unwritten` gets those whose answers rest on a write."""
+        while self._queue and self._can_work():
+            frame = self._queue.popleft()
+            self._queued_bytes -= len(frame)
+            if len(frame) == self._charged_bytes:
+                self._discharge()
+            meter = self._dispatch.meter
+            started_ns = 0 if meter is None else meter.now_ns()
+            request, api = self._dispatch.read(self, frame, self._owner.monotonic_ms())
+            if unwritten and api is not unwritten[0][0]:
+                self._write(unwritten)  # whoever produces and then reads on one connection finds what it wrote
+                if self._slots:  # a produce still waits to be acknowledged, and this request behind it
+                    self._queue.appendleft(frame)
+                    self._queued_bytes += len(frame)
+                    break
+            if meter is not None:
+                meter.begin(request, len(frame), started_ns)
+            answer = self._dispatch.call(api, request)
+            if not unwritten and not isinstance(answer, _NOT_YET):
+                self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
+                continue
+            if unwritten or isinstance(answer, AfterWrite):
+                unwritten.append((api, request, answer))
+            else:
+                self._settle(api, request, answer)
+            if isinstance(answer, Later) and not answer.is_complete:
+                break  # nothing behind it is looked at before it is answered
+            if meter is not None:
+                break  # nor before it is known whether a pause must follow
+
+    def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
+        """Write what was staged, and settle who waited for it."""
+        self._owner.write_staged()
+        for api, request, answer in unwritten:
+            self._settle(api, request, answer)
+        unwritten.clear()
+
+    def _can_work(self) -> bool:
+        if self._slots or self._is_closing or self._unmuting is not None:
+            return False
+        return self._outgoing.size_bytes <= OUTGOING_MAX_BYTES
+
+    def _settle(self, api: Api, request: Request, answer: Answer) -> None:
+        if isinstance(answer, AfterWrite):
+            answer = self._dispatch.finish(api, request, answer)
+        slot = _Slot(api, request)
+        self._slots.append(slot)
+        if isinstance(answer, Later) and answer.is_complete:
+            self._fill(slot, answer.message)
+        elif isinstance(answer, Later):
+            slot.later = answer
+            if request.charge is not None:
+                request.charge.park()
+            answer.deliver_to(lambda message: self._deliver(slot, message))
+        else:
+            self._fill(slot, answer)
+
+    def _fill(self, slot: _Slot, message: object) -> None:
+        """An answer is there. Answers leave in the order of their requests."""
+        slot.later = None
+        if message is None:
+            slot.parts = []
+            self._dispatch.unanswered(slot.api, slot.request)
+        else:
+            slot.parts = self._dispatch.write(slot.api, slot.request, message)
+        while self._slots and self._slots[0].parts is not None:
+            self._outgoing.add(self._slots.popleft().parts or ())
+
+    def _deliver(self, slot: _Slot, message: object) -> None:
+        """The answer of a parked request has come: send it and go on with what queued up behind it."""
+        if self.is_closed:
+            return
+        try:
+            self._fill(slot, message)
+        except Close as reason:
+            self.close(reason)
+            return
+        if self._slots:
+            self._flush_soon()
+        elif self._queue and self._can_work():
+            self.work()
+        else:
+            self.flush()
+
+    def _flush_soon(self) -> None:
+        """Send what is there in a moment: a write that answers many requests brings their answers one by one."""
+        if not self._is_flush_queued:
+            self._is_flush_queued = True
+            self._loop.call_soon(self._flush_queued)
+
+    def _flush_queued(self) -> None:
+        self._is_flush_queued = False
+        self.flush()
+
+    # --- output -------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send as much as the socket takes, then watch for what is needed next."""
+        if self.is_closed:
+            return
+        if self._outgoing:
+            try:
+                self._outgoing.send(self._sock)
+            except Close as reason:
+                self.close(reason)
+                return
+            except OSError as error:
+                self.close(f"sending failed: {error}")
+                return
+        self._watch_writing(bool(self._outgoing))
+        has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
+        self._watch_reading(has_room and not self._is_starved and self._unmuting is None)
+        if self._is_closing and not self._outgoing and not self._slots:
+            self.close("drained")
+
+    def writable(self) -> None:
+        """The socket takes something again."""
+        self.last_active_ms = self._owner.monotonic_ms()
+        self.flush()
+        if self._queue and not self.is_closed and self._can_work():
+            self.work()
+
+    def _watch_reading(self, wanted: bool) -> None:
+        if wanted != self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                self._loop.add_reader(self._sock.fileno(), self.readable)
+            else:
+                self._loop.remove_reader(self._sock.fileno())
+
+    def _watch_writing(self, wanted: bool) -> None:
+        if wanted != self._is_writing:
+            self._is_writing = wanted
+            if wanted:
+                self._loop.add_writer(self._sock.fileno(), self.writable)
+            else:
+                self._loop.remove_writer(self._sock.fileno())
+
+    # --- quotas -------------------------------------------------------------------------------------------------------
+
+    def mute(self, pause_ms: int) -> None:
+        """Neither read nor work on what was read, for so long; what was asked before is answered all the same."""
+        until_ms = self._owner.monotonic_ms() + pause_ms
+        self._muted_until_ms = max(self._muted_until_ms, until_ms)
+        if self._unmuting is None and not self.is_closed:
+            self._unmuting = self._loop.call_later(pause_ms / 1000, self.unmute)
+
+    def unmute(self) -> None:
+        """Listen again, if it is time."""
+        if self._unmuting is None:
+            return
+        left_ms = self._muted_until_ms - self._owner.monotonic_ms()
+        if left_ms > 0:  # it was muted again meanwhile
+            self._unmuting.cancel()
+            self._unmuting = self._loop.call_later(left_ms / 1000, self.unmute)
+            return
+        self._end_mute()
+        self.last_active_ms = self._owner.monotonic_ms()
+        self.work()
+
+    def _end_mute(self) -> None:
+        if self._unmuting is not None:
+            self._unmuting.cancel()
+            self._unmuting = None
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Take no further request; close as soon as what was asked has been answered."""
+        self._is_closing = True
+        self._queue.clear()
+        self._queued_bytes = 0
+        self.flush()
+
+    def close_idle(self) -> None:
+        """Nothing has moved for too long, and it is for the peer to go on."""
+        if self._outgoing:
+            self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
+        elif self._partial:
+            self.close(Close("its request was not whole in time", CloseCause.UNFINISHED_REQUEST))
+        else:
+            self.close(Close("idle", CloseCause.IDLE))
+
+    def close(self, reason: str | Close) -> None:
+        """End it; a `Close` is the broker's own decision, for which the client is named."""
+        if self.is_closed:
+            return
+        log.debug("%s: %s", self, reason)
+        if isinstance(reason, Close):
+            self._owner.closed_connections.add(self.peer, self.client_id, reason)
+        self._end_mute()
+        self._watch_reading(False)
+        self._watch_writing(False)
+        self._outgoing.clear()
+        self._queue.clear()
+        for slot in self._slots:
+            if slot.later is not None:
+                slot.later.cancel()
+        self._slots.clear()
+        self._discharge()
+        self._sock.close()
+        self._owner.connection_closed(self)

@@ -1,0 +1,143 @@
+"""A request on its way through the broker, and the three ways in which it can be answered.
+
+A handler gets a `Request` and gives
+
+* a response message: it is encoded and sent;
+* an `AfterWrite`: the handler has staged records; once they are written, its function gives the answer;
+* a `Later`: the answer comes when something happens, through `Later.complete`. Until then nothing else is answered on
+  the connection, as in Kafka;
+* None: there is no answer (Produce with acks=0).
+
+`Close` is what a handler raises when the connection must end without an answer. It has a cause, for the log and the
+metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.broker.network.connection import Connection
+    from ottla.broker.network.quotas.charging import Charge
+
+__all__ = ["AfterWrite", "Answer", "Close", "CloseCause", "Later", "Request"]
+
+
+class CloseCause(StrEnum):
+    """Why the broker itself closes a connection; the value is a label of the metric."""
+
+    FRAME_SIZE = "frame-size"
+    MALFORMED_REQUEST = "malformed-request"
+    API_NOT_OFFERED = "api-not-offered"
+    VERSION_NOT_SERVED = "version-not-served"
+    FAILED_PRODUCE = "failed-produce"
+    """With acks=0, where the end of the connection is the only answer."""
+    UNSENDABLE_ANSWER = "unsendable-answer"
+    UNFINISHED_REQUEST = "unfinished-request"
+    UNREAD_ANSWERS = "unread-answers"
+    IDLE = "idle"
+    CONNECTIONS_PER_IP = "connections-per-ip"
+    CONNECTION_RATE = "connection-rate"
+
+
+class Close(Exception):
+    """End the connection without an answer. The text says why; there is no cause if the broker did not decide it."""
+
+    def __init__(self, reason: str, cause: CloseCause | None) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
+class Request:
+    """What a handler needs to know about a request."""
+
+    __slots__ = ("api_key", "body", "charge", "client_id", "connection", "correlation_id", "received_at_ms", "version")
+
+    def __init__(
+        self,
+        connection: Connection,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str,
+        body: Any,  # noqa: ANN401
+        received_at_ms: int,
+    ) -> None:
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body = body
+        self.received_at_ms = received_at_ms
+        """On the clock of timers, not of records."""
+        self.charge: Charge | None = None
+        """What it costs, while anybody has a quota."""
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal
+
+
+class Encoded:
+    """An answer that is encoded already, in the version of its request."""
+
+    __slots__ = ("body",)
+
+    error_code = 0
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
+class Later:
+    """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
+
+    __slots__ = ("deliver", "is_complete", "message", "on_cancel")
+
+    def __init__(self) -> None:
+        self.deliver: Callable[[Any], None] | None = None
+        """Where the answer goes, once somebody waits for it."""
+        self.message: Any = None
+        """The answer, if it came before anybody said where it goes."""
+        self.is_complete = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called when the connection goes before the answer, so that what waits can be forgotten."""
+
+    def complete(self, message: object) -> None:
+        """Give the answer; None for none at all."""
+        if self.is_complete:
+            return
+        self.is_complete = True
+        if self.deliver is None:
+            self.message = message
+        else:
+            self.deliver(message)
+
+    def deliver_to(self, deliver: Callable[[Any], None]) -> None:
+        """Where the answer goes; at once, if it is there already."""
+        if self.is_complete:
+            deliver(self.message)
+        else:
+            self.deliver = deliver
+
+    def cancel(self) -> None:
+        if not self.is_complete:
+            self.is_complete = True
+            if self.on_cancel is not None:
+                self.on_cancel()
+
+
+class AfterWrite:
+    """Records are staged; `finish` gives the answer once they are written."""
+
+    __slots__ = ("finish",)
+
+    def __init__(self, finish: Callable[[], Answer]) -> None:
+        self.finish = finish
+
+
+Answer = Any
+"""A response message, an AfterWrite, a Later or None."""

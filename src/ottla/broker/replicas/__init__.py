@@ -1,0 +1,1 @@
+"""The partitions of a node and the directories they live in."""

@@ -1,0 +1,78 @@
+"""Making log directories: what `kafka-storage format --standalone` writes, written by us.
+
+A directory counts as formatted once it has meta.properties, which is written last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from ottla.broker.config.node_config import NodeConfig
+from ottla.core.metadata import features
+from ottla.core.metadata.format import METADATA_DIR, format_files, standalone_voters
+from ottla.core.metadata.uuids import draw
+from ottla.log.disk import Disk, replace_file
+from ottla.wire import uuid_text
+from ottla.wire.keyed import Versioned
+from ottla.wire.properties import META_PROPERTIES_FILE, MetaProperties
+from ottla.wire.types.control_records import VotersRecord
+
+__all__ = ["format_directories", "is_empty", "is_formatted", "random_uuid"]
+
+_OWN_FILES = frozenset((".lock", "lost+found"))
+
+
+def random_uuid() -> bytes:
+    """16 random bytes, marked as a random UUID (version 4)."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    return bytes(raw)
+
+
+def is_formatted(disk: Disk, path: str) -> bool:
+    return disk.exists(f"{path}/{META_PROPERTIES_FILE}")
+
+
+def is_empty(disk: Disk, path: str) -> bool:
+    """Whether nothing lies in a directory that formatting could mix with."""
+    return not disk.exists(path) or all(entry.name in _OWN_FILES for entry in disk.list_directory(path))
+
+
+def format_directories(
+    disk: Disk,
+    config: NodeConfig,
+    now_ms: int,
+    *,
+    cluster_id: str | None = None,
+    levels: Mapping[str, int] | None = None,
+    controller_port: int | None = None,
+    credentials: Sequence[Versioned] = (),
+) -> str:
+    """Format all directories of a node that are not yet; gives the cluster's id.
+
+    `levels` come from `features.levels_for_format`. `controller_port` is given where the configuration says 0.
+    `credentials` are records of SCRAM users.
+    """
+    cluster_id = cluster_id or uuid_text(draw(random_uuid))
+    is_dynamic = not config.voters
+    levels = features.levels_for_format(is_dynamic_quorum=is_dynamic) if levels is None else levels
+    for path in config.all_dirs:
+        if is_formatted(disk, path):
+            continue
+        directory_id = draw(random_uuid)
+        has_voters = path == config.metadata_dir and is_dynamic
+        voters = _voters(config, directory_id, controller_port) if has_voters else None
+        meta = MetaProperties(cluster_id, config.node_id, directory_id)
+        files = format_files(meta, levels, now_ms, voters=voters, credentials=credentials)
+        disk.make_directory(f"{path}/{METADATA_DIR}" if voters is not None else path)
+        for name, content in files.items():
+            replace_file(disk, f"{path}/{name}", content)
+    return cluster_id
+
+
+def _voters(config: NodeConfig, directory_id: bytes, controller_port: int | None) -> VotersRecord:
+    listener = config.advertised[config.controller_listener]
+    port = controller_port if controller_port is not None and not listener.port else listener.port
+    return standalone_voters(config.node_id, directory_id, listener.name, listener.host, port)

@@ -1,0 +1,172 @@
+"""Loading partitions when a node starts: what belongs to the cluster is opened, what does not is set aside.
+
+Nothing is served meanwhile, but signals are heard and progress is told: after a crash this can take long. A directory
+that cannot be read is offline from then on; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from ottla.broker.config.settings import Settings
+from ottla.broker.loop.clock import Clock
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.storage import StorageProblem
+from ottla.core.metadata.image import Changes, MetadataImage
+from ottla.log.directory import METADATA_PARTITION, LogDirectory
+from ottla.log.errors import StorageError
+from ottla.log.names import TopicPartition
+from ottla.log.partition import Partition
+from ottla.log.recovery import RecoveryReport, load_steps
+
+__all__ = ["Loading", "tell"]
+
+log = logging.getLogger(__name__)
+
+_SLICE_SECONDS: Final = 0.02
+_PROGRESS_SECONDS: Final = 1.0
+
+_Found = tuple[LogDirectory, TopicPartition]
+
+
+def tell(report: RecoveryReport) -> None:
+    """Say what a load has found, if anybody should know."""
+    for line in report.lines():
+        log.log(logging.WARNING if report.is_eventful else logging.DEBUG, "%s", line)
+
+
+class Loading:
+    """One run over the directories of a node."""
+
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        image: MetadataImage,
+        replicas: Replicas,
+        settings: Settings,
+        clock: Clock,
+        new_uuid: Callable[[], bytes],
+    ) -> None:
+        self._directories = directories
+        self._image = image
+        self._replicas = replicas
+        self._settings = settings
+        self._clock = clock
+        self._new_uuid = new_uuid
+        self._copies: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+
+    async def run(self) -> dict[TopicPartition, tuple[LogDirectory, Partition]]:
+        """Load everything, and make the replicas that have nothing on the disk yet.
+
+        Gives the copies of partitions that were on their way to another directory when the node ended.
+        """
+        self._promote_arrived()
+        found = [
+            (directory, key)
+            for directory in self._directories
+            for key in list(directory.found)
+            if key != METADATA_PARTITION
+        ]
+        _check_single(found)
+        await self._load_all([each for each in found if self._belongs(*each)])
+        topics = self._image.partitions()
+        self._replicas.apply(
+            self._image, Changes(partitions={(topic.topic_id, each.partition_id) for topic, each in topics})
+        )
+        moving = [
+            (directory, key)
+            for directory in self._directories
+            for key in list(directory.futures)
+            if not directory.is_offline
+        ]
+        await self._load_all([each for each in moving if self._is_moving(*each)])
+        return self._copies
+
+    def _promote_arrived(self) -> None:
+        """A crash may have come when the copy of a moving partition was all there is of it."""
+        if any(directory.is_offline for directory in self._directories):
+            return  # the partition may be in there
+        found = {key for directory in self._directories for key in directory.found}
+        for directory in self._directories:
+            for key in [each for each in directory.futures if each not in found]:
+                log.warning("%s was moved to %s when the node ended; it goes on there", key, directory.path)
+                directory.promote(key)
+                found.add(key)
+
+    def _is_moving(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether a copy is to be completed; if not, it is set aside or thrown away."""
+        if not self._belongs(directory, key):
+            return False
+        replica = self._replicas.by_key[key]
+        if replica.is_offline:
+            return False  # what is missing cannot be read now
+        if replica.directory is directory or key in self._copies:
+            directory.drop_future(key, self._new_uuid().hex())
+            return False
+        return True
+
+    async def _load_all(self, found: list[_Found]) -> None:
+        began = paused = told = time.monotonic()
+        for number, (directory, key) in enumerate(found):
+            for _ in self._load(directory, key):
+                now = time.monotonic()
+                if now - told >= _PROGRESS_SECONDS:
+                    told = now
+                    log.info("loading partitions done=%d of=%d seconds=%.1f", number, len(found), now - began)
+                if now - paused >= _SLICE_SECONDS:
+                    await asyncio.sleep(0)
+                    paused = time.monotonic()
+
+    def _load(self, directory: LogDirectory, key: TopicPartition) -> Iterator[None]:
+        if directory.is_offline:
+            return
+        request = directory.request_for(key, self._settings.log_config(key.topic))
+        steps = load_steps(directory.storage, request, self._clock.wall_ms())
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                partition, report = stop.value
+                break
+            except StorageError as error:
+                if all(each.is_offline for each in self._directories):
+                    raise
+                log.error("log directory %s is offline: %s", directory.path, error)  # noqa: TRY400 - no bug of ours
+                return
+            yield
+        tell(report)
+        if key not in directory.found:
+            self._copies[key] = (directory, partition)
+        else:
+            self._replicas.adopt(directory, partition)
+        yield
+
+    def _belongs(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether a directory is that of a partition of ours; if not, it is set aside."""
+        if self._is_known(directory, key):
+            return True
+        name = directory.set_aside(key, self._new_uuid().hex())
+        log.warning("%s is not known to the cluster; its directory is now %s", key, name)
+        return False
+
+    def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Not only by name: a topic that was deleted may have had the same."""
+        topic, partition = self._image.topic(key.topic), self._image.partition(*key)
+        if topic is None or partition is None or self._replicas.node_id not in partition.replicas:
+            return False
+        return directory.topic_id(key) == topic.topic_id
+
+
+def _check_single(found: list[_Found]) -> None:
+    """Nobody can tell which of two directories is the right one."""
+    places: dict[TopicPartition, LogDirectory] = {}
+    for directory, key in found:
+        other = places.setdefault(key, directory)
+        if other is not directory:
+            raise StorageProblem(
+                f"{key} lies in {other.path} and in {directory.path}; move the one that is not wanted out of the way"
+            )

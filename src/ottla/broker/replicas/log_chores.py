@@ -1,0 +1,218 @@
+"""The chores that look after the logs of partitions. `housekeeping` says when; each begins work and comes back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+from ottla.broker.replicas.checkpoint_writer import CheckpointWriter
+from ottla.log.config import LONG_MAX
+from ottla.log.directory import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LogDirectory,
+    RecoveryOffsets,
+    remove_tree,
+)
+from ottla.log.disk import Disk
+from ottla.log.errors import LogError, StorageError
+from ottla.log.names import TopicPartition
+from ottla.log.partition import Partition
+from ottla.log.retention import apply_retention
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["LogChores"]
+
+log = logging.getLogger(__name__)
+
+_PER_STEP = 200
+"""Partitions that are looked at before others get a turn."""
+
+
+class LogChores:
+    """Chores over the partitions of one node, and what they remember from one time to the next."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._writers = {
+            directory: CheckpointWriter(directory, node.offload, node.replicas.directory_failed)
+            for directory in node.storage.directories
+        }
+        self._leaving: list[tuple[int, str]] = []
+        self._is_removing = False
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def write_recovery_points(self) -> None:
+        self._node.slices.add("recovery points", self._recovery_points())
+
+    def write_high_watermarks(self) -> None:
+        self._node.slices.add("high watermarks", self._high_watermarks())
+
+    def _recovery_points(self) -> Generator[None, None, None]:
+        for directory in self._online():
+            offsets = RecoveryOffsets()
+            for partition in _paused(self._logs(directory)):
+                if partition is None:
+                    yield
+                else:
+                    offsets.add(partition)
+            self._writers[directory].write(offsets.checkpoints)
+
+    def _high_watermarks(self) -> Generator[None, None, None]:
+        for directory in self._online():
+            offsets: dict[TopicPartition, int] = {}
+            for partition in _paused(self._logs(directory)):
+                if partition is None:
+                    yield
+                else:
+                    offsets[partition.topic_partition] = partition.high_watermark
+            self._writers[directory].write({HIGH_WATERMARK_CHECKPOINT: offsets})
+
+    def _logs(self, directory: LogDirectory) -> list[Partition]:
+        """With those that are on their way to here."""
+        return self._node.replicas.logs(directory) + self._node.moves.logs(directory)
+
+    def _online(self) -> list[LogDirectory]:
+        return [directory for directory in self._node.storage.directories if not directory.is_offline]
+
+    # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Sync closed segments, and logs whose `flush.ms` is over."""
+        replicas = self._node.replicas
+        for directory in self._online():
+            for partition in list(directory.storage.rolled):
+                replica = replicas.by_key.get(partition.topic_partition)
+                if replica is not None and replica.has_log and replica.log is partition:
+                    replicas.flush_soon(replica, partition)
+        if self._node.settings.has_timed_flushes:
+            now_ms = self._node.clock.wall_ms()
+            for replica in replicas:
+                if replica.has_log and replica.log.config.flush_ms < LONG_MAX and replica.log.needs_flush(now_ms):
+                    replicas.flush_soon(replica, replica.log)
+        replicas.begin_round()
+
+    # --- retention and compaction -------------------------------------------------------------------------------------
+
+    def apply_retention(self) -> None:
+        self._node.slices.add("retention", self._retention())
+
+    def _retention(self) -> Generator[None, None, None]:
+        for replica in list(self._node.replicas):
+            if replica.is_offline or not replica.has_log:
+                continue
+            try:
+                expired = apply_retention(replica.log, self._node.clock.wall_ms())
+            except StorageError as error:
+                self._node.replicas.directory_failed(replica.directory, error)
+                continue
+            if expired.segment_count and expired.reason is not None:
+                log.info(
+                    "retention partition=%s segments=%d reason=%s start=%d",
+                    replica.topic_partition,
+                    expired.segment_count,
+                    expired.reason.value.replace(" ", "-"),
+                    replica.log.log_start_offset,
+                )
+            yield
+
+    def compact(self) -> None:
+        if self._node.settings["log.cleaner.enable"]:
+            self._node.slices.add("compaction", self._compaction())
+
+    def _compaction(self) -> Generator[None, None, None]:
+        from ottla.log.cleaner import choose, compact
+
+        for directory in self._online():
+            now_ms = self._node.clock.wall_ms()
+            compacted = [
+                each
+                for each in self._node.replicas.logs(directory)
+                if each.config.is_compacted and each.topic_partition not in self._node.moves.by_key
+            ]
+            found = choose(compacted, directory.cleaner_offsets(), now_ms)
+            if found is None:
+                continue
+            partition, work = found
+            try:
+                result = yield from compact(partition, work, now_ms)
+            except StorageError as error:
+                self._node.replicas.directory_failed(directory, error)
+                continue
+            except LogError as error:
+                log.warning("compaction partition=%s failed: %s", partition.topic_partition, error)
+                continue
+            if result.first_dirty_offset is None:
+                continue
+            directory.cleaner_offsets()[partition.topic_partition] = result.first_dirty_offset
+            self._writers[directory].write({CLEANER_CHECKPOINT: directory.cleaner_offsets()})
+            log.info(
+                "compaction partition=%s records=%d kept=%d bytes=%d written=%d",
+                partition.topic_partition,
+                result.records_read,
+                result.records_kept,
+                result.bytes_read,
+                result.bytes_written,
+            )
+
+    # --- removal ------------------------------------------------------------------------------------------------------
+
+    def remove_files(self) -> None:
+        """Remove files and directories whose time has come, in a thread."""
+        now_ms = self._node.clock.wall_ms()
+        disk = self._node.disk
+        files = [path for directory in self._online() for path in directory.storage.due_deletions(now_ms)]
+        delay_ms = self._node.settings["log.segment.delete.delay.ms"]
+        for directory in self._online():
+            self._leaving += [(now_ms + delay_ms, path) for path in directory.take_leaving()]
+        due = [path for at_ms, path in self._leaving if at_ms <= now_ms]
+        self._leaving = [(at_ms, path) for at_ms, path in self._leaving if at_ms > now_ms]
+        if files or due:
+            self._node.offload(lambda: _remove(disk, files, due), lambda: None)
+
+    def remove_leftovers(self) -> None:
+        """What the last run had marked for removal goes at once."""
+        disk = self._node.disk
+        due = [path for directory in self._online() for path in directory.take_leaving()]
+        if due:
+            self._node.offload(lambda: _remove(disk, [], due), lambda: None)
+
+    # --- producers ----------------------------------------------------------------------------------------------------
+
+    def expire_producers(self) -> None:
+        self._node.slices.add("producers", self._expire_producers())
+
+    def _expire_producers(self) -> Generator[None, None, None]:
+        expiration_ms = self._node.settings["producer.id.expiration.ms"]
+        for partition in _paused(self._node.replicas.logs()):
+            if partition is None:
+                yield
+            else:
+                partition.producers.remove_expired(self._node.clock.wall_ms(), expiration_ms)
+
+
+def _paused(partitions: list[Partition]) -> Iterable[Partition | None]:
+    """The partitions, with a None to pause at after each few."""
+    for number, partition in enumerate(partitions, 1):
+        yield partition
+        if number % _PER_STEP == 0:
+            yield None
+
+
+def _remove(disk: Disk, files: list[str], trees: list[str]) -> None:
+    for path in files:
+        try:
+            disk.unlink(path)
+        except FileNotFoundError:
+            continue  # its whole directory is gone
+        except OSError as error:
+            log.warning("%s cannot be removed: %s", path, error)
+    for path in trees:
+        try:
+            remove_tree(disk, path)
+        except OSError as error:
+            log.warning("%s cannot be removed: %s", path, error)

@@ -1,0 +1,527 @@
+"""The partitions of this node: their logs, who leads them, and what moves when they are written.
+
+A `Replica` is made from the metadata image and knows its log, which is opened, or made, when first needed: a topic with
+a thousand partitions costs a thousand small objects and no files before somebody writes. Writing has two halves. A
+handler stages batches (`Replica.stage`); at the end of the connection's turn `Replicas.write_staged` writes all of them
+and moves high watermarks, and then those who wait for a partition are woken.
+
+What is acknowledged follows the high watermark. With `ottla.fsync`, and where `flush.messages` asks for it, the
+watermark waits for the disk; rounds of syncs run in a thread, and what is written meanwhile gathers for the next round.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from operator import add
+from typing import Final
+
+from ottla.broker.config.settings import Settings
+from ottla.broker.loop.clock import Clock
+from ottla.broker.loop.offload import Job, Offload
+from ottla.broker.replicas.storage import cordoned
+from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import TOPIC, Changes, MetadataImage
+from ottla.core.metadata.topic_image import PartitionImage, TopicImage
+from ottla.core.metadata.uuids import UNASSIGNED, is_reserved
+from ottla.log.append import NOT_VERIFIED, AppendInfo
+from ottla.log.checkpoint import format_partition_metadata
+from ottla.log.directory import LogDirectory
+from ottla.log.disk import Disk, write_file
+from ottla.log.errors import StorageError
+from ottla.log.flush import Flush, GroupCommit
+from ottla.log.names import PARTITION_METADATA_FILE, TopicPartition
+from ottla.log.partition import Partition, create_partition_directory
+from ottla.log.producer_state import Origin, Verification
+from ottla.log.recovery import LoadRequest, load
+from ottla.wire.errors import ErrorCode
+
+__all__ = ["Replica", "Replicas"]
+
+log = logging.getLogger(__name__)
+
+_COUNTED: Final = ("messagesin", "bytesin", "bytesout")
+
+
+class Replica:
+    """A partition that this node holds."""
+
+    __slots__ = (
+        "_log",
+        "_owner",
+        "bytes_in",
+        "bytes_out",
+        "directory",
+        "is_staged",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "messages_in",
+        "partition_epoch",
+        "replicas",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, owner: Replicas, topic_partition: TopicPartition, topic_id: bytes, directory: LogDirectory
+    ) -> None:
+        self._owner = owner
+        self._log: Partition | None = None
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.leader = -1
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.is_staged = False
+        # What clients have produced and fetched since the start.
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    def __repr__(self) -> str:
+        return f"Replica({self.topic_partition}, leader {self.leader}, epoch {self.leader_epoch})"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader == self._owner.node_id
+
+    @property
+    def is_offline(self) -> bool:
+        return self.directory.is_offline
+
+    @property
+    def log(self) -> Partition:
+        """The partition's log. Raises StorageError if its directory is offline and was never opened."""
+        if self._log is None:
+            self._log = self._owner.make_log(self)
+        return self._log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is anything on the disk yet."""
+        return self._log is not None
+
+    @property
+    def log_end_offset(self) -> int:
+        return 0 if self._log is None else self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return 0 if self._log is None else self._log.high_watermark
+
+    def stage(
+        self,
+        records: bytes | bytearray | memoryview,
+        *,
+        origin: Origin = Origin.CLIENT,
+        verification: Verification = NOT_VERIFIED,
+    ) -> AppendInfo:
+        """Judge batches and give them offsets; they are written at the end of the turn.
+
+        Raises LogError for what is refused. `records` is changed in place, and kept until it is written.
+        """
+        info = self.log.stage_as_leader(
+            records, self.leader_epoch, self._owner.clock.wall_ms(), origin=origin, verification=verification
+        )
+        self._owner.note_staged(self)
+        if origin is Origin.CLIENT and not info.is_duplicate:
+            self.messages_in += info.last_offset - info.base_offset + 1
+            self.bytes_in += info.size_bytes
+        return info
+
+    def is_acknowledged(self, end_offset: int, acks: int) -> bool:
+        """Whether what ends at `end_offset`, exclusive, may be acknowledged. Raises StorageError if it is lost."""
+        if self.directory.is_offline:
+            self.directory.storage.check()
+        if acks == -1 or self._owner.waits_for_disk:
+            return self.high_watermark >= end_offset
+        return self.log_end_offset >= end_offset
+
+    def adopt(self, partition: Partition) -> None:
+        """Take over a log that was loaded."""
+        self._log = partition
+
+    def take_log(self) -> Partition | None:
+        partition, self._log = self._log, None
+        return partition
+
+
+class Replicas:
+    """All partitions of a node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directories: Iterable[LogDirectory],
+        settings: Settings,
+        clock: Clock,
+        *,
+        wake: Callable[[TopicPartition], None],
+        offload: Offload,
+        new_uuid: Callable[[], bytes],
+        went_offline: Callable[[LogDirectory], None],
+    ) -> None:
+        self.node_id = node_id
+        self.directories = list(directories)
+        self.settings = settings
+        self.clock = clock
+        self.waits_for_disk: bool = settings["ottla.fsync"]
+        self.by_key: dict[tuple[str, int], Replica] = {}
+        self._wake = wake
+        self._offload = offload
+        self._new_uuid = new_uuid
+        self._went_offline = went_offline
+        self._staged: list[Replica] = []
+        self._commits = GroupCommit()
+        self._to_flush: dict[Partition, Replica] = {}
+        self._flushing: dict[Partition, Replica] = {}
+        self._round: Job | None = None
+        self._gone: tuple[int, ...] = (0,) * len(_COUNTED)
+        self._loaded: dict[TopicPartition, tuple[LogDirectory, Partition]] = {}
+        self._counts: Counter[LogDirectory] | None = None
+        """How many replicas each directory has, while new ones are placed."""
+        self.misplaced: dict[Replica, None] = {}
+        """Replicas in another directory than the controller knows of."""
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self.by_key.values())
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> Replica | None:
+        return self.by_key.get((topic, partition))
+
+    def leader(self, topic: str, partition: int) -> Replica:
+        """The replica, if this node leads it; else Reject with the reason."""
+        replica = self.by_key.get((topic, partition))
+        if replica is None:
+            raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if replica.directory.is_offline:
+            raise Reject(ErrorCode.KAFKA_STORAGE_ERROR)
+        if replica.leader != self.node_id:
+            raise Reject(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return replica
+
+    # --- following the image ------------------------------------------------------------------------------------------
+
+    def apply(self, image: MetadataImage, changes: Changes) -> None:
+        """Follow what replaying has changed."""
+        self._counts = None
+        for deleted in changes.topics_deleted.values():
+            for partition_id in deleted.partitions:
+                self._remove(deleted.name, partition_id)
+        for topic_id, partition_id in sorted(changes.partitions):
+            topic = image.topic_by_id(topic_id)
+            if topic is not None:
+                self._update(topic, topic.partitions[partition_id])
+        for resource_type, name in changes.configs:
+            if resource_type == TOPIC:
+                self._reconfigure(image.topic(name))
+
+    def reconfigure_all(self) -> None:
+        """Settings of the broker have changed, on which those of topics rest."""
+        for replica in self.by_key.values():
+            if replica.has_log:
+                replica.log.update_config(self.settings.log_config(replica.topic_partition.topic))
+
+    def _reconfigure(self, topic: TopicImage | None) -> None:
+        for partition_id in topic.partitions if topic is not None else ():
+            replica = self.by_key.get((topic.name, partition_id)) if topic is not None else None
+            if replica is not None and replica.has_log:
+                replica.log.update_config(self.settings.log_config(replica.topic_partition.topic))
+
+    def _update(self, topic: TopicImage, partition: PartitionImage) -> None:
+        key = TopicPartition(topic.name, partition.partition_id)
+        if self.node_id not in partition.replicas:
+            self._remove(*key)
+            return
+        replica = self.by_key.get(key)
+        if replica is not None and replica.topic_id != topic.topic_id:
+            self._remove(*key)
+            replica = None
+        if replica is None:
+            replica = self.by_key[key] = self._make(key, topic.topic_id, partition)
+        led_before = (replica.leader, replica.leader_epoch)
+        replica.replicas, replica.isr = partition.replicas, partition.isr
+        replica.leader, replica.leader_epoch = partition.leader, partition.leader_epoch
+        replica.partition_epoch = partition.partition_epoch
+        if replica.is_leader and led_before != (replica.leader, replica.leader_epoch):
+            self._lead(replica)
+        elif led_before[0] == self.node_id and not replica.is_leader:
+            self._wake(key)
+        if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
+            self.misplaced.pop(replica, None)
+        else:
+            self.misplaced[replica] = None
+
+    def _make(self, key: TopicPartition, topic_id: bytes, partition: PartitionImage) -> Replica:
+        loaded = self._loaded.pop(key, None)
+        if loaded is not None:
+            replica = Replica(self, key, topic_id, loaded[0])
+            replica.adopt(loaded[1])
+            return replica
+        return Replica(self, key, topic_id, self._directory_for(partition.directory_of(self.node_id)))
+
+    def _directory_for(self, directory_id: bytes) -> LogDirectory:
+        """The directory of a replica: the one the cluster names, or the one with the fewest."""
+        if len(self.directories) == 1:
+            return self.directories[0]
+        for directory in self.directories:
+            if directory_id != UNASSIGNED and directory.properties.directory_id == directory_id:
+                return directory
+        unread = next((each for each in self.directories if each.properties.directory_id is None), None)
+        if unread is not None and unread.is_offline and not is_reserved(directory_id):
+            return unread  # where it must be
+        closed = cordoned(self.settings, self.directories)
+        online = [each for each in self.directories if not each.is_offline]
+        online = [each for each in online if each not in closed] or online
+        if self._counts is None:
+            self._counts = Counter(replica.directory for replica in self.by_key.values())
+        chosen = min(online or self.directories, key=self._counts.__getitem__)
+        self._counts[chosen] += 1
+        return chosen
+
+    def _lead(self, replica: Replica) -> None:
+        if replica.has_log and not replica.is_offline:
+            replica.log.become_leader(replica.leader_epoch)
+            self._advance(replica, replica.log)
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def adopt(self, directory: LogDirectory, partition: Partition) -> None:
+        """Take over a log that was loaded at the start: for its replica, or for the one that the image will make."""
+        replica = self.by_key.get(partition.topic_partition)
+        if replica is None:
+            self._loaded[partition.topic_partition] = (directory, partition)
+            return
+        # The controller has changed the partition already, as it does after a crash.
+        replica.directory = directory
+        replica.adopt(partition)
+        if replica.is_leader:
+            self._lead(replica)
+
+    def make_log(self, replica: Replica) -> Partition:
+        """The log of a partition that nothing was written to yet."""
+        directory, key = replica.directory, replica.topic_partition
+        directory.storage.check()
+        path = f"{directory.path}/{key}"
+        self.make_directory(directory, path, replica.topic_id)
+        directory.found[key] = str(key)
+        request = LoadRequest(path, key, self.settings.log_config(key.topic), is_clean=True)
+        partition, _ = load(directory.storage, request, self.clock.wall_ms())
+        if replica.is_leader:
+            partition.become_leader(replica.leader_epoch)
+        return partition
+
+    def make_directory(self, directory: LogDirectory, path: str, topic_id: bytes) -> None:
+        """Make a partition's directory. Its name is synced at once only where data are, too."""
+        disk = directory.disk
+        try:
+            if self.waits_for_disk:
+                create_partition_directory(disk, path, topic_id)
+                disk.sync_directory(directory.path)
+                return
+            disk.make_directory(path)
+            draft = f"{path}/{PARTITION_METADATA_FILE}.tmp"
+            write_file(disk, draft, format_partition_metadata(topic_id), sync=False)
+            disk.rename(draft, f"{path}/{PARTITION_METADATA_FILE}")
+        except OSError as error:
+            raise directory.storage.fail(error, f"creating {path}") from error
+        self._sync_names(directory, path)
+
+    def _sync_names(self, directory: LogDirectory, path: str) -> None:
+        failures: list[OSError] = []
+
+        def work() -> None:
+            try:
+                _sync_new(directory.disk, directory.path, path)
+            except FileNotFoundError:
+                pass  # the topic was deleted meanwhile
+            except OSError as error:
+                failures.append(error)
+
+        def then() -> None:
+            for error in failures:
+                self.directory_failed(directory, directory.storage.fail(error, f"syncing {path}"))
+
+        self._offload(work, then)
+
+    def replace_log(self, replica: Replica, directory: LogDirectory, partition: Partition) -> None:
+        """Let a replica go on with a copy of its log in another directory; the old one leaves."""
+        old, source = replica.log, replica.directory
+        self._settle(old)
+        self.misplaced.pop(replica, None)
+        replica.directory = directory
+        replica.adopt(partition)
+        # In this order: at no moment do two directories have the partition under its own name.
+        self._guarded(source, lambda: source.remove_partition(old, self._new_uuid().hex(), sync=self.waits_for_disk))
+        self._guarded(directory, lambda: directory.admit(partition))
+        if not directory.is_offline:
+            self._advance(replica, partition)
+            self.begin_round()
+        self._wake(replica.topic_partition)
+
+    def _guarded(self, directory: LogDirectory, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except StorageError as error:
+            self.directory_failed(directory, error)
+
+    def is_syncing(self, partition: Partition) -> bool:
+        """Whether a sync of a log is under way, during which its files must keep their names."""
+        return self._round is not None and partition in self._flushing
+
+    def _remove(self, topic: str, partition: int) -> None:
+        replica = self.by_key.pop((topic, partition), None)
+        if replica is None:
+            return
+        self._gone = tuple(map(add, self._gone, _counts(replica)))
+        self.misplaced.pop(replica, None)
+        partition_log = replica.take_log()
+        replica.leader = -1
+        if replica.is_staged:
+            self._staged.remove(replica)
+        if partition_log is not None and not replica.is_offline:
+            self._settle(partition_log)
+            try:
+                partition_log.write()
+                replica.directory.remove_partition(partition_log, self._new_uuid().hex())
+            except StorageError as error:
+                self.directory_failed(replica.directory, error)
+        self._wake(replica.topic_partition)
+
+    def logs(self, directory: LogDirectory | None = None) -> list[Partition]:
+        """The open logs, of one directory or of all."""
+        return [
+            replica.log
+            for replica in self.by_key.values()
+            if replica.has_log and (directory is None or replica.directory is directory)
+        ]
+
+    # --- counting -----------------------------------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, int]:
+        """What clients have produced and fetched, by the names of metrics, with topics that are gone."""
+        totals = self._gone
+        for replica in self.by_key.values():
+            totals = tuple(map(add, totals, _counts(replica)))
+        return dict(zip(_COUNTED, totals, strict=True))
+
+    def totals_by_topic(self) -> dict[str, dict[str, int]]:
+        topics: dict[str, tuple[int, ...]] = {}
+        for replica in self.by_key.values():
+            name = replica.topic_partition.topic
+            topics[name] = tuple(map(add, topics.get(name, (0,) * len(_COUNTED)), _counts(replica)))
+        return {name: dict(zip(_COUNTED, totals, strict=True)) for name, totals in topics.items()}
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def note_staged(self, replica: Replica) -> None:
+        if not replica.is_staged:
+            replica.is_staged = True
+            self._staged.append(replica)
+
+    @property
+    def has_staged(self) -> bool:
+        """Whether `write_staged` has something to do."""
+        return bool(self._staged)
+
+    def write_staged(self) -> None:
+        """Write what was staged since the last time. Failures show in `Replica.is_acknowledged`."""
+        if not self._staged:
+            return
+        staged, self._staged = self._staged, []
+        for replica in staged:
+            replica.is_staged = False
+            try:
+                replica.log.write()
+                self._advance(replica, replica.log)
+            except StorageError as error:
+                self.directory_failed(replica.directory, error)
+        self.begin_round()
+
+    def _advance(self, replica: Replica, partition: Partition) -> None:
+        """Commit what is written, or see to it that it is synced first."""
+        if self._must_sync(partition):
+            self.flush_soon(replica, partition)
+        else:
+            self._commit(replica, partition, partition.log_end_offset)
+
+    def _must_sync(self, partition: Partition) -> bool:
+        unsynced = partition.log_end_offset - partition.recovery_point
+        return unsynced > 0 and (self.waits_for_disk or unsynced >= partition.config.flush_messages)
+
+    def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
+        if replica.isr == (self.node_id,) and partition.update_high_watermark(end_offset):
+            self._wake(replica.topic_partition)
+
+    # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def flush_soon(self, replica: Replica, partition: Partition) -> None:
+        """Let the next round sync a log; `begin_round` starts it."""
+        self._commits.add(partition)
+        self._to_flush[partition] = replica
+
+    def begin_round(self) -> None:
+        """Sync what waits for it, in a thread, unless a round is under way."""
+        if self._to_flush and self._round is None:
+            self._flushing, self._to_flush = self._to_flush, {}
+            flushes = self._commits.begin()
+            self._round = self._offload(lambda: _run_all(flushes), self._finish_round)
+
+    def _finish_round(self) -> None:
+        self._round = None
+        synced = set(self._commits.finish())
+        failed: dict[LogDirectory, None] = {}
+        for partition, replica in self._flushing.items():
+            if partition not in synced:
+                failed[replica.directory] = None
+            elif replica.has_log:
+                self._commit(replica, partition, max(partition.recovery_point, partition.high_watermark))
+        self._flushing = {}
+        for directory in failed:
+            self.directory_failed(directory, StorageError(f"a sync failed: {directory.storage.failure}"))
+        self.begin_round()
+
+    def _settle(self, partition: Partition) -> None:
+        """Let go of a log whose files are about to be renamed: no sync of it may be under way."""
+        if partition in self._flushing and self._round is not None:
+            self._round.finish()
+        if self._to_flush.pop(partition, None) is not None:
+            self._commits.remove(partition)
+
+    def directory_failed(self, directory: LogDirectory, error: StorageError) -> None:
+        """A directory is offline: whoever waits for its partitions must learn it, and so must the controller."""
+        log.error("log directory %s is offline: %s", directory.path, error)
+        for replica in self.by_key.values():
+            if replica.directory is directory:
+                self._wake(replica.topic_partition)
+        self._went_offline(directory)
+
+
+def _counts(replica: Replica) -> tuple[int, ...]:
+    return replica.messages_in, replica.bytes_in, replica.bytes_out
+
+
+def _run_all(flushes: Iterable[Flush]) -> None:
+    for flush in flushes:
+        flush.run()
+
+
+def _sync_new(disk: Disk, parent: str, path: str) -> None:
+    """Let the directory of a new partition outlive a power cut."""
+    file = disk.open(f"{path}/{PARTITION_METADATA_FILE}")
+    try:
+        file.sync()
+    finally:
+        file.close()
+    disk.sync_directory(path)
+    disk.sync_directory(parent)

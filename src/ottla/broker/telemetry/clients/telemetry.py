@@ -1,0 +1,226 @@
+"""The receiving end of client telemetry: requests in, the newest number of every series out.
+
+Numbers live as long as their client is known (`instances`). Kept are at most so many series of one client, and so many
+of all; those beyond are counted and left out. Sums that come as differences are added up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.network.request import Request
+from ottla.broker.replicas.formatting import random_uuid
+from ottla.broker.telemetry.clients import SETTING
+from ottla.broker.telemetry.clients.instances import Instance, Instances
+from ottla.broker.telemetry.clients.points import Labels, Point, PushError, points, read_push
+from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, interest_of, subscription_from
+from ottla.core.metadata.image import CLIENT_METRICS, Changes
+from ottla.core.metadata.uuids import draw, is_reserved
+from ottla.wire import uuid_text
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
+from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
+from ottla.wire.types.push_telemetry import PushTelemetryRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
+
+SERIES_MAX: Final = 50_000
+SERIES_OF_CLIENT_MAX: Final = 2_000
+_ACCEPTED: Final = (4, 3, 1, 2)
+_PREFIX: Final = "org.apache.kafka."
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_]+")
+
+Sample = tuple[str, dict[str, object], float]
+_Series = dict[tuple[str, Labels], tuple[float, bool]]
+
+
+class Telemetry:
+    """What one node knows of its clients' metrics."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._instances = Instances(self._left)
+        self._generation = 0
+        self._subscriptions: list[Subscription] | None = None
+        self._series: dict[bytes, _Series] = {}
+        self._series_count = 0
+        self.dropped = 0
+        """Points that came when there were too many series."""
+        self.pushes = 0
+        self.throttled = 0
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> GetTelemetrySubscriptionsResponse:
+        """What a client is to push. Raises Reject."""
+        instance_id = request.body.client_instance_id
+        if not any(instance_id):
+            instance_id = draw(random_uuid)
+        instance, now_ms = self._instance(request, instance_id), self._node.monotonic_ms()
+        self._counting_throttled(lambda: self._instances.check_ask(instance, now_ms))
+        interest = instance.interest
+        return GetTelemetrySubscriptionsResponse(
+            client_instance_id=instance_id,
+            subscription_id=interest.subscription_id,
+            accepted_compression_types=_ACCEPTED,
+            push_interval_ms=interest.interval_ms,
+            telemetry_max_bytes=self._node.settings["telemetry.max.bytes"],
+            delta_temporality=True,
+            requested_metrics=interest.metrics,
+        )
+
+    def push(self, request: Request) -> None:
+        """Take what a client pushes. Raises Reject."""
+        body: PushTelemetryRequest = request.body
+        if is_reserved(body.client_instance_id):
+            raise Reject(ErrorCode.INVALID_REQUEST)
+        instance, now_ms = self._instance(request, body.client_instance_id), self._node.monotonic_ms()
+        self._counting_throttled(
+            lambda: self._instances.check_push(
+                instance,
+                body.subscription_id,
+                body.compression_type,
+                len(body.metrics),
+                is_terminating=body.terminating,
+                max_bytes=self._node.settings["telemetry.max.bytes"],
+                now_ms=now_ms,
+            )
+        )
+        if body.metrics and self._node.settings[SETTING]:
+            self._take(instance, body)
+        instance.last_error = ErrorCode.NONE
+
+    def _counting_throttled(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except Reject as reject:
+            self.throttled += reject.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            raise
+
+    def _instance(self, request: Request, instance_id: bytes) -> Instance:
+        now_ms = self._node.monotonic_ms()
+        self._instances.expire(now_ms)
+        peer, software = request.connection.peer, request.connection.client_software
+        name, version = software or (None, None)
+        client = Client(instance_id, request.client_id, name, version, peer.host, peer.port)
+        return self._instances.find(
+            client,
+            id(request.connection),
+            self._generation,
+            lambda: interest_of(client, self._present_subscriptions()),
+            now_ms,
+        )
+
+    def _present_subscriptions(self) -> list[Subscription]:
+        if self._subscriptions is None:
+            image = self._node.image
+            self._subscriptions = [
+                subscription_from(name, image.configs(CLIENT_METRICS, name))
+                for name in image.config_resources(CLIENT_METRICS)
+            ]
+        return self._subscriptions
+
+    def follow(self, changes: Changes) -> None:
+        """Subscriptions may have changed: what clients are asked for is worked out anew."""
+        if any(resource_type == CLIENT_METRICS for resource_type, _ in changes.configs):
+            self._subscriptions = None
+            self._generation += 1
+
+    def disconnected(self, connection: object) -> None:
+        self._instances.disconnected(id(connection))
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    def _take(self, instance: Instance, body: PushTelemetryRequest) -> None:
+        try:
+            data = read_push(body.compression_type, body.metrics)
+        except PushError:
+            instance.last_error = ErrorCode.INVALID_RECORD
+            raise Reject(ErrorCode.INVALID_RECORD) from None
+        self.pushes += 1
+        series = self._series.setdefault(instance.client.instance_id, {})
+        for point in points(data):
+            self._keep(series, point)
+
+    def _keep(self, series: _Series, point: Point) -> None:
+        key = (point.name, point.labels)
+        if not math.isfinite(point.value):  # as an average over nothing
+            self._series_count -= series.pop(key, None) is not None
+            return
+        known = series.get(key)
+        if known is None:
+            if len(series) >= SERIES_OF_CLIENT_MAX or self._series_count >= SERIES_MAX:
+                self.dropped += 1
+                return
+            self._series_count += 1
+        before = known[0] if known is not None and point.is_delta else 0.0
+        series[key] = (before + point.value, point.is_counter)
+
+    def _left(self, instance_id: bytes) -> None:
+        self._series_count -= len(self._series.pop(instance_id, ()))
+
+    def samples(self) -> Iterator[Sample]:
+        """The numbers for the page of metrics, each with who has sent it."""
+        self._instances.expire(self._node.monotonic_ms())
+        yield "ottla_client_instances", {}, len(self._instances)
+        yield "ottla_client_pushes_total", {}, self.pushes
+        yield "ottla_client_throttled_total", {}, self.throttled
+        yield "ottla_client_points_dropped_total", {}, self.dropped
+        for instance in self._instances.all():
+            who = _who(instance.client)
+            for (name, labels), (value, is_counter) in self._series.get(instance.client.instance_id, {}).items():
+                yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels)}, value
+
+    def view(self) -> dict[str, object]:
+        """The clients with what they are asked for and what they have sent, for people."""
+        now_ms = self._node.monotonic_ms()
+        self._instances.expire(now_ms)
+        return {
+            "telemetry": self._node.settings[SETTING],
+            "series": self._series_count,
+            "dropped": self.dropped,
+            "clients": [self._view_of(each, now_ms) for each in self._instances.all()],
+        }
+
+    def _view_of(self, instance: Instance, now_ms: int) -> dict[str, object]:
+        client, interest = instance.client, instance.interest
+        series = self._series.get(client.instance_id, {})
+        return {
+            **_who(client),
+            "address": f"{client.address}:{client.port}",
+            "metrics": list(interest.metrics),
+            "interval_ms": interest.interval_ms,
+            "silent_ms": now_ms - max(instance.asked_at_ms, instance.pushed_at_ms),
+            "terminating": instance.is_terminating,
+            "values": [
+                {"name": name, "labels": dict(labels), "value": value} for (name, labels), (value, _) in series.items()
+            ],
+        }
+
+
+def _who(client: Client) -> dict[str, object]:
+    return {
+        "client_instance_id": uuid_text(client.instance_id),
+        "client_id": client.client_id,
+        "client_software_name": client.software_name or "",
+        "client_software_version": client.software_version or "",
+    }
+
+
+def _page_name(name: str, *, is_counter: bool) -> str:
+    plain = _UNFIT.sub("_", name.removeprefix(_PREFIX)).strip("_").lower()
+    suffix = "_total" if is_counter and not plain.endswith("_total") else ""
+    return f"ottla_client_{plain}{suffix}"
+
+
+def _page_labels(labels: Labels) -> dict[str, object]:
+    return {_UNFIT.sub("_", name) or "_": value for name, value in labels}

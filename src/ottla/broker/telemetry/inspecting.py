@@ -1,0 +1,59 @@
+"""The inspect listener: what a node holds in memory and Kafka's protocol has no words for, as JSON over HTTP.
+
+    /inspect/v1/share/{group}    the records of a share group that are in flight on this node
+    /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
+
+It is off unless `ottla.inspect.listeners` names an address, which must be one of this machine alone: whoever can
+connect to it may look.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from ottla.broker.network.web_server import Page, WebServer, is_loopback
+from ottla.core.metadata.config_defs import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+__all__ = ["SETTING", "inspect_address", "inspect_server"]
+
+SETTING: Final = "ottla.inspect.listeners"
+_ADDRESS: Final = re.compile(r"http://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
+_SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
+_CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
+_PORT_MAX: Final = 65_535
+
+
+def inspect_address(text: str) -> tuple[str, int]:
+    """Host and port, from the setting. Raises ConfigError."""
+    matched = _ADDRESS.fullmatch(text)
+    if matched is None or int(matched[2]) > _PORT_MAX:
+        raise ConfigError(f"{SETTING}: {text!r} is no address such as http://127.0.0.1:9093")
+    host = matched[1].strip("[]")
+    if not is_loopback(host):
+        raise ConfigError(f"{SETTING}: {host} is not an address of this machine alone, such as 127.0.0.1")
+    return host, int(matched[2])
+
+
+def inspect_server(node: Node) -> WebServer:
+    def find(path: str) -> Page | None:
+        view = _view(node, path) if node.is_serving else None
+        return None if view is None else Page("application/json", json.dumps(view, ensure_ascii=False) + "\n")
+
+    return WebServer(find, is_local=True)
+
+
+def _view(node: Node, path: str) -> dict[str, object] | None:
+    if path == _CLIENT_METRICS:
+        return node.telemetry.view()
+    matched = _SHARE.fullmatch(path)
+    if matched is None:
+        return None
+    from ottla.broker.share.viewing import share_window
+
+    return share_window(node, unquote(matched[1]))

@@ -1,0 +1,143 @@
+"""A node as a process: log lines, signals, the line that says it is ready, and where data go that need not last."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TextIO
+
+from ottla.broker.config.node_config import ConfigError, NodeConfig
+from ottla.broker.controller.metadata_log import MetadataLogError
+from ottla.broker.network.file_limit import raise_limit
+from ottla.broker.node import Node, StartError
+from ottla.broker.replicas.storage import StorageProblem
+from ottla.broker.telemetry.causes import OncePerCause
+from ottla.broker.telemetry.loggers import REQUESTS
+from ottla.core.quorum.quorum import QuorumError
+from ottla.core.quorum.stored import StoredStateError
+from ottla.log.disk import OsDisk
+from ottla.log.errors import StorageError
+
+__all__ = ["CannotServe", "new_loop", "run"]
+
+log = logging.getLogger(__name__)
+
+_EXIT_FAILED = 1
+
+
+class CannotServe(Exception):
+    """The node could not start; the text is for people."""
+
+
+def run(places: Sequence[Mapping[str, str]], *, port: int, is_ephemeral: bool, verbosity: int, out: TextIO) -> int:
+    """Run a node until a signal ends it; gives the exit code."""
+    began = time.monotonic()
+    has_dirs = any(name in place for place in places for name in ("log.dirs", "log.dir"))
+    if has_dirs and not is_ephemeral:
+        return _run(NodeConfig(*places, port=port), OsDisk(), verbosity, out, began)
+    import shutil
+    import tempfile
+
+    path = tempfile.mkdtemp(prefix="ottla-")
+    try:
+        config = NodeConfig(*places, {"log.dirs": path}, port=port)
+        return _run(config, OsDisk(durable=False), verbosity, out, began)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _run(config: NodeConfig, disk: OsDisk, verbosity: int, out: TextIO, began: float) -> int:
+    _set_up_logging(verbosity)
+    for warning in config.warnings():
+        log.warning("%s", warning)
+    raise_limit()
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(_serve(config, disk, out, began))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, which answers a tenth faster; else one that can watch sockets."""
+    try:
+        uvloop = import_module("uvloop")
+    except ImportError:
+        return asyncio.SelectorEventLoop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) -> int:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    node = Node(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED))
+    node.loggers.changed()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        _on_signal(loop, number, lambda: end(0))
+    if not await _start(node, ended):
+        return 0
+    _say_ready(node, out, began)
+    gc.collect()
+    gc.freeze()
+    code = await ended
+    if code == 0:
+        await node.stop()
+    else:
+        await node.kill()  # nothing can be written any more; threads that still wait for the disk end before the loop
+    return code
+
+
+async def _start(node: Node, ended: asyncio.Future[int]) -> bool:
+    """Start, unless a signal comes first; whether the node serves."""
+    starting = asyncio.ensure_future(node.start())
+    either: list[asyncio.Future[Any]] = [starting, ended]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        return False
+    except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
+        raise CannotServe(str(error)) from None
+    except StorageError as error:
+        raise CannotServe(f"the disk failed: {error}") from None
+    return True
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, number: int, step: Callable[[], None]) -> None:
+    try:
+        loop.add_signal_handler(number, step)
+    except NotImplementedError:  # Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(step))
+
+
+def _say_ready(node: Node, out: TextIO, began: float) -> None:
+    listeners = " ".join(str(each) for each in node.advertised.values())
+    ports = {"metrics": node.metrics_port, "inspect": node.inspect_port}
+    pages = "".join(f" {name}={port}" for name, port in ports.items() if port is not None)
+    took_ms = (time.monotonic() - began) * 1000
+    out.write(
+        f"ottla ready {listeners} node={node.node_id} cluster={node.cluster_id} "
+        f"data={','.join(node.config.log_dirs)}{pages} ms={took_ms:.0f}\n"
+    )
+    out.flush()
+
+
+def _set_up_logging(verbosity: int) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
+    handler.addFilter(OncePerCause(exempt=frozenset({"ottla.requests"})))
+    root = logging.getLogger("ottla")
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    logging.getLogger(REQUESTS).setLevel(logging.INFO if verbosity else logging.WARNING)
