@@ -58,7 +58,7 @@ lint: setup ## ruff (rules and format) and the import contracts
 
 .PHONY: types
 types: setup ## mypy, strict
-	@$(BIN)/mypy src tools $(wildcard tests/types)
+	@$(BIN)/mypy src simulation tools $(wildcard tests/types)
 
 .PHONY: fresh
 fresh: setup
@@ -97,4 +97,4 @@ lock: ## pin the newest allowed packages anew in requirements/
 .PHONY: clean
 clean: ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist site demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src simulation tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.simulation.commands import COMMANDS
-from ottla.testing.simulation.cores import KINDS
-from ottla.testing.simulation.running import FAMILY_NAMES
-from ottla.testing.simulation.scenario import run_text
+from simulation.commands import COMMANDS
+from simulation.cores import KINDS
+from simulation.running import FAMILY_NAMES
+from simulation.scenario import run_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 

@@ -8,8 +8,8 @@ from typing import Any
 from ottla.core.coordinator.contract import Context, Result
 from ottla.core.coordinator.deadlines import Deadlines
 from ottla.core.groups.coordinator import GroupCoordinator
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.keyed import KeyedRecord
+from simulation.surroundings import Surroundings
 
 
 class Coordinator:

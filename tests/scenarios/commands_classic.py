@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.scenario import Scenario
-from ottla.testing.simulation.shorthand import parse
+from simulation.commands import Words, command
+from simulation.scenario import Scenario
+from simulation.shorthand import parse
 
 DELAY = "group.initial.rebalance.delay.ms"
 SUBSCRIPTION = parse("subscription(t)")

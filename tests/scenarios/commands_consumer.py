@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.scenario import Scenario
-from ottla.testing.simulation.shorthand import parse
+from simulation.commands import Words, command
+from simulation.scenario import Scenario
+from simulation.shorthand import parse
 
 VERSION = 1
 REBALANCE_TIMEOUT_MS = 60_000

@@ -17,9 +17,9 @@ from typing import Any
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.share.group.effects import Refusal
 from ottla.core.share.group.group import ShareGroup
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.scenario import Scenario
 from ottla.wire.errors import ErrorCode
+from simulation.commands import Words, command
+from simulation.scenario import Scenario
 from tests.scenarios.commands_classic import quiet
 from tests.scenarios.commands_consumer import epoch_of, given, partitions
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from ottla.core.coordinator.contract import COMMITTED
 from ottla.core.share.state import PruneLog
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.journal import read_log
-from ottla.testing.simulation.scenario import Scenario
-from ottla.testing.simulation.shorthand import parse
 from ottla.wire.types.share_state import ShareSnapshotKey
+from simulation.commands import Words, command
+from simulation.journal import read_log
+from simulation.scenario import Scenario
+from simulation.shorthand import parse
 from tests.scenarios.commands_classic import quiet
 
 _RANGE = re.compile(r"(-?\d+)-(\d+)=(\d)/(\d+)")

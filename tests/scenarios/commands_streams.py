@@ -20,8 +20,8 @@ from typing import Any
 
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.streams.effects import GetDescription, SetDescription
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.scenario import Scenario
+from simulation.commands import Words, command
+from simulation.scenario import Scenario
 
 TOPOLOGY = {"subtopologies": [{"subtopology_id": "0", "source_topics": ["t"]}]}
 

@@ -28,9 +28,9 @@ from ottla.core.txn.messages import (
     VerifyPartitions,
 )
 from ottla.core.txn.transaction import Partition, to_record
-from ottla.testing.simulation.commands import Words, command
-from ottla.testing.simulation.scenario import Scenario, Token
 from ottla.wire.errors import ErrorCode
+from simulation.commands import Words, command
+from simulation.scenario import Scenario, Token
 
 
 def told(scenario: Scenario, client: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.simulation.cores import KINDS
-from ottla.testing.simulation.scenario import run_text
+from simulation.cores import KINDS
+from simulation.scenario import run_text
 
 FOLDER = Path(__file__).parent.parent / "golden" / "scenarios"
 FILES = sorted(FOLDER.rglob("*.txt"))

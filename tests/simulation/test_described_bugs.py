@@ -12,8 +12,8 @@ from ottla.core.groups.streams import family, gate
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.pushing import Pushing
-from ottla.testing.simulation.running import run_seeds
 from ottla.wire.keyed import KeyedRecord
+from simulation.running import run_seeds
 
 SEEDS = range(30)
 

@@ -20,9 +20,9 @@ from ottla.core.groups.streams.heartbeat import Beat
 from ottla.core.groups.streams.highly_available import Limits
 from ottla.core.groups.streams.reconciling import Holders
 from ottla.core.groups.streams.tasks import Tasks
-from ottla.testing.simulation.running import run_seed
-from ottla.testing.simulation.trace import Violation
+from ottla.testing.trace import Violation
 from ottla.wire.keyed import KeyedRecord
+from simulation.running import run_seed
 
 SEEDS_FOR_A_BUG = 500
 

@@ -1,6 +1,6 @@
 """Groups in simulated worlds: some seeds of each family, and those that once failed.
 
-`python -m ottla.testing.simulation` runs as many as you like.
+`python -m simulation` runs as many as you like.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ottla.testing.simulation.clients.others import Administrator
-from ottla.testing.simulation.inhabitants import FAMILIES
-from ottla.testing.simulation.running import run_seed
-from ottla.testing.simulation.world import World
+from simulation.clients.others import Administrator
+from simulation.inhabitants import FAMILIES
+from simulation.running import run_seed
+from simulation.world import World
 
 KEPT = [line.split()[:2] for line in (Path(__file__).parent / "group_seeds.txt").read_text().splitlines() if line]
-DIGEST = "from ottla.testing.simulation.running import run_seed; print(run_seed(7, [{family!r}]).trace.digest)"
+DIGEST = "from simulation.running import run_seed; print(run_seed(7, [{family!r}]).trace.digest)"
 
 # A crowd takes a quarter of a minute a seed; it is for the command.
 SMALL = [family for family in FAMILIES if family != "streams-crowd"]

@@ -12,8 +12,8 @@ from ottla.core.share.partition.events import Acknowledge, Actions, Reply, Start
 from ottla.core.share.partition.partition import Phase, SharePartition
 from ottla.core.share.partition.window import Window
 from ottla.core.share.state import ShareStateCoordinator
-from ottla.testing.simulation.running import run_seed
-from ottla.testing.simulation.trace import Violation
+from ottla.testing.trace import Violation
+from simulation.running import run_seed
 
 SEEDS_FOR_A_BUG = 500
 

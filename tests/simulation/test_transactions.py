@@ -12,10 +12,10 @@ from ottla.core.txn.messages import WriteMarkers
 from ottla.core.txn.transaction import Transaction, to_record
 from ottla.core.txn.workflow import Workflow
 from ottla.log.producer_state import ProducerState
-from ottla.testing.simulation.crash_points import Plan, all_plans, count_points, run_plan
-from ottla.testing.simulation.running import run_seed
-from ottla.testing.simulation.trace import Violation
-from ottla.testing.simulation.transaction_node import GROUPS_PART
+from ottla.testing.trace import Violation
+from simulation.crash_points import Plan, all_plans, count_points, run_plan
+from simulation.running import run_seed
+from simulation.transaction_node import GROUPS_PART
 
 SEEDS_FOR_A_BUG = 500
 PLANS = list(all_plans())

@@ -13,10 +13,10 @@ import pytest
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.dead_letters import DeadLetterQueues
 from ottla.core.metadata.fault import Reject
-from ottla.testing.simulation.journal import read_log
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from simulation.journal import read_log
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, batches, running_node
 from tests.unit.broker.share.share_desk import Member, configure, initialize, kept, new_group, until
 from tests.unit.broker.test_features_api import BROKER, GROUP, set_config, update

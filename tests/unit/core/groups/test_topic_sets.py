@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.core.groups.topic_sets import SETS_MAX, TopicSets
-from ottla.testing.simulation.topics import VirtualTopics
+from simulation.topics import VirtualTopics
 
 
 def test_a_set_is_what_its_existing_topics_come_to():

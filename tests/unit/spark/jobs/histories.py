@@ -15,10 +15,10 @@ from ottla import wire
 from ottla.core.groups.consumer import members
 from ottla.core.groups.consumer import records as consumer
 from ottla.spark.jobs.folds.folding import RecordRow
-from ottla.testing.simulation.cores import KINDS
-from ottla.testing.simulation.scenario import Scenario, parse_blocks
 from ottla.wire.batch import BatchView
 from ottla.wire.keyed import KeyedRecord, decode_keyed
+from simulation.cores import KINDS
+from simulation.scenario import Scenario, parse_blocks
 
 SCENARIOS = Path(__file__).parents[3] / "golden" / "scenarios"
 FAMILIES = ("classic", "consumer", "share", "streams")

@@ -13,10 +13,10 @@ from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.members import ClassicMetadata, Member, MemberState, Subscription
 from ottla.core.groups.consumer.records import ResolvedRegex
 from ottla.core.groups.table import Claim, GroupKind
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClassicProtocol as ClassicProtocol
+from simulation.surroundings import Surroundings
 
 T = b"t" * 16
 

@@ -11,9 +11,9 @@ from ottla.core.coordinator.contract import Context, Result
 from ottla.core.groups.consumer.family import ConsumerFamily
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.table import GroupTable
-from ottla.testing.simulation.surroundings import Surroundings
-from ottla.testing.simulation.topics import VirtualTopics
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from simulation.surroundings import Surroundings
+from simulation.topics import VirtualTopics
 
 TOPICS = 10_000
 NAMES = tuple(f"topic-{number}" for number in range(TOPICS))

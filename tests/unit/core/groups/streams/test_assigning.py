@@ -13,8 +13,8 @@ from ottla.core.groups.streams.member import Member, Metadata, Report
 from ottla.core.groups.streams.reconciling import Holders
 from ottla.core.groups.streams.settings import assignor_name
 from ottla.core.groups.streams.tasks import Tasks
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from simulation.surroundings import Surroundings
 
 TASK = ("0", 0)
 NOBODY = Holders({}, {}, {})

@@ -16,10 +16,10 @@ from ottla.core.groups.streams.member import Member
 from ottla.core.groups.streams.pushing import Pushing
 from ottla.core.groups.streams.topology import Topology
 from ottla.core.groups.table import GroupTable
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
+from simulation.surroundings import Surroundings
 
 WINDOW_MS = 30_000
 _Response = StreamsGroupHeartbeatResponse

@@ -14,7 +14,6 @@ from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.member import Current, MemberState, Metadata
 from ottla.core.groups.streams.tasks import Held, Tasks
 from ottla.core.groups.table import Claim, GroupTable
-from ottla.testing.simulation.surroundings import Surroundings
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.reject import Reject
@@ -25,6 +24,7 @@ from ottla.wire.types.group_streams import (
     StreamsGroupTopologyValue,
 )
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from simulation.surroundings import Surroundings
 
 TOPOLOGY = StreamsGroupTopologyValue(0, (StreamsGroupTopologyValue.Subtopology("0", ("t",)),))
 MEMBER = Metadata(

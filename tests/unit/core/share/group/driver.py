@@ -8,10 +8,10 @@ from ottla.core.coordinator.contract import COMMITTED, Context, Outcome, Result
 from ottla.core.groups.table import GroupTable
 from ottla.core.share.group.family import ShareFamily
 from ottla.core.share.group.group import ShareGroup
-from ottla.testing.simulation.surroundings import Surroundings
-from ottla.testing.simulation.topics import VirtualTopics
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
+from simulation.surroundings import Surroundings
+from simulation.topics import VirtualTopics
 
 GROUP = "g"
 

@@ -1,0 +1,64 @@
+"""What can go wrong in any world, and how its faults follow each other until the calm begins.
+
+Faults of the network are weather: they hold for a while and change. All others are events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.network import Chances, Network
+from ottla.testing.timeline import Timeline
+from simulation.host import Host
+
+__all__ = ["calm_down", "happen", "hold_watermark", "kill_at_a_write", "set_wall_clock", "weather"]
+
+
+def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]]) -> None:
+    """Let one event after the other happen, by chance."""
+
+    def event() -> None:
+        if not world.is_calm:
+            happen(world, every_ms, events)
+            world.random.choice(events)()
+
+    world.after(world.random.randint(1, 2 * every_ms), event)
+
+
+def weather(world: Timeline, network: Network, up_to_ms: int, draw: Callable[[], Chances]) -> None:
+    """Let the network be as is drawn, for a while, and then otherwise."""
+    if not world.is_calm:
+        network.chances = draw()
+        world.after(world.random.randint(1, up_to_ms), lambda: weather(world, network, up_to_ms, draw))
+
+
+def kill_at_a_write(world: Timeline, disk: VirtualDisk, within: int) -> None:
+    """In the middle of one of the next operations of the disk, which is carried out in part."""
+    disk.crash_at = disk.operations + world.random.randint(1, within)
+
+
+def hold_watermark(world: Timeline, host: Host, up_to_ms: int) -> None:
+    """Nothing is committed for a while."""
+
+    def release() -> None:
+        host.is_held = False
+
+    world.note_fault("commits held up")
+    host.is_held = True
+    world.after(world.random.randint(100, up_to_ms), release)
+
+
+def set_wall_clock(world: Timeline, back_ms: int, forward_ms: int) -> None:
+    by_ms = world.random.randint(-back_ms, forward_ms)
+    world.note_fault("wall clock set back" if by_ms < 0 else "wall clock set forward", f"{by_ms} ms")
+    world.clock.jump_wall(by_ms)
+
+
+def calm_down(world: Timeline, calm_ms: int, is_quiet: Callable[[], bool], complaint: str) -> None:
+    """Wait until everything is quiet; it is a violation if that takes too long."""
+    begin_ms = world.now_ms()
+    world.run_until(begin_ms + calm_ms, lambda: world.is_up and is_quiet())
+    world.settled_ms = world.now_ms() - begin_ms
+    world.hold("converges", world.is_up and is_quiet(), complaint)
+    world.check()

@@ -1,0 +1,124 @@
+"""What all simulated clients have in common: they ask, they wait, they die and come back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from ottla.testing.network import Network
+from ottla.wire.errors import ErrorCode
+from simulation.topics import VirtualTopics
+
+__all__ = ["RETRIED", "Client", "Surface"]
+
+RETRIED: Final = frozenset(
+    (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+)
+"""A client looks for the coordinator again and tries once more."""
+
+
+class Surface(Protocol):
+    """The world, as far as clients need it."""
+
+    random: random.Random
+    network: Network
+    is_calm: bool
+
+    @property
+    def topics(self) -> VirtualTopics: ...
+    def now_ms(self) -> int: ...
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None: ...
+    def note(self, line: str) -> None: ...
+    def hold(self, name: str, condition: bool, detail: str) -> None:
+        """Raise a `Violation` of the named invariant unless the condition holds."""
+        ...
+
+    def check_belief(self, client: Client) -> None:
+        """A client takes something for its own: nobody else may, whom the coordinator still counts as a member."""
+        ...
+
+    def next_offset(self) -> int:
+        """An offset that nobody has committed yet."""
+        ...
+
+
+class Client:
+    """A client. Whatever it waits for is forgotten when it ends: `life` counts its lives."""
+
+    request_timeout_ms = 6_000
+    backoff_ms = 100
+    group_id = ""
+    member_id = ""
+
+    def __init__(self, world: Surface, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.is_alive = False
+        self.life = 0
+
+    def start(self) -> None:
+        self.life += 1
+        self.is_alive = True
+        self.world.note(f"{self.name} starts")
+        self.begin()
+
+    def start_unless_alive(self) -> None:
+        if not self.is_alive:
+            self.start()
+
+    def begin(self) -> None:
+        raise NotImplementedError
+
+    def crash(self) -> None:
+        """Gone without a word."""
+        self.life += 1
+        self.is_alive = False
+        self.world.note(f"{self.name} crashes")
+        self.world.network.forget(self.name)
+        self.ended()
+
+    def stop(self) -> None:
+        """Go in an orderly way, if the protocol has one."""
+        self.crash()
+
+    def ended(self) -> None:
+        """Forget what a process holds in memory."""
+
+    def believes_to_own(self) -> frozenset[Any]:
+        """What it works on, and nobody else should. Empty for those to whom that does not apply."""
+        return frozenset()
+
+    def is_settled(self) -> bool:
+        """Whether it has reached what it wants, as far as it knows."""
+        return True
+
+    # --- asking and waiting -------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        request: Any,  # noqa: ANN401
+        version: int,
+        then: Callable[[Any], None],
+        timeout_ms: int | None = None,
+    ) -> None:
+        life = self.life
+
+        def answered(message: Any) -> None:  # noqa: ANN401
+            if self.life == life and self.is_alive:
+                then(message)
+
+        self.world.network.send(self.name, request, version, answered, timeout_ms or self.request_timeout_ms)
+
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
+        life = self.life
+
+        def due() -> None:
+            if self.life == life and self.is_alive:
+                action()
+
+        self.world.after(delay_ms, due)
+
+    def unexpected(self, api: str, code: int) -> None:
+        """An error that no client can make sense of in this place."""
+        self.world.hold("answers", False, f"{self.name} got {ErrorCode(code).name} from {api}")

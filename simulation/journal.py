@@ -1,0 +1,112 @@
+"""A replica that is a partition of `ottla.log` and nothing more, and how a log is read back and compacted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import cast
+
+from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.replaying import Replay
+from ottla.core.coordinator.contract import Core
+from ottla.log.append import AppendInfo
+from ottla.log.cleaner import cleanable, compact
+from ottla.log.partition import Partition
+from ottla.log.producer_state import Origin, Verification
+from ottla.testing.clock import VirtualClock
+from ottla.wire.batch import BatchView, split_batches
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord
+from ottla.wire.reject import Reject
+
+__all__ = ["VirtualReplica", "compact_fully", "compact_live", "read_log", "replay_partition"]
+
+
+class VirtualReplica:
+    """What a `ReplicaJournal` writes to. `appended` is told of every batch; what is told to fail is refused."""
+
+    is_leader = True
+    is_offline = False
+    has_log = True
+
+    def __init__(
+        self, partition: Partition, leader_epoch: int, clock: VirtualClock, appended: Callable[[BatchView], None]
+    ) -> None:
+        self.log = partition
+        self.leader_epoch = leader_epoch
+        self.refusals: deque[ErrorCode] = deque()
+        """What the next appends are refused with."""
+        self._clock = clock
+        self._appended = appended
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    def stage(self, records: bytes, *, origin: Origin, verification: Verification | None = None) -> AppendInfo:
+        if self.refusals:
+            raise Reject(self.refusals.popleft())
+        buffer = bytearray(records)
+        info = self.log.stage_as_leader(
+            buffer,
+            self.leader_epoch,
+            self._clock.wall_ms(),
+            origin=origin,
+            verification=verification or Verification(),
+        )
+        for batch in split_batches(bytes(buffer)):
+            assert isinstance(batch, BatchView)
+            self._appended(batch)
+        return info
+
+
+def replay_partition(core: Core, partition: Partition) -> list[str]:
+    """Let a new core take over what a log says; gives what it could not read, which is never the case in our own."""
+    replay = Replay(core, partition.topic_partition.topic)
+    for _ in load_steps(partition, replay):
+        pass
+    return sorted(replay.faults)
+
+
+def read_log(partition: Partition) -> list[KeyedRecord]:
+    """All records of a log, decided or not."""
+    listener = _Listener()
+    replay_partition(cast(Core, listener), partition)
+    return listener.records
+
+
+class _Listener:
+    """A core that only listens."""
+
+    def __init__(self) -> None:
+        self.records: list[KeyedRecord] = []
+
+    def replay(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
+        self.records.append(record)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        pass
+
+
+def compact_fully(partition: Partition, now_ms: int) -> None:
+    """Compact until nothing is left to remove: the second run meets tombstones whose time is over."""
+    partition.update_high_watermark(partition.log_end_offset)
+    partition.roll(now_ms)
+    for run in range(2):
+        at_ms = now_ms + run * (partition.config.delete_retention_ms + 1)
+        _run_to_end(compact(partition, cleanable(partition, None, at_ms), at_ms))
+
+
+def compact_live(partition: Partition, now_ms: int) -> bool:
+    """Close the active segment and let the cleaner run over what can be cleaned now; whether there was anything."""
+    partition.roll(now_ms)
+    work = cleanable(partition, None, now_ms)
+    if work.end_offset <= work.first_dirty_offset:
+        return False
+    _run_to_end(compact(partition, work, now_ms))
+    return True
+
+
+def _run_to_end(steps: Generator[None, None, object]) -> None:
+    for _ in steps:
+        pass

@@ -1,0 +1,298 @@
+"""Scenarios: conversations with a coordinator, as text.
+
+A file is a row of blocks with empty lines between them. A block is commands, a line `----`, and what they brought:
+
+    send c1 JoinGroup {group_id: g, protocol_type: consumer, protocols: [{name: range, metadata: subscription(t)}]}
+    ----
+    c1 <- JoinGroup error=MEMBER_ID_REQUIRED member_id=c1-#1
+
+`run_text` gives the same text with the output that was really seen, so a test compares two texts and a rewrite replaces
+one by the other. After every block the law of `ottla.core.coordinator.contract` is checked, with compaction after the
+last one; where it fails, the output says so and `Scenario.faults` has it.
+
+The commands are in `simulation.commands`; docs/testing.md describes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ottla import wire
+from ottla.core.coordinator.contract import Core, Outcome
+from ottla.log.partition import Partition
+from ottla.log.producer_state import read_marker
+from ottla.testing.clock import WALL_START_MS, VirtualClock
+from ottla.wire.batch import BatchView
+from ottla.wire.errors import ErrorCode
+from ottla.wire.fault import WireError
+from ottla.wire.index import MESSAGES
+from ottla.wire.keyed import decode_keyed
+from ottla.wire.reject import Reject
+from simulation.building import Builder, field_name
+from simulation.cores import Kind, MakeCore
+from simulation.host import Host
+from simulation.machine import Machine
+from simulation.rendering import Renderer
+from simulation.shorthand import ShorthandError
+from simulation.surroundings import Surroundings
+
+__all__ = ["Block", "Scenario", "ScenarioError", "Token", "parse_blocks", "run_text"]
+
+RULE: Final = "----"
+_NAMED: Final = re.compile(r"\$(\w+)(?:\.(\w+))?|#(\d+)|T\+(\d+)\b")
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be run: a command that does not exist, a field that a message has not."""
+
+
+class Block(NamedTuple):
+    commands: list[str]
+    """With the comments before them."""
+    expected: list[str]
+    has_output: bool
+    """Whether there is a rule; comments alone have none."""
+
+
+class Token(NamedTuple):
+    """Whom an answer is for."""
+
+    client: str
+    api: str
+    version: int
+
+
+class Client:
+    """What is known of a client: how it introduces itself, and what it was last told."""
+
+    def __init__(self, name: str) -> None:
+        self.client_id = name
+        self.host = "/127.0.0.1"
+        self.told: dict[str, Any] = {}
+        """Field of an answer -> its last value."""
+
+
+class Scenario:
+    """A coordinator and what is said to it. It observes the host and writes lines."""
+
+    def __init__(self, kind: Kind, make_core: MakeCore | None = None) -> None:
+        self.lines: list[str] = []
+        self.faults: list[str] = []
+        self.clock = VirtualClock()
+        self.surroundings = Surroundings()
+        self.clients: dict[str, Client] = {}
+        self.defaults: dict[str, dict[str, Any]] = {}
+        self.macros: dict[str, str] = {}
+        self.denied: set[tuple[int, int, str]] = set()
+        self.open_effects: list[tuple[Any, Callable[[Outcome], None]]] = []
+        self.hides_records = False
+        topics = self.surroundings.topics
+        self.builder = Builder(self._resolve, self.topic_id)
+        self.renderer = Renderer(self.surroundings.ids.shorten, topics.name_of_id)
+        self.topic = kind.topic
+        self._is_compacted = kind.is_compacted
+        machine = Machine(self.clock)
+        self.host = Host(make_core or kind.make_core, kind.topic, self.surroundings, machine, self)
+
+    @property
+    def core(self) -> Core:
+        return self.host.core
+
+    def client(self, name: str) -> Client:
+        return self.clients.setdefault(name, Client(name))
+
+    def topic_id(self, name: str) -> bytes:
+        topic = self.surroundings.topics.by_name(name)
+        if topic is None:
+            raise ScenarioError(f"there is no topic {name!r}; create it with `topic {name} partitions=1`")
+        return topic.topic_id
+
+    def write(self, line: str) -> None:
+        self.lines.append(line)
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def run_block(self, block: Block, *, is_last: bool) -> list[str]:
+        """Carry out the commands; gives what they brought."""
+        from simulation.commands import run_command
+
+        self.lines = []
+        for command in _joined(block.commands):
+            try:
+                run_command(self, command)
+            except (ShorthandError, WireError) as error:
+                raise ScenarioError(f"in {command!r}: {error}") from error
+            self.host.turn()
+        for fault in self.host.check_law(compacted=is_last and self._is_compacted):
+            self.faults.append(fault)
+            self.write(f"BROKEN LAW {self.surroundings.ids.shorten(fault)}")
+        return self.lines or ["ok"]
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass, stopping at every deadline."""
+        end_ms = self.clock.monotonic_ms() + by_ms
+        while (at_ms := self.host.next_at_ms()) is not None and at_ms <= end_ms:
+            self.clock.advance_to(at_ms)
+            self.host.expire()
+            self.host.turn()
+        self.clock.advance_to(end_ms)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def send(self, client: str, api: str, version: int | None, fields: Mapping[str, Any]) -> None:
+        """Put a request to the coordinator. One of Kafka's goes through the codec first, so that its version counts."""
+        name = f"{api}Request"
+        target = self._request_class(api)
+        given = {field_name(target, key): value for key, value in self.defaults.get(api, {}).items()}
+        given.update({field_name(target, key): value for key, value in fields.items()})
+        request = self.builder.message(target, given)
+        if name in MESSAGES:
+            version = _latest(name) if version is None else version
+            request = _through_codec(request, name, version)
+        known = self.client(client)
+        self.host.handle(
+            request,
+            Token(client, api, version or 0),
+            api_version=version or 0,
+            client_id=known.client_id,
+            client_host=known.host,
+            authorize=self.authorize,
+        )
+
+    def _request_class(self, api: str) -> type:
+        handled: dict[str, type] = {each.__name__: each for each in getattr(self.core, "_handlers", {})}
+        for name in (f"{api}Request", api):
+            if name in handled:
+                return handled[name]
+        known = ", ".join(sorted(each.removesuffix("Request") for each in handled))
+        raise ScenarioError(f"the coordinator has no handler for {api}; it has {known}")
+
+    def authorize(self, operation: Any, resource_type: Any, name: str) -> bool:  # noqa: ANN401
+        return (int(operation), int(resource_type), name) not in self.denied
+
+    def _resolve(self, text: str) -> Any:  # noqa: ANN401
+        """`$c1` and `$c1.generation_id`: what c1 was told; `#3`: the third id; `T+5`: five milliseconds after start."""
+        whole = _NAMED.fullmatch(text)
+        if whole is not None and whole[3] is None:
+            return self._named(whole)
+        return _NAMED.sub(lambda match: str(self._named(match)), text)
+
+    def _named(self, match: re.Match[str]) -> Any:  # noqa: ANN401
+        if match[4] is not None:
+            return WALL_START_MS + int(match[4])
+        if match[3] is not None:
+            return self.surroundings.ids.lengthen(int(match[3]))
+        field = match[2] or "member_id"
+        told = self.client(match[1]).told
+        if field not in told:
+            raise ScenarioError(f"{match[1]} was never told a {field}")
+        return told[field]
+
+    # --- what leaves the host -----------------------------------------------------------------------------------------
+
+    def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
+        """A start says nothing by itself."""
+
+    def replied(self, token: Token, message: Any) -> None:  # noqa: ANN401
+        trouble = ""
+        name = type(message).__name__
+        if name in MESSAGES:
+            try:
+                message = _through_codec(message, name, token.version)
+            except WireError as error:
+                trouble = f" (cannot be sent in version {token.version}: {error})"
+        self._remember(token.client, message)
+        fields = self.renderer.message(message) if hasattr(message, "__struct_fields__") else _other(self, message)
+        self.write(f"{token.client} <- {token.api} {fields or 'ok'}{trouble}")
+
+    def _remember(self, client: str, message: Any) -> None:  # noqa: ANN401
+        told = self.client(client).told
+        for name in getattr(message, "__struct_fields__", ()):
+            value = getattr(message, name)
+            if value not in ("", None):
+                told[name] = value
+
+    def refused(self, token: Token, code: ErrorCode, message: str | None) -> None:
+        text = "" if message is None else f" {message!r}"
+        self.write(f"{token.client} <- {token.api} refused={code.name}{self.surroundings.ids.shorten(text)}")
+
+    def appended(self, batch: BatchView) -> None:
+        if self.hides_records:
+            return
+        producer = f"[{batch.producer_id}/{batch.producer_epoch}]" if batch.is_transactional else ""
+        if batch.is_control:
+            marker = read_marker(batch)
+            assert marker is not None
+            self.write(f"marker{producer} {'abort' if marker.is_abort else 'commit'}")
+            return
+        for record in batch.records():
+            value = None if record.value is None else bytes(record.value)
+            keyed = decode_keyed(self.topic, bytes(record.key or b""), value)
+            self.write(f"record{producer} {self.renderer.record(keyed)}")
+
+    def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
+        self.open_effects.append((effect, done))
+        self.write(f"effect {type(effect).__name__} {_other(self, effect)}")
+
+    def lost(self, error: Exception) -> None:
+        self.write(f"lost: {error.code.name if isinstance(error, Reject) else error}")
+
+    def failed(self, call: str, error: Exception) -> None:
+        self.faults.append(f"{call}: {error!r}")
+        self.write(f"FAILED {call}: {error!r}")
+
+
+def _other(scenario: Scenario, value: Any) -> str:  # noqa: ANN401
+    """A value that is no message of Kafka's."""
+    if hasattr(value, "_fields"):
+        return scenario.renderer.message(value)
+    return scenario.renderer.value(value)
+
+
+def _through_codec(message: Any, name: str, version: int) -> Any:  # noqa: ANN401
+    return wire.decode(name, version, wire.encode(message, version))
+
+
+def _latest(name: str) -> int:
+    return MESSAGES[name].high
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def parse_blocks(text: str) -> list[Block]:
+    blocks = []
+    for part in re.split(r"\n[ \t]*\n", text.strip("\n")):
+        lines = part.split("\n")
+        at = lines.index(RULE) if RULE in lines else len(lines)
+        blocks.append(Block(lines[:at], lines[at + 1 :], at < len(lines)))
+    return blocks
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Commands without comments; a line that begins with a space goes on with the one before."""
+    found: list[str] = []
+    for line in lines:
+        if line.startswith("#") or not line.strip():
+            continue
+        if line[0].isspace() and found:
+            found[-1] += " " + line.strip()
+        else:
+            found.append(line)
+    return found
+
+
+def run_text(text: str, kind: Kind, make_core: MakeCore | None = None) -> tuple[str, list[str]]:
+    """The text with the output that was seen, and where the law was broken."""
+    scenario = Scenario(kind, make_core)
+    blocks = parse_blocks(text)
+    seen = []
+    for index, block in enumerate(blocks):
+        if not block.has_output and not _joined(block.commands):
+            seen.append("\n".join(block.commands))
+            continue
+        output = scenario.run_block(block, is_last=index == len(blocks) - 1)
+        seen.append("\n".join([*block.commands, RULE, *output]))
+    return "\n\n".join(seen) + "\n", scenario.faults

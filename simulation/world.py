@@ -1,0 +1,344 @@
+"""A world of groups: one group coordinator, its disk, a network and clients, all from a seed.
+
+A run has two parts: *chaos*, in which faults happen (see `faults`), and *calm*, in which every group must settle. After
+every step the invariants are checked (see `invariants`). The seed decides all; `Trace.digest` proves it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple, Protocol
+
+from ottla.broker.coordinators.replaying import Replay
+from ottla.core.coordinator.contract import Core, Outcome
+from ottla.core.groups.admin import DeleteGroup
+from ottla.core.groups.offsets.requests import FetchOffsets
+from ottla.core.groups.streams.effects import CreateInternalTopics
+from ottla.log.partition import Partition
+from ottla.testing.disk import VirtualDisk
+from ottla.testing.network import Network, Parcel
+from ottla.testing.timeline import Timeline
+from ottla.testing.trace import Violation
+from ottla.wire.batch import BatchView
+from ottla.wire.errors import ErrorCode
+from ottla.wire.keyed import KeyedRecord, decode_keyed
+from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.types.group_classic import GroupMetadataKey, OffsetCommitKey
+from ottla.wire.types.group_consumer import ConsumerGroupMetadataKey
+from ottla.wire.types.group_streams import StreamsGroupMetadataKey
+from ottla.wire.types.offset_commit import OffsetCommitRequest
+from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGroup as _AskedGroup
+from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as _AskedTopic
+from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from ottla.wire.types.sync_group import SyncGroupRequest
+from simulation.clients.assigning import read_assignment
+from simulation.clients.client import Client
+from simulation.cores import Kind
+from simulation.host import Host, differences
+from simulation.invariants import Claims, CommitRegister, LogModel, Place, commit_codes, commit_writes
+from simulation.journal import read_log, replay_partition
+from simulation.machine import Machine
+from simulation.rendering import Renderer
+from simulation.surroundings import Surroundings
+from simulation.topics import VirtualTopics
+
+__all__ = ["Inhabitant", "Law", "World"]
+
+Perform = Callable[[Any, Callable[[Outcome], None]], None]
+
+
+class Inhabitant(Protocol):
+    """A group with its clients, or another part of a world, that can say whether it has settled."""
+
+    @property
+    def clients(self) -> Sequence[Client]: ...
+    def unsettled(self) -> str | None:
+        """What is missing; None if all is well."""
+        ...
+
+
+class Law(Protocol):
+    """What must hold in the log for some groups, beside what holds for all."""
+
+    def begin(self, records: Sequence[KeyedRecord]) -> None:
+        """The log is this, whatever it was before."""
+        ...
+
+    def take(self, records: Sequence[KeyedRecord]) -> None:
+        """One more batch. Raises Violation."""
+        ...
+
+
+class _Token:
+    """Whom an answer is for: one delivery of a request."""
+
+    __slots__ = ("candidates", "is_answered", "parcel")
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+        self.candidates: dict[Place, set[int | None]] = {}
+        """For a reader of offsets: what may be found."""
+        self.is_answered = False
+
+
+class World(Timeline):
+    def __init__(self, seed: int, kind: Kind) -> None:
+        super().__init__(seed)
+        self.surroundings = Surroundings(self.random.random)
+        self.network = Network(self, self.random)
+        self.inhabitants: list[Inhabitant] = []
+        self.laws: list[Law] = []
+        self.commits = CommitRegister()
+        self.has_late_requests = False
+        """Whether requests may overtake each other."""
+        self.offsets_expire = False
+        """Whether offsets may go by themselves."""
+        self._kind = kind
+        self._offsets = count(1)
+        self.claims = Claims()
+        self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
+        self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
+        """By the class of an effect."""
+        machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
+        self.host = Host(kind.make_core, kind.topic, self.surroundings, machine, self)
+
+    # --- what clients and the network need ----------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> VirtualTopics:
+        return self.surroundings.topics
+
+    def next_offset(self) -> int:
+        return next(self._offsets)
+
+    def check_belief(self, client: Client) -> None:
+        if self.has_late_requests:
+            return
+        for other in [each for inhabitant in self.inhabitants for each in inhabitant.clients]:
+            shared = client.believes_to_own() & other.believes_to_own()
+            if not shared or other is client or not other.is_alive or other.group_id != client.group_id:
+                continue
+            self.hold(
+                "owned once",
+                not self._log.is_member(other.group_id, other.member_id),
+                f"{client.name} and {other.name} both work on {self._renderer.value(shared)}",
+            )
+
+    def put_topic(self, name: str, partition_count: int) -> None:
+        change = self.topics.put(name, partition_count)
+        if self.is_up and self.host.shard.is_loaded:
+            self.host.topics_changed(change)
+
+    def delete_topic(self, name: str) -> None:
+        for place in self.commits.places():
+            if place[1] == name:
+                self.commits.may_vanish(place)
+        change = self.topics.delete(name)
+        if self.host.shard.is_loaded:
+            self.host.topics_changed(change)
+
+    def unsettled(self) -> list[str]:
+        """What somebody still waits for."""
+        found = [each.unsettled() for each in self.inhabitants]
+        return [each for each in found if each is not None]
+
+    def deliver(self, parcel: Parcel) -> None:
+        """A request arrives."""
+        if not self.is_up:
+            self.note(f"#{parcel.number} finds nobody")
+            return
+        token = _Token(parcel)
+        request = parcel.request
+        if isinstance(request, OffsetCommitRequest):
+            self.commits.begin(token, commit_writes(request))
+        elif isinstance(request, DeleteGroup):
+            self.commits.begin(token, [(place, None) for place in self.commits.places(request.group_id)])
+        self.host.handle(request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1")
+
+    # --- the coordinator ----------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        return self.host.next_at_ms()
+
+    def serve(self) -> None:
+        self.host.machine.disk.now_ms = self.clock.wall_ms()
+        self.host.expire()
+        self.host.turn()
+
+    def disk_operations(self) -> int:
+        return self.host.machine.disk.operations
+
+    def restart(self) -> None:
+        self.host.restart()
+        self.read_commits()
+
+    def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
+        """What the models know of the log is what it holds: what was appended and not written has never been."""
+        records = list(read_log(partition))
+        self._log = LogModel.of(records)
+        for law in self.laws:
+            law.begin(records)
+        self._shadow = new_core()
+        replay_partition(self._shadow, partition)
+        self._replay = Replay(self._shadow, self._kind.topic)
+        self._is_changed = True
+
+    # --- what leaves the coordinator ----------------------------------------------------------------------------------
+
+    def replied(self, token: _Token, message: Any) -> None:  # noqa: ANN401
+        self._answer(token)
+        request = token.parcel.request
+        self.note(f"#{token.parcel.number} <- {self._renderer.message(message) or 'ok'}")
+        if isinstance(request, FetchOffsets):
+            self._check_read(token, message)
+            return
+        if isinstance(request, OffsetCommitRequest):
+            self.commits.finish(token, commit_codes(message))
+        elif isinstance(request, DeleteGroup):
+            self.commits.finish(token, lambda place: message.error_code)
+        else:
+            self._claim(request, message)
+        self.network.answer(token.parcel, message)
+
+    def refused(self, token: _Token, code: ErrorCode, message: str | None) -> None:
+        self._answer(token)
+        self.note(f"#{token.parcel.number} <- refused {code.name}")
+        self.commits.finish(token, lambda place: code)
+        self.network.answer(token.parcel, Refused(code))
+
+    def _claim(self, request: Any, answer: Any) -> None:  # noqa: ANN401
+        """Note who is given what by an answer."""
+        fault = None
+        if isinstance(request, SyncGroupRequest) and answer.error_code == 0:
+            owner = request.group_instance_id or request.member_id
+            given = read_assignment(bytes(answer.assignment))
+            fault = self.claims.take(request.group_id, request.generation_id, owner, given)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest) and answer.assignment is not None:
+            units = {
+                (self.topics.name_of_id(each.topic_id), partition)
+                for each in answer.assignment.topic_partitions
+                for partition in each.partitions
+            }
+            owner = request.instance_id or answer.member_id
+            fault = self.claims.take(request.group_id, answer.member_epoch, owner, units)
+        elif isinstance(request, StreamsGroupHeartbeatRequest) and answer.active_tasks is not None:
+            units = {(each.subtopology_id, partition) for each in answer.active_tasks for partition in each.partitions}
+            owner = request.instance_id or answer.member_id
+            fault = self.claims.take(request.group_id, answer.member_epoch, owner, units)
+        self.hold("owned once", fault is None, fault or "")
+
+    def _answer(self, token: _Token) -> None:
+        self.hold("answers", not token.is_answered, f"#{token.parcel.number} is answered twice")
+        token.is_answered = True
+
+    def appended(self, batch: BatchView) -> None:
+        records = [] if batch.is_control else [self._decoded(each.key, each.value) for each in batch.records()]
+        for record in records:
+            self.note(f"   record {self._renderer.record(record)}")
+            self._note_removal(record)
+        try:
+            self._log.take(records)
+            for law in self.laws:
+                law.take(records)
+        except Violation as violation:
+            self.found(violation)
+        self._replay.take(batch)
+        self.hold("replay", not self._replay.faults, f"the log has {sorted(self._replay.faults)}")
+        self._is_changed = True
+
+    def _note_removal(self, record: KeyedRecord) -> None:
+        key = record.key
+        if record.value is not None:
+            return
+        if isinstance(key, GroupMetadataKey):
+            self.claims.forget(key.group)
+        elif isinstance(key, ConsumerGroupMetadataKey | StreamsGroupMetadataKey):
+            self.claims.forget(key.group_id)
+        elif isinstance(key, OffsetCommitKey) and self.offsets_expire:
+            self.commits.may_vanish((key.group, key.topic, key.partition))
+
+    def _decoded(self, key: Any, value: Any) -> KeyedRecord:  # noqa: ANN401
+        return decode_keyed(self._kind.topic, bytes(key), None if value is None else bytes(value))
+
+    def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None:  # noqa: ANN401
+        perform = self.performers.get(type(effect))
+        if perform is None:
+            self.found(Violation("answers", f"nobody performs {type(effect).__name__}"))
+            return
+        shard = self.host.shard
+
+        def settle(outcome: Outcome) -> None:
+            if self.is_up and self.host.shard is shard:
+                done(outcome)
+
+        perform(effect, settle)
+
+    def _create_topics(self, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
+        """The controller takes its time, and may refuse."""
+
+        def create() -> None:
+            if not self.is_calm and self.random.random() < 0.2:
+                self.note_fault("topics not created")
+                done(Outcome(value={each.name: "the controller is busy" for each in effect.topics}))
+                return
+            for topic in effect.topics:
+                if self.topics.by_name(topic.name) is None:
+                    self.put_topic(topic.name, topic.partition_count)
+            done(Outcome(value={}))
+
+        self.after(self.random.randint(1, 1_500), create)
+
+    def lost(self, error: Exception) -> None:
+        self.note(f"the shard is lost: {error}")
+
+    def failed(self, call: str, error: Exception) -> None:
+        self.found(Violation("failure", f"{call} raised {error!r}"))
+
+    # --- judgement ----------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Look at what changed since the last time; raises the first violation."""
+        if self._is_changed and self.is_up:
+            self._is_changed = False
+            found = differences(self.host.core.hard_state(), self._shadow.hard_state())
+            self.hold("replay", not found, "; ".join(found))
+        super().check()
+
+    def check_law(self) -> None:
+        """The whole log, also compacted."""
+        found = self.host.check_law()
+        self.hold("replay", not found, "; ".join(found))
+        self.check()
+
+    def read_commits(self) -> None:
+        """Read back all offsets: each must be the last one that was acknowledged, or a later one."""
+        groups: dict[str, dict[str, list[int]]] = {}
+        for group_id, topic, partition in self.commits.places():
+            groups.setdefault(group_id, {}).setdefault(topic, []).append(partition)
+        for group_id, topics in groups.items():
+            asked = tuple(
+                _AskedTopic(name=topic, partition_indexes=tuple(partitions)) for topic, partitions in topics.items()
+            )
+            token = _Token(Parcel(0, "reader", 9, FetchOffsets(_AskedGroup(group_id=group_id, topics=asked), False)))
+            token.candidates = {
+                (group_id, topic, partition): self.commits.candidates((group_id, topic, partition))
+                for topic, partitions in topics.items()
+                for partition in partitions
+            }
+            self.host.handle(token.parcel.request, token, api_version=9, client_id="reader", client_host="/127.0.0.1")
+
+    def _check_read(self, token: _Token, answer: Any) -> None:  # noqa: ANN401
+        for topic in answer.topics:
+            for each in topic.partitions:
+                place = (answer.group_id, topic.name, each.partition_index)
+                found = None if each.committed_offset < 0 else each.committed_offset
+                allowed = token.candidates[place]
+                self.hold("kept", found in allowed, f"{place} is {found}; it must be one of {sorted(allowed, key=str)}")
+
+
+class Refused(NamedTuple):
+    """What a client makes of an answer that is only an error."""
+
+    error_code: int
