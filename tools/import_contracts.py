@@ -1,10 +1,11 @@
-"""Two kinds of import contract for import-linter, both indifferent to packages that are still to come.
+"""Kinds of import contract for import-linter that it does not have itself.
 
 import-linter's own contracts refuse a module that does not exist, and its layers cannot say "spark may use the client
 but not the broker". Here one table says for each package what it may import; a package that is missing from the table
 breaks the contract, so nobody forgets to place a new one.
 """
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 from grimp import ImportGraph
@@ -12,6 +13,7 @@ from importlinter import Contract, ContractCheck, fields, output
 from importlinter.contracts.forbidden import ForbiddenContract
 
 ANYTHING = "*"
+_PAIR = 2
 
 
 class OneWayContract(Contract):
@@ -52,6 +54,41 @@ class ForbiddenWherePresentContract(ForbiddenContract):
         present = {module for module in self.source_modules if str(module) in graph.modules}
         self.source_modules: Any = present
         return super().check(graph, verbose)
+
+
+class NoCirclesContract(Contract):
+    """The modules of a package do not import each other in a circle of more than two."""
+
+    package = fields.StringField()
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        package = str(self.package)
+        modules = {package} | graph.find_descendants(package)
+        imports = {module: graph.find_modules_directly_imported_by(module) & modules for module in modules}
+        circles = [circle for circle in circles_in(imports) if len(circle) > _PAIR]
+        return ContractCheck(kept=not circles, metadata={"circles": circles})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for circle in check.metadata["circles"]:
+            output.print_error(f"- a circle of {len(circle)}: {', '.join(circle)}")
+        output.new_line()
+
+
+def circles_in(imports: Mapping[str, Set[str]]) -> list[list[str]]:
+    """Groups of modules each of which reaches all others of its group."""
+    reached = {module: _reached(imports, module) for module in imports}
+    circles = {frozenset({other for other in reached[module] if module in reached[other]}) for module in imports}
+    return sorted(sorted(circle) for circle in circles if len(circle) > 1)
+
+
+def _reached(imports: Mapping[str, Set[str]], module: str) -> set[str]:
+    found: set[str] = set()
+    todo = [module]
+    while todo:
+        new = imports[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
 
 
 def parse_table(lines: list[str]) -> dict[str, frozenset[str]]:

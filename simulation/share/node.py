@@ -12,11 +12,11 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple, cast
 
+from ottla.broker.coordinators.internal_topics import InternalTopic
 from ottla.broker.handlers import share_acknowledge, share_fetch
-from ottla.broker.handlers.partitions import Endpoint, Leader
 from ottla.broker.loop.waiting import Waiter, Waiting
 from ottla.broker.network.request import Later, Request
-from ottla.broker.node import Node
+from ottla.broker.replicas.lookup import Endpoint, Leader
 from ottla.broker.share.acknowledging import acknowledge
 from ottla.broker.share.edge import Source
 from ottla.broker.share.fetching import fetch
@@ -198,9 +198,12 @@ class Broker:
         self._line_free_at_ms = 0
         self.sources: dict[int, _Source] = {}
         self.share_state = _StateLine(self)
+        self.internal_topics = _NoTopics()
+        self.clock = self._clock
+        self.purgatory = self._waiting
         self.monotonic_ms = self._clock.monotonic_ms
         self.wall_ms = self._clock.wall_ms
-        self.persist = Persister(cast(Node, self)).ask
+        self.persist = Persister(self).ask
         self.leader = ShareLeader(self)
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -335,15 +338,30 @@ class _StateToken(NamedTuple):
     refuse: Callable[..., Any]
 
 
+class _NoTopics:
+    """The topic of the share coordinator is there from the start."""
+
+    def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None:
+        raise AssertionError(topic)
+
+
 class _StateLine:
-    """`Node.share_state`, as a persister uses it."""
+    """The runtime of share coordinators, as a persister uses it."""
 
     partition_count = 1
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def ask(self, request: None, key: str, body: Any, done: Answer, *, refuse: Callable[..., Any]) -> None:  # noqa: ANN401
+    def ask(
+        self,
+        request: Request | None,
+        key: str,
+        body: Any,  # noqa: ANN401
+        done: Answer,
+        *,
+        refuse: Callable[..., Any],
+    ) -> None:
         self._broker.send(partial(self._broker.tell_state, body, done, refuse))
 
 

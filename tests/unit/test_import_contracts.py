@@ -9,7 +9,7 @@ from grimp import ImportGraph
 from importlinter import ContractCheck
 from importlinter.configuration import configure
 
-from tools.import_contracts import ForbiddenWherePresentContract, OneWayContract, parse_table
+from tools.import_contracts import ForbiddenWherePresentContract, NoCirclesContract, OneWayContract, parse_table
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 configure()  # import-linter's command does this first; its own contracts measure time with what it sets
@@ -109,3 +109,13 @@ def test_the_table_allows_what_it_implies():
         known = names | inner if "core" in names else names
         for name in known - {"*", "core"}:
             assert package == "__main__" or allowed[name] <= known, f"{package} -> {name}"
+
+
+def no_circles(*imports: tuple[str, str]) -> ContractCheck:
+    return NoCirclesContract("no circles", SESSION, configured("no_circles")).check(graph_of(*imports), verbose=False)
+
+
+def test_a_circle_of_three_is_found_and_a_pair_is_not():
+    a, b, c = (f"ottla.broker.{name}" for name in ("share.a", "network.b", "loop.c"))
+    assert no_circles((a, b), (b, a), (b, c)).kept
+    assert no_circles((a, b), (b, c), (c, a), ("ottla.broker", a)).metadata["circles"] == [sorted((a, b, c))]

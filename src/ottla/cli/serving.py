@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -79,11 +79,10 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
         if not ended.done():
             ended.set_result(code)
 
-    node = Node(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED))
-    node.loggers.changed()
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, lambda: end(0))
-    if not await _start(node, ended):
+    node = await _start(Node.start(config, disk=disk, on_fatal=lambda _: end(_EXIT_FAILED)), ended)
+    if node is None:
         return 0
     _say_ready(node, out, began)
     gc.collect()
@@ -96,22 +95,21 @@ async def _serve(config: NodeConfig, disk: OsDisk, out: TextIO, began: float) ->
     return code
 
 
-async def _start(node: Node, ended: asyncio.Future[int]) -> bool:
-    """Start, unless a signal comes first; whether the node serves."""
-    starting = asyncio.ensure_future(node.start())
+async def _start(start: Coroutine[Any, Any, Node], ended: asyncio.Future[int]) -> Node | None:
+    """Start, unless a signal comes first; gives the node if it serves."""
+    starting = asyncio.ensure_future(start)
     either: list[asyncio.Future[Any]] = [starting, ended]
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         starting.cancel()
     try:
-        await starting
+        return await starting
     except asyncio.CancelledError:
-        return False
+        return None
     except (StartError, StorageProblem, MetadataLogError, QuorumError, StoredStateError, ConfigError) as error:
         raise CannotServe(str(error)) from None
     except StorageError as error:
         raise CannotServe(f"the disk failed: {error}") from None
-    return True
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, number: int, step: Callable[[], None]) -> None:

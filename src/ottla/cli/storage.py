@@ -12,7 +12,7 @@ import click
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ottla.broker.replicas.inspection import Inspection
+    from ottla.broker.controller.inspection import Inspection
     from ottla.wire.keyed import Versioned
 
 _EXIT_PROBLEMS = 1
@@ -195,7 +195,7 @@ def check(directory: str, deep: bool) -> int:
 
 
 def _inspect(directory: str, *, is_deep: bool) -> Inspection:
-    from ottla.broker.replicas.inspection import inspect
+    from ottla.broker.controller.inspection import inspect
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)

@@ -176,8 +176,8 @@ class FaultRules:
 class FaultyDispatch(Dispatch):
     """Calls handlers as always, unless a fault strikes."""
 
-    def __init__(self, node: object, rules: FaultRules) -> None:
-        super().__init__(node)
+    def __init__(self, rules: FaultRules, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as of Dispatch
+        super().__init__(*arguments, **options)
         self._rules = rules
 
     def call(self, api: Api, request: Request) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ottla.broker.config.node_config import NodeConfig
@@ -12,47 +13,7 @@ from ottla.broker.node import Node
 from ottla.log.disk import OsDisk
 from ottla.testing.faults import FaultRules, FaultyDispatch
 
-__all__ = ["Host", "HostedNode"]
-
-
-class HostedNode(Node):
-    """A node whose clock can be moved and whose answers can go wrong."""
-
-    clock: ShiftedClock
-
-    def __init__(
-        self,
-        config: NodeConfig,
-        *,
-        clock: ShiftedClock,
-        rules: FaultRules,
-        durable: bool,
-        on_fatal: Callable[[str], None],
-    ) -> None:
-        super().__init__(config, clock=clock, disk=OsDisk(durable=durable), on_fatal=on_fatal)
-        self.dispatch = FaultyDispatch(self, rules)
-        self._rules = rules
-
-    def advance(self, ms: int) -> None:
-        """Let time pass at once: what became due is done before this returns."""
-        self.clock.shift_ms += ms
-        self.housekeeping.run_due()
-        self.run_timers()
-
-    def close_connections(self) -> int:
-        connections = [each for listener in self.listeners.values() for each in listener.connections]
-        for connection in connections:
-            connection.close("the test asked for it")
-        return len(connections)
-
-    async def stop(self) -> None:
-        self._rules.let_go()
-        await super().stop()
-
-    async def kill(self) -> None:
-        await super().kill()
-        for directory in self.storage.all:
-            directory.storage.open_files.close_all()
+__all__ = ["Host"]
 
 
 class Host:
@@ -63,7 +24,7 @@ class Host:
         self.rules = FaultRules()
         self.clock = ShiftedClock()
         self._durable = durable
-        self.node: HostedNode | None = None
+        self.node: Node | None = None
         self.on_failure: Callable[[], None] | None = None
         """Called when the node could not go on, and is gone."""
         self._ending: asyncio.Task[None] | None = None
@@ -72,19 +33,21 @@ class Host:
             "hits": self.rules.hits,
             "remove_fault": self.rules.remove,
             "clear_faults": self.rules.clear,
-            "advance": lambda ms: self._running.advance(ms),
-            "close_connections": lambda: self._running.close_connections(),
+            "advance": self._advance,
+            "close_connections": self._close_connections,
         }
 
     async def start(self, listeners: str, shift_ms: int) -> dict[str, Any]:
         """Start a node, its clocks so much ahead; gives what a test wants to know of it."""
         self.clock.shift_ms = shift_ms
         config = NodeConfig(self.settings, {"listeners": listeners})
-        node = HostedNode(
-            config, clock=self.clock, rules=self.rules, durable=self._durable, on_fatal=self._end_after_failure
+        node = self.node = await Node.start(
+            config,
+            clock=self.clock,
+            disk=OsDisk(durable=self._durable),
+            on_fatal=self._end_after_failure,
+            dispatch=partial(FaultyDispatch, self.rules),
         )
-        await node.start()
-        self.node = node
         ports = {name: listener.address[1] for name, listener in node.listeners.items()}
         return {"ports": ports, "cluster_id": node.cluster_id, "node_id": node.node_id}
 
@@ -102,14 +65,29 @@ class Host:
             return
         self.rules.clear()  # as the end of a process would
         if clean:
+            self.rules.let_go()
             await node.stop()
         else:
             await node.kill()
+            for directory in node.storage.all:
+                directory.storage.open_files.close_all()
 
     def perform(self, command: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
         return self._commands[command](**arguments)
 
+    def _advance(self, ms: int) -> None:
+        """Let time pass at once: what became due is done before this returns."""
+        self.clock.shift_ms += ms
+        self._running.housekeeping.run_due()
+        self._running.run_timers()
+
+    def _close_connections(self) -> int:
+        connections = [each for listener in self._running.listeners.values() for each in listener.connections]
+        for connection in connections:
+            connection.close("the test asked for it")
+        return len(connections)
+
     @property
-    def _running(self) -> HostedNode:
+    def _running(self) -> Node:
         assert self.node is not None, "orders are given to running brokers only"
         return self.node

@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -260,9 +261,14 @@ class RunningNode:
         named = {key.replace("_", "."): str(value) for key, value in settings.items()}
         local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": str(directory)}
         self.clock = clock
-        self.node = Node(
-            NodeConfig(local, named), clock=clock, disk=disk or OsDisk(durable=False), authorizer=authorizer
+        self._starting = partial(
+            Node.start,
+            NodeConfig(local, named),
+            clock=clock,
+            disk=disk or OsDisk(durable=False),
+            authorizer=authorizer,
         )
+        self.node: Node
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="node")
         self._desk: Desk | None = None
@@ -270,7 +276,7 @@ class RunningNode:
     def start(self) -> None:
         self._thread.start()
         try:
-            asyncio.run_coroutine_threadsafe(self.node.start(), self._loop).result(TIMEOUT_S)
+            self.node = asyncio.run_coroutine_threadsafe(self._starting(), self._loop).result(TIMEOUT_S)
         except BaseException:
             self._end_loop()
             raise
@@ -317,7 +323,7 @@ class RunningNode:
 
         def snapshot() -> None:
             self.node.metadata.bytes_since_snapshot = 1 << 30
-            self.node.housekeeping.metadata.snapshot()
+            self.node.metadata_chores.snapshot()
             self.node.slices.run_for(10)
 
         self.change(snapshot)

@@ -63,8 +63,7 @@ async def serve(directory: str, last: int, is_half: bool, plugin: str) -> None:
         }
     )
     disk = MortalDisk(last, is_half=is_half)
-    node = Node(config, disk=disk)
-    await node.start()
+    node = await Node.start(config, disk=disk)
     say(node.advertised["PLAINTEXT"].port)
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -111,12 +110,13 @@ class SlowNode:
 
     was_cancelled = False
 
-    async def start(self) -> None:
+    async def start(self) -> Node:
         try:
             await asyncio.sleep(1000)
         except asyncio.CancelledError:
             self.was_cancelled = True
             raise
+        raise AssertionError("nobody has ended it")
 
 
 def test_a_signal_ends_a_start():
@@ -125,9 +125,9 @@ def test_a_signal_ends_a_start():
     async def life() -> bool:
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(ended.set_result, 0)
-        return await _start(cast(Node, node), ended)
+        return await _start(node.start(), ended) is None
 
-    assert asyncio.run(life()) is False
+    assert asyncio.run(life())
     assert node.was_cancelled
 
 
@@ -143,7 +143,7 @@ def test_a_start_that_is_given_up_leaves_nothing_behind(tmp_path: Path, monkeypa
     config = NodeConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"})
 
     async def life() -> None:
-        starting = asyncio.ensure_future(Node(config).start())
+        starting = asyncio.ensure_future(Node.start(config))
         await asyncio.wait([starting], timeout=0.2)
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -47,7 +47,7 @@ class Bench:
             server,
             Peer("127.0.0.1", 1, "PLAINTEXT"),
             self.owner,
-            Dispatch(SimpleNamespace(), {key: api}.get),
+            Dispatch(SimpleNamespace(), lambda each, _: {key: api}.get(each)),
             offered_apis={key},
             limits=limits,
         )

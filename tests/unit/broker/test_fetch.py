@@ -381,11 +381,11 @@ def test_a_reader_that_hangs_up_is_not_waited_for(running: RunningNode):
     line = desk.connect()
     line.send(waiting(topic, 1), 17)
     assert line.is_silent(0.1)
-    assert len(running.node.waiting) == 1
+    assert len(running.node.purgatory) == 1
     line.close()
     desk.produce(topic, batch(b"b"))
     assert values(desk.fetch(topic)) == [b"a", b"b"]
-    assert len(running.node.waiting) == 0
+    assert len(running.node.purgatory) == 0
 
 
 def test_a_fetch_sees_what_was_produced_before_it_on_the_same_connection(desk: Desk):

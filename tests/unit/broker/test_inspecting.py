@@ -160,5 +160,5 @@ def test_a_port_in_use_costs_nothing(tmp_path: Path) -> None:
         given = {"ottla.inspect.listeners": f"http://127.0.0.1:{port}", "log.dirs": str(tmp_path)}
         local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}
         with pytest.raises(StartError, match=f"the inspect listener cannot listen on 127.0.0.1:{port}"):
-            asyncio.run(Node(NodeConfig(local, given)).start())
+            asyncio.run(Node.start(NodeConfig(local, given)))
     assert list(tmp_path.iterdir()) == []

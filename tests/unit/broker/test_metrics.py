@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.network.web_server import WebServer
 from ottla.broker.telemetry.metrics import RequestCount
-from ottla.broker.telemetry.metrics_page import metrics_server
+from ottla.broker.telemetry.metrics_page import metrics_page
 from ottla.broker.telemetry.request_log import described, outcome
 from ottla.wire.types import (
     CreateTopicsRequest,
@@ -69,7 +70,7 @@ def test_quantiles_are_bounds_that_so_many_did_not_exceed():
 )
 def test_the_page_speaks_http(request_line: bytes, status: bytes, has_body: bool):
     async def ask() -> bytes:
-        page = metrics_server(lambda: "x 1\n")
+        page = WebServer(metrics_page(lambda: "x 1\n"))
         port = await page.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request_line + b"\r\nHost: here\r\n\r\n")

@@ -55,8 +55,7 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 async def _try_to_start(config: NodeConfig) -> None:
-    node = Node(config, disk=OsDisk(durable=False))
-    await node.start()
+    node = await Node.start(config, disk=OsDisk(durable=False))
     await node.stop()
 
 
@@ -130,7 +129,7 @@ def test_the_marker_of_a_clean_stop_goes_with_the_next_start(tmp_path: Path):
 
 
 def test_no_op_records_are_written_only_when_asked_for(tmp_path: Path):
-    start_and_stop(tmp_path, lambda running: running.change(running.node.housekeeping.metadata.append_no_op))
+    start_and_stop(tmp_path, lambda running: running.change(running.node.metadata_chores.append_no_op))
     assert ["NoOp"] in metadata_batches(tmp_path)
     assert NodeConfig()["metadata.max.idle.interval.ms"] == 0
 
@@ -361,10 +360,9 @@ def test_the_controller_moves_aside_if_nobody_asked_for_its_port(tmp_path: Path,
         listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{busy}"
         monkeypatch.setattr("ottla.broker.config.node_config.local_listeners", lambda _: listeners)
         config = NodeConfig({"log.dirs": str(tmp_path)})
-        node = Node(config, disk=OsDisk(durable=False))
 
         async def life() -> int:
-            await node.start()
+            node = await Node.start(config, disk=OsDisk(durable=False))
             await node.stop()
             return node.advertised["CONTROLLER"].port
 

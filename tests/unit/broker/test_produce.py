@@ -422,7 +422,7 @@ def test_leadership_lost_while_waiting(running: RunningNode):
 
     def lose() -> None:
         replica.leader = 2
-        running.node.wake(replica.topic_partition)
+        running.node.replicas.wake(replica.topic_partition)
 
     running.change(lose)
     assert line.receive(0, 13, number).responses[0].partition_responses[0].error_code == 6

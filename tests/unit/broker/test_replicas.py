@@ -295,4 +295,4 @@ def test_a_partition_in_two_directories_is_nobodys_guess(tmp_path: Path):
     shutil.copytree(source / f"{topic.name}-0", (two if source is one else one) / f"{topic.name}-0")
     local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": f"{one},{two}"}
     with pytest.raises(StorageProblem, match=f"{topic.name}-0 lies in .* and in .*; move the one"):
-        asyncio.run(Node(NodeConfig(local)).start())
+        asyncio.run(Node.start(NodeConfig(local)))

@@ -314,7 +314,7 @@ def widen(replica: Replica) -> None:
 def narrow(running: RunningNode, replica: Replica) -> None:
     replica.replicas = replica.isr = (1,)
     replica.log.update_high_watermark(replica.log.log_end_offset)
-    running.node.wake(replica.topic_partition)
+    running.node.replicas.wake(replica.topic_partition)
 
 
 def markers_for(topic: Topic, producer_id: int = 9_000) -> WriteTxnMarkersRequest:
@@ -359,7 +359,7 @@ def test_leadership_lost_while_markers_wait(running: RunningNode):
     def lose() -> None:
         replica = replica_of(running, topic)
         replica.leader = 2
-        running.node.wake(replica.topic_partition)
+        running.node.replicas.wake(replica.topic_partition)
 
     running.change(lose)
     assert marker_code(line.receive(27, 1, number)) is ErrorCode.NOT_LEADER_OR_FOLLOWER

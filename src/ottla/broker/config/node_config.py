@@ -25,6 +25,7 @@ __all__ = [
     "ConfigError",
     "ListenerConfig",
     "NodeConfig",
+    "StartError",
     "UnknownSettings",
     "environment_settings",
     "file_settings",
@@ -55,6 +56,10 @@ _PLUGIN_PREFIXES: Final = {
 }
 _PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
+
+
+class StartError(Exception):
+    """The node cannot start; the text says why and what can be done."""
 
 
 class UnknownSettings(ConfigError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.core.metadata.context import Result
 from ottla.core.quorum.voters import voters_record
@@ -13,17 +13,34 @@ from ottla.wire.keyed import Versioned
 from ottla.wire.types.cluster_metadata import NoOpRecord
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.membership import Membership
+    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.slices import Slices
 
-__all__ = ["MetadataChores"]
+__all__ = ["MetadataChores", "Ports"]
 
 log = logging.getLogger(__name__)
+
+
+class Ports(Protocol):
+    """What the chores need of the node."""
+
+    clock: Clock
+    slices: Slices
+    settings: Settings
+    metadata: MetadataLog
+    membership: Membership
+
+    def fail(self, reason: str) -> None:
+        """The node cannot go on."""
 
 
 class MetadataChores:
     """Chores over the metadata log of one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Ports) -> None:
         self._node = node
         self._snapshot_at_ms = node.clock.wall_ms()
 

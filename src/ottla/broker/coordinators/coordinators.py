@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic, InternalTopics
+from ottla.broker.coordinators.ports import Ports
 from ottla.broker.coordinators.runtime import Runtime
 from ottla.broker.coordinators.topics import TopicsView
-from ottla.broker.coordinators.turns import Turns
 from ottla.broker.coordinators.world import GroupValues, make_world
 from ottla.core.metadata.image import BROKER, GROUP, Changes
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
+__all__ = ["Coordinators", "Performers"]
 
-__all__ = ["Coordinators"]
+Performers = Mapping[str, Callable[[], Mapping[type, Perform]]]
+"""Topic -> what gives the performers of its cores' effects, by class of effect. Called when the first core is made."""
 
 
 class Coordinators:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Ports, performers: Performers) -> None:
         self._node = node
-        self.turns = Turns(node.loop, node.clock, node.replicas)
+        self._performers = performers
         self.internal_topics = InternalTopics(node)
         self.topics = TopicsView(node.image)
         self.group_values = GroupValues(node.settings, node.image)
-        self.world = make_world(node, self.topics, self.group_values)
+        self.world = make_world(node.settings, node.image, self.topics, self.group_values)
         self.groups = self._runtime(GROUPS)
         self.transactions = self._runtime(TRANSACTIONS)
         self.share_state = self._runtime(SHARE_STATE)
+        self._runtimes = (self.groups, self.transactions, self.share_state)
 
     def _runtime(self, topic: InternalTopic) -> Runtime:
-        return Runtime(self._node, topic, self.turns, self.internal_topics, self.world)
+        return Runtime(self._node, topic, self.internal_topics, self.world, self._performers.get(topic.name, dict))
 
     async def start(self) -> None:
         """Load what this node leads, before anybody can ask."""
         self.topics.remember()
-        for runtime in self.turns.runtimes.values():
+        for runtime in self._runtimes:
             await runtime.start()
 
     def follow(self, changes: Changes) -> None:
@@ -45,9 +47,9 @@ class Coordinators:
             self.world.settings_version += 1
         change = self.topics.change(changes)
         if change is not None:
-            for runtime in self.turns.runtimes.values():
+            for runtime in self._runtimes:
                 runtime.topics_changed(change)
-        for runtime in self.turns.runtimes.values():
+        for runtime in self._runtimes:
             runtime.follow(self._partitions(runtime.topic.name, changes))
 
     def _partitions(self, topic: str, changes: Changes) -> set[int]:
@@ -59,7 +61,7 @@ class Coordinators:
 
     def stop(self) -> None:
         """Send away whoever waits; nothing is decided any more."""
-        self.turns.end()
-        for runtime in self.turns.runtimes.values():
+        self._node.unit_of_work.end()
+        for runtime in self._runtimes:
             runtime.stop()
-        self.turns.end()
+        self._node.unit_of_work.end()

@@ -2,7 +2,7 @@
 
 An answer that comes while the request is still being handled is simply its answer. One that comes later would make the
 connection go on with what queued up behind the request, in the middle of a shard's work; so such answers gather, and
-leave at the end of the turn (`Turns`).
+leave at the end of the turn (`UnitOfWork`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
-    from ottla.broker.coordinators.turns import Turns
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
 
 __all__ = ["Asked", "RuntimeEdge"]
 
@@ -49,11 +49,11 @@ class Asked(Later):
 class RuntimeEdge:
     """The edge of all shards of a runtime."""
 
-    def __init__(self, runtime: Runtime, turns: Turns) -> None:
+    def __init__(self, runtime: Runtime, unit_of_work: UnitOfWork) -> None:
         self._runtime = runtime
-        self._turns = turns
-        self.monotonic_ms = turns.clock.monotonic_ms
-        self.wall_ms = turns.clock.wall_ms
+        self._unit_of_work = unit_of_work
+        self.monotonic_ms = unit_of_work.clock.monotonic_ms
+        self.wall_ms = unit_of_work.clock.wall_ms
         self.performers: dict[type, Perform] = {}
 
     def reply(self, token: Asked | None, message: object) -> None:
@@ -62,7 +62,7 @@ class RuntimeEdge:
         if token.deliver is None:
             token.message, token.is_complete = message, True
         else:
-            self._turns.deliver(token, message)
+            self._unit_of_work.deliver(token, message)
 
     def refuse(self, token: Asked | None, code: ErrorCode, message: str | None) -> None:
         if token is not None:
@@ -81,10 +81,10 @@ class RuntimeEdge:
             done(Outcome(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def unflushed(self, shard: Shard) -> None:
-        self._turns.unflushed(shard)
+        self._unit_of_work.unflushed(shard)
 
     def due_at(self, shard: Shard, at_ms: int) -> None:
-        self._turns.due_at(shard, at_ms)
+        self._unit_of_work.due_at(shard, at_ms)
 
     def lost(self, shard: Shard, error: Exception) -> None:
         self._runtime.lost(shard, error)

@@ -7,13 +7,11 @@ first needs one waits until it is there. It gets as many replicas as the setting
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.broker.coordinators.ports import TopicCreation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["GROUPS", "SHARE_STATE", "TRANSACTIONS", "InternalTopic", "InternalTopics"]
 
@@ -80,7 +78,7 @@ Created = Callable[[ErrorCode], None]
 class InternalTopics:
     """Makes them, each once."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: TopicCreation) -> None:
         self._node = node
         self._waiting: dict[str, list[Created]] = {}
 

@@ -23,20 +23,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ottla.broker.coordinators.attaching import PERFORMERS
 from ottla.broker.coordinators.composing import CORES, CorePlace
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.ports import Ports
 from ottla.broker.coordinators.replaying import Replay
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.coordinators.turns import Turns
 from ottla.broker.network.request import AfterWrite, Answer, Request
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Context, Core, Producer, TopicsChange, World
@@ -44,9 +43,6 @@ from ottla.core.coordinator.placing import partition_for
 from ottla.log.errors import StorageError
 from ottla.wire.batch import Compression
 from ottla.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["Runtime"]
 
@@ -61,12 +57,13 @@ MakeRefusal = Callable[[ErrorCode, str | None], Any]
 class Runtime:
     def __init__(
         self,
-        node: Node,
+        node: Ports,
         topic: InternalTopic,
-        turns: Turns,
         topics: InternalTopics,
         world: World,
+        performers: Callable[[], Mapping[type, Perform]],
     ) -> None:
+        """`performers` gives who performs the effects of the cores; it is called when the first of them is made."""
         self.topic = topic
         self.world = world
         self.shards: dict[int, Shard] = {}
@@ -76,13 +73,13 @@ class Runtime:
         """0 until the topic is there."""
         self.counts = RuntimeCounts()
         self._node = node
-        self._turns = turns
+        self._unit_of_work = node.unit_of_work
         self._topics = topics
         self._make_core = CORES.get(topic.name)
-        self._performs = PERFORMERS.get(topic.name)
-        self._edge = RuntimeEdge(self, turns)
+        self._load_performers: Callable[[], Mapping[type, Perform]] | None = performers
+        self._edge = RuntimeEdge(self, node.unit_of_work)
         self._is_started = False
-        turns.runtimes[topic.name] = self
+        node.unit_of_work.follow(topic.name, self.advance)
 
     @property
     def performers(self) -> dict[type, Perform]:
@@ -111,12 +108,12 @@ class Runtime:
             "/" + request.connection.peer.host,
             partial(self._node.authorize, request),
         )
-        turns = self._turns
-        turns.is_attended = True
+        unit_of_work = self._unit_of_work
+        unit_of_work.is_attended = True
         try:
             result = shard.handle(request.body if body is None else body, context)
         finally:
-            turns.is_attended = False
+            unit_of_work.is_attended = False
         if later.is_complete:
             return later.message
         for token, _ in result.replies:
@@ -343,9 +340,9 @@ class Runtime:
 
     def _attach(self) -> None:
         """Let somebody perform what cores ask for, once the first of them is made."""
-        attach, self._performs = self._performs, None
-        if attach is not None:
-            attach(self._node)
+        load, self._load_performers = self._load_performers, None
+        if load is not None:
+            self._edge.performers.update(load())
 
     def _leads(self, topic: str, partition: int) -> bool:
         replica = self._node.replicas.get(topic, partition)
@@ -373,7 +370,7 @@ class Runtime:
 
     def _unload(self, partition: int, shard: Shard) -> None:
         del self.shards[partition]
-        self._turns.forget(shard)
+        self._unit_of_work.forget(shard)
         shard.unload()
 
     def lost(self, shard: Shard, error: Exception) -> None:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ottla.broker.coordinators.edge import Perform
+from ottla.broker.coordinators.ports import TopicCreation
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopic
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ["attach"]
+__all__ = ["performers"]
 
 _VERSION: Final = 7
 _DEFAULT: Final = -1
 
 
-def attach(node: Node) -> None:
-    """Let this node perform what its streams groups ask for."""
-    node.groups.performers[CreateInternalTopics] = lambda effect, done: _create(node, effect, done)
+def performers(node: TopicCreation) -> dict[type, Perform]:
+    """What streams groups ask for."""
+    return {CreateInternalTopics: lambda effect, done: _create(node, effect, done)}
 
 
-def _create(node: Node, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
+def _create(node: TopicCreation, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
     def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
         return node.authorize(effect.token.request, operation, resource_type, name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.coordinators.topics import TopicsView
@@ -10,9 +10,6 @@ from ottla.broker.replicas.formatting import random_uuid
 from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import group_defs
 from ottla.core.metadata.image import GROUP, MetadataImage
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["GroupValues", "make_world"]
 
@@ -49,10 +46,10 @@ class GroupValues:
         self._own.clear()
 
 
-def make_world(node: Node, topics: TopicsView, group_setting: GroupValues) -> World:
-    features = node.image.features
+def make_world(settings: Settings, image: MetadataImage, topics: TopicsView, group_setting: GroupValues) -> World:
+    features = image.features
     return World(
-        settings=node.settings,
+        settings=settings,
         group_setting=group_setting,
         topics=topics,
         feature=lambda name: features.get(name, 0),

@@ -23,10 +23,12 @@ import inspect
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ottla.broker.coordinators.edge import Perform
 from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin, told
 from ottla.broker.descriptions.order import CallOrder
+from ottla.broker.descriptions.ports import Calls, Ports
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.loop.waiting import Waiter
 from ottla.core.coordinator.contract import Outcome
@@ -36,10 +38,7 @@ from ottla.core.groups.streams.effects import PERMANENT, DeleteDescription, GetD
 from ottla.topology_descriptions import PermanentFailure, TopicTable, TopologyDescriptionPlugin, TransientFailure
 from ottla.wire.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ["Descriptions", "attach"]
+__all__ = ["Descriptions"]
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +65,9 @@ class _Late(TransientFailure):
 class Descriptions:
     """The plugin of a node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Ports, plugin_class: str) -> None:
         self._node = node
-        self._plugin = load_plugin(node.settings[SETTING])
+        self._plugin = load_plugin(plugin_class)
         self._order = CallOrder()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_open = False
@@ -144,6 +143,9 @@ class Descriptions:
         self.expired_count += effect.family == _EXPIRY
         self._call("delete", effect.group_id, lambda plugin: plugin.delete_topology(effect.group_id), end)
 
+    def performers(self) -> dict[type, Perform]:
+        return {SetDescription: self.set, GetDescription: self.get, DeleteDescription: self.delete}
+
     def _call(self, name: str, key: Hashable, begin: Begin, end: End) -> None:
         """Call the plugin, after earlier calls of the same key; `end` gets what it raised, or what it gave."""
 
@@ -152,10 +154,10 @@ class Descriptions:
             end(error, value)
 
         call = _Call(self._node, self._order, key, lambda: self._start(begin), counted)
-        if self._node.park(call.waiter):
+        if self._node.purgatory.park(call.waiter):
             self._order.add(key, call.begin)
         else:
-            is_full = self._node.is_serving
+            is_full = self._node.purgatory.is_open
             counted(TransientFailure("too many requests wait" if is_full else "the broker is stopping"), None)
 
     def _start(self, begin: Begin) -> asyncio.Task[Any]:
@@ -181,7 +183,7 @@ class _Call:
     ends, or its time does. The next call of its key begins when it has really ended, however late that is."""
 
     def __init__(
-        self, node: Node, order: CallOrder, key: Hashable, start: Callable[[], asyncio.Task[Any]], end: End
+        self, node: Calls, order: CallOrder, key: Hashable, start: Callable[[], asyncio.Task[Any]], end: End
     ) -> None:
         self._node = node
         self._order = order
@@ -189,7 +191,7 @@ class _Call:
         self._start = start
         self._end = end
         self._task: asyncio.Task[Any] | None = None
-        self.waiter = Waiter(self._give_up, (), node.monotonic_ms() + LIMIT_MS)
+        self.waiter = Waiter(self._give_up, (), node.clock.monotonic_ms() + LIMIT_MS)
 
     def begin(self) -> None:
         self._task = self._start()
@@ -201,14 +203,14 @@ class _Call:
             self._order.remove(self._key, self.begin)
         else:
             self._task.cancel()
-        if self._node.is_serving:
+        if self._node.purgatory.is_open:
             self._end(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
         return True
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if not self.waiter.is_done:
-            self._node.waiting.remove(self.waiter)
+            self._node.purgatory.remove(self.waiter)
             self._end(error, None if error is not None else task.result())
         self._order.end(self._key)
 
@@ -221,17 +223,3 @@ def _set_failure(effect: SetDescription, error: BaseException) -> Outcome:
     if isinstance(error, PermanentFailure):
         return Outcome(code, PERMANENT, str(error))
     return Outcome(code, message=told(error))
-
-
-def attach(node: Node) -> None:
-    """Let this node perform what its streams groups ask of the plugin."""
-
-    def with_plugin(name: str) -> Callable[[Any, Done], None]:
-        def perform(effect: object, done: Done) -> None:
-            assert node.descriptions is not None, "nothing is asked of a plugin that there is not"
-            getattr(node.descriptions, name)(effect, done)
-
-        return perform
-
-    for kind, name in ((SetDescription, "set"), (GetDescription, "get"), (DeleteDescription, "delete")):
-        node.groups.performers[kind] = with_plugin(name)

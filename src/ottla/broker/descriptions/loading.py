@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from ottla.broker.node import StartError
+from ottla.broker.config.node_config import StartError
 from ottla.topology_descriptions import InMemoryPlugin, TopologyDescriptionPlugin
 
 __all__ = ["SETTING", "PluginError", "load_plugin", "told"]

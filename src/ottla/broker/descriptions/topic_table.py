@@ -21,7 +21,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.descriptions.ports import Tables
     from ottla.broker.replicas.replicas import Replica
 
 __all__ = ["ReplicaTable"]
@@ -54,7 +54,7 @@ def put(table: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
 
 
 class ReplicaTable:
-    def __init__(self, node: Node, topic: str) -> None:
+    def __init__(self, node: Tables, topic: str) -> None:
         self._node = node
         self._topic = topic
         self._table: dict[bytes, bytes] = {}
@@ -80,7 +80,7 @@ class ReplicaTable:
             if error.code == ErrorCode.MESSAGE_TOO_LARGE:
                 raise PermanentFailure(f"{len(value or b'')} bytes are more than {self._topic} takes") from None
             raise TransientFailure(str(error)) from error
-        self._node.write_staged()
+        self._node.unit_of_work.end_connection()
         await self._committed(replica, end_offset)
         if self._read_of == (replica.topic_id, replica.leader_epoch):
             put(self._table, key, value)
@@ -99,8 +99,8 @@ class ReplicaTable:
             return written.done()
 
         if not attempt(False):
-            waiter = Waiter(attempt, (replica.topic_partition,), self._node.monotonic_ms() + _WRITE_MS)
-            if not self._node.park(waiter):
+            waiter = Waiter(attempt, (replica.topic_partition,), self._node.clock.monotonic_ms() + _WRITE_MS)
+            if not self._node.purgatory.park(waiter):
                 raise TransientFailure("the broker is stopping")
         if not await written:
             raise TransientFailure(f"what was written to {self._topic} is not committed")

@@ -14,9 +14,12 @@ handlers are loaded with the first request of their kind.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final, NamedTuple
 
-__all__ = ["SERVED", "Served"]
+from ottla.broker.network.dispatch import Api, api_of
+
+__all__ = ["SERVED", "Served", "load_api"]
 
 
 class Served(NamedTuple):
@@ -115,3 +118,12 @@ SERVED: Final[dict[int, Served]] = {
     94: Served("unregister_controller", 0, 0),
 }
 """API key -> its handler."""
+
+
+def load_api(key: int, is_unstable: bool = False) -> Api | None:
+    """The API with its handler, whose module is imported now; None if there is no handler."""
+    served = SERVED.get(key)
+    if served is None:
+        return None
+    api = api_of(import_module(f"{__name__}.{served.module}"))
+    return api._replace(high=served.high_of(is_unstable=is_unstable))

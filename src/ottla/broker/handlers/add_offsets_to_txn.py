@@ -21,7 +21,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 25
 VERSIONS: Final = (0, 4)
@@ -29,7 +29,7 @@ VERSIONS: Final = (0, 4)
 _FENCED_FROM: Final = 2
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Transactions, request: Request) -> Answer:
     body: AddOffsetsToTxnRequest = request.body
     if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id):
         raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -42,20 +42,20 @@ def handle(node: Node, request: Request) -> Answer:
     return later
 
 
-def _add_created(node: Node, request: Request, code: ErrorCode, later: Later) -> None:
+def _add_created(node: Transactions, request: Request, code: ErrorCode, later: Later) -> None:
     if code:
         later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
     else:
         _ask(node, request, later)
 
 
-def _add(node: Node, request: Request) -> Later:
+def _add(node: Transactions, request: Request) -> Later:
     later = Later()
     _ask(node, request, later)
     return later
 
 
-def _ask(node: Node, request: Request, later: Later) -> None:
+def _ask(node: Transactions, request: Request, later: Later) -> None:
     body: AddOffsetsToTxnRequest = request.body
     partition = Partition(GROUPS.name, partition_for(body.group_id, node.groups.partition_count))
     asked = AddPartitions(body.transactional_id, body.producer_id, body.producer_epoch, frozenset({partition}), 0)

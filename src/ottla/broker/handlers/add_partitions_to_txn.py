@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Later, Request
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.core.txn.answers import fenced_error
@@ -31,7 +31,7 @@ from ottla.wire.types.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 24
 VERSIONS: Final = (0, 5)
@@ -47,7 +47,7 @@ _Partition = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
 _Codes = Mapping[Partition, ErrorCode]
 
 
-def handle(node: Node, request: Request) -> Later | AddPartitionsToTxnResponse:
+def handle(node: Transactions, request: Request) -> Later | AddPartitionsToTxnResponse:
     if request.version >= _BROKERS_FROM:
         check_cluster(node, request, Operation.CLUSTER_ACTION)
     later = Later()
@@ -87,7 +87,7 @@ def _transactions(request: Request) -> tuple[_Asked, ...]:
     )
 
 
-def _ask(node: Node, request: Request, asked: _Asked, take: Callable[[_Codes], None]) -> None:
+def _ask(node: Transactions, request: Request, asked: _Asked, take: Callable[[_Codes], None]) -> None:
     refused = _refused(node, request, asked)
     if refused is not None:
         take(refused)
@@ -106,7 +106,7 @@ def _ask(node: Node, request: Request, asked: _Asked, take: Callable[[_Codes], N
     node.transactions.ask(request, asked.transactional_id, body, answered, refuse=lambda code, message: code)
 
 
-def _refused(node: Node, request: Request, asked: _Asked) -> _Codes | None:
+def _refused(node: Transactions, request: Request, asked: _Asked) -> _Codes | None:
     """The codes of a transaction of which nothing can be added; None if its coordinator is to be asked."""
     is_client = request.version < _BROKERS_FROM
     name = asked.transactional_id
@@ -118,7 +118,7 @@ def _refused(node: Node, request: Request, asked: _Asked) -> _Codes | None:
     return {each: code or ErrorCode.OPERATION_NOT_ATTEMPTED for each, code in codes.items()}
 
 
-def _judge(node: Node, request: Request, partition: Partition, *, is_client: bool) -> ErrorCode:
+def _judge(node: Transactions, request: Request, partition: Partition, *, is_client: bool) -> ErrorCode:
     topic = partition.topic
     if is_client and (
         topic in INTERNAL_TOPICS or not node.authorize(request, Operation.WRITE, ResourceType.TOPIC, topic)

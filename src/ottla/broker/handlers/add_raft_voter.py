@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.quorum.voter_changes import add_voter
 from ottla.wire.access import Operation
 from ottla.wire.types.add_raft_voter import AddRaftVoterResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 80
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> AddRaftVoterResponse:
+def handle(node: Cluster, request: Request) -> AddRaftVoterResponse:
     check_cluster(node, request, Operation.ALTER)
     return add_voter(node.metadata.quorum, request.body, node.cluster_id)
 

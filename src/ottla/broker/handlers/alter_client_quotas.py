@@ -14,13 +14,13 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.alter_client_quotas import AlterClientQuotasResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 49
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     return node.submit(request)
 
 

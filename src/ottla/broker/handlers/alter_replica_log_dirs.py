@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.log.names import FUTURE_SUFFIX, NAME_LENGTH_MAX, TopicPartition, marked_directory_name
@@ -17,7 +17,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import LogDirectories
     from ottla.log.directory import LogDirectory
 
 API_KEY: Final = 34
@@ -26,7 +26,7 @@ VERSIONS: Final = (1, 2)
 _UNIQUE: Final = "0" * 32
 
 
-def handle(node: Node, request: Request) -> AlterReplicaLogDirsResponse:
+def handle(node: LogDirectories, request: Request) -> AlterReplicaLogDirsResponse:
     check_cluster(node, request, Operation.ALTER)
     return _answer({key: _place(node, key, path) for key, path in _asked(request.body).items()})
 
@@ -58,7 +58,7 @@ def _answer(codes: dict[TopicPartition, int]) -> AlterReplicaLogDirsResponse:
     )
 
 
-def _place(node: Node, key: TopicPartition, path: str) -> int:
+def _place(node: LogDirectories, key: TopicPartition, path: str) -> int:
     try:
         directory = _directory(node, key, path)
         replica = node.replicas.by_key.get(key)
@@ -75,7 +75,7 @@ def _place(node: Node, key: TopicPartition, path: str) -> int:
     return ErrorCode.NONE
 
 
-def _directory(node: Node, key: TopicPartition, path: str) -> LogDirectory:
+def _directory(node: LogDirectories, key: TopicPartition, path: str) -> LogDirectory:
     if len(marked_directory_name(key, _UNIQUE, FUTURE_SUFFIX)) > NAME_LENGTH_MAX:
         raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION)
     directory = next((each for each in node.storage.directories if each.path == path), None)
@@ -86,6 +86,6 @@ def _directory(node: Node, key: TopicPartition, path: str) -> LogDirectory:
     return directory
 
 
-def _absent(node: Node, key: TopicPartition) -> ErrorCode:
+def _absent(node: LogDirectories, key: TopicPartition) -> ErrorCode:
     is_known = node.image.partition(*key) is not None
     return ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -24,13 +24,13 @@ from ottla.wire.types.alter_share_group_offsets import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 API_KEY: Final = 91
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> Later:
     def deny(asked: _AskedTopic) -> _Topic:
         code, topic = ErrorCode.TOPIC_AUTHORIZATION_FAILED, node.image.topic(asked.topic_name)
         partitions = tuple(_Partition(each.partition_index, code, code.meaning) for each in asked.partitions)

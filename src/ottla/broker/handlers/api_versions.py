@@ -25,7 +25,7 @@ from ottla.wire.types.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 18
 VERSIONS: Final = (0, 5)
@@ -38,7 +38,7 @@ _NO_NODE: Final = -1
 _TELEMETRY_KEYS: Final = frozenset((71, 72))
 
 
-def handle(node: Node, request: Request) -> ApiVersionsResponse:
+def handle(node: Cluster, request: Request) -> ApiVersionsResponse:
     if request.body is None:
         return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, (_served(node, API_KEY),))
     code = _judge(node, request, request.body)
@@ -56,7 +56,7 @@ def refuse(request: Request, code: int, message: str | None) -> ApiVersionsRespo
     return ApiVersionsResponse(code)
 
 
-def _judge(node: Node, request: Request, body: ApiVersionsRequest) -> ErrorCode:
+def _judge(node: Cluster, request: Request, body: ApiVersionsRequest) -> ErrorCode:
     if request.version >= _SOFTWARE_FROM:
         software = (body.client_software_name, body.client_software_version)
         if not all(map(_SOFTWARE.fullmatch, software)):
@@ -67,7 +67,7 @@ def _judge(node: Node, request: Request, body: ApiVersionsRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _judge_identity(node: Node, body: ApiVersionsRequest) -> ErrorCode:
+def _judge_identity(node: Cluster, body: ApiVersionsRequest) -> ErrorCode:
     if (body.cluster_id is None) != (body.node_id == _NO_NODE):
         return ErrorCode.INVALID_REQUEST
     if body.cluster_id is not None and (body.cluster_id, body.node_id) != (node.cluster_id, node.node_id):
@@ -75,26 +75,26 @@ def _judge_identity(node: Node, body: ApiVersionsRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _shown(node: Node, offered: Collection[int]) -> Iterator[int]:
+def _shown(node: Cluster, offered: Collection[int]) -> Iterator[int]:
     """Telemetry only where it is wanted: every client that sees it asks what it is to push."""
     is_wanted = node.config[TELEMETRY_SETTING]
     return (key for key in offered if is_wanted or key not in _TELEMETRY_KEYS)
 
 
-def _served(node: Node, key: int) -> ApiVersionsResponseApiVersion:
+def _served(node: Cluster, key: int) -> ApiVersionsResponseApiVersion:
     served = SERVED[key]
     low = served.low if served.advertised_low is None else served.advertised_low
     high = served.high_of(is_unstable=node.config["unstable.api.versions.enable"])
     return ApiVersionsResponseApiVersion(key, low, high)
 
 
-def _supported(node: Node, version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:
+def _supported(node: Cluster, version: int) -> tuple[ApiVersionsResponseSupportedFeatureKey, ...]:
     kind = ApiVersionsResponseSupportedFeatureKey
     levels = supported(is_unstable=node.config["unstable.feature.versions.enable"])
     return tuple(kind(name, low, high) for name, (low, high) in levels.items() if low or version >= _ALL_FEATURES_FROM)
 
 
-def _finalized(node: Node) -> tuple[ApiVersionsResponseFinalizedFeatureKey, ...]:
+def _finalized(node: Cluster) -> tuple[ApiVersionsResponseFinalizedFeatureKey, ...]:
     kind = ApiVersionsResponseFinalizedFeatureKey
     levels = {**node.image.features, KRAFT_VERSION: node.metadata.quorum.control.kraft_version}
     return tuple(kind(name, level, level) for name, level in levels.items() if level)

@@ -18,13 +18,13 @@ from ottla.wire.types.consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 69
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     check_served(node.groups.world)
     return describe(node, request, _KIND)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_group
+from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -16,13 +16,13 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 68
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     body = request.body
     check_group(node, request, Operation.READ, body.group_id)
     for name in body.subscribed_topic_names or ():

@@ -12,7 +12,7 @@ from ottla.broker.network.request import Request
 from ottla.wire.types.create_delegation_token import CreateDelegationTokenResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 38
 VERSIONS: Final = (1, 3)
@@ -20,7 +20,7 @@ VERSIONS: Final = (1, 3)
 _OWNERS_FROM: Final = 3
 
 
-def handle(node: Node, request: Request) -> CreateDelegationTokenResponse:
+def handle(node: Access, request: Request) -> CreateDelegationTokenResponse:
     return refuse(request, token_refusal(request), None)
 
 

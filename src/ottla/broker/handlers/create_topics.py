@@ -12,13 +12,13 @@ from ottla.broker.network.request import Later, Request
 from ottla.wire.types.create_topics import CreateTopicsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 19
 VERSIONS: Final = (2, 7)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     return node.submit(request)
 
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.acls import check_known
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_acls import DeleteAclsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 31
 VERSIONS: Final = (1, 3)
@@ -23,7 +23,7 @@ VERSIONS: Final = (1, 3)
 _MESSAGE: Final = "No Authorizer is configured."
 
 
-def handle(node: Node, request: Request) -> DeleteAclsResponse:
+def handle(node: Access, request: Request) -> DeleteAclsResponse:
     for each in request.body.filters:
         check_known(each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type)
     check_cluster(node, request, Operation.ALTER)

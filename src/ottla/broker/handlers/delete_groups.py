@@ -17,7 +17,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 42
 VERSIONS: Final = (0, 3)
@@ -26,7 +26,7 @@ _MESSAGES_FROM: Final = 3
 _Result = DeleteGroupsResponseDeletableGroupResult
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     def ask(group_id: str, done: Callable[[_Result], None]) -> None:
         if not node.authorize(request, Operation.DELETE, ResourceType.GROUP, group_id):
             done(_Result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.partitions import check_access, topic_name
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import check_access, topic_name
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.log.errors import LogError, OffsetOutOfRangeError
@@ -22,7 +22,7 @@ from ottla.wire.types.delete_records import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 21
 VERSIONS: Final = (0, 2)
@@ -34,7 +34,7 @@ _Partition = DeleteRecordsResponseDeleteRecordsPartitionResult
 _Topic = DeleteRecordsResponseDeleteRecordsTopicResult
 
 
-def handle(node: Node, request: Request) -> DeleteRecordsResponse:
+def handle(node: Records, request: Request) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=tuple(
             _Topic(
@@ -55,16 +55,16 @@ def refuse(request: Request, code: int, message: str | None) -> DeleteRecordsRes
     )
 
 
-def _answer(node: Node, request: Request, topic: str, index: int, offset: int) -> _Partition:
+def _answer(node: Records, request: Request, topic: str, index: int, offset: int) -> _Partition:
     try:
         check_access(node, request, Operation.DELETE, topic)
-        topic_name(node, topic, b"", by_id=False)
+        topic_name(node.image, topic, b"", by_id=False)
         return _Partition(index, _delete(node, topic, index, offset))
     except (Reject, LogError) as error:
         return _Partition(index, _NO_WATERMARK, error.code)
 
 
-def _delete(node: Node, topic: str, index: int, offset: int) -> int:
+def _delete(node: Records, topic: str, index: int, offset: int) -> int:
     if topic in INTERNAL_TOPICS:
         raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION)
     replica = node.replicas.leader(topic, index)
@@ -76,5 +76,5 @@ def _delete(node: Node, topic: str, index: int, offset: int) -> int:
             raise OffsetOutOfRangeError("the partition is empty")
         return 0
     start = replica.log.delete_records(offset)
-    node.wake(replica.topic_partition)
+    node.replicas.wake(replica.topic_partition)
     return start

@@ -21,13 +21,13 @@ from ottla.wire.types.delete_share_group_offsets import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 API_KEY: Final = 92
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> Later:
     def deny(asked: _AskedTopic) -> _Topic:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return _Topic(asked.topic_name, bytes(16), code, code.meaning)

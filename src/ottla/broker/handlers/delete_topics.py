@@ -13,13 +13,13 @@ from ottla.core.metadata.topics import asked_topics
 from ottla.wire.types.delete_topics import DeleteTopicsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 20
 VERSIONS: Final = (1, 6)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     return node.submit(request)
 
 

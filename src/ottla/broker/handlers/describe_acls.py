@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.acls import check_known
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.wire.access import Operation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_acls import DescribeAclsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 29
 VERSIONS: Final = (1, 3)
@@ -23,7 +23,7 @@ VERSIONS: Final = (1, 3)
 _MESSAGE: Final = "No Authorizer is configured on the broker"
 
 
-def handle(node: Node, request: Request) -> DescribeAclsResponse:
+def handle(node: Access, request: Request) -> DescribeAclsResponse:
     body = request.body
     check_known(body.resource_type_filter, body.pattern_type_filter, body.operation, body.permission_type)
     check_cluster(node, request, Operation.DESCRIBE)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.metadata.client_quotas import matching_quotas
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_client_quotas import DescribeClientQuotasResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 48
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> DescribeClientQuotasResponse:
+def handle(node: Cluster, request: Request) -> DescribeClientQuotasResponse:
     check_cluster(node, request, Operation.DESCRIBE_CONFIGS)
     found = matching_quotas(node.image, request.body)
     kind = DescribeClientQuotasResponse

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import NOT_ASKED, cluster_operations
+from ottla.broker.network.authorization import NOT_ASKED, cluster_operations
 from ottla.broker.network.request import Request
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -18,7 +18,7 @@ from ottla.wire.types.describe_cluster import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 60
 VERSIONS: Final = (0, 2)
@@ -30,7 +30,7 @@ _TYPES_FROM: Final = 1
 _Entry = DescribeClusterResponseDescribeClusterBroker
 
 
-def handle(node: Node, request: Request) -> DescribeClusterResponse:
+def handle(node: Cluster, request: Request) -> DescribeClusterResponse:
     listener = request.connection.peer.listener
     is_controller = listener in node.config["controller.listener.names"]
     code, message = _judge(request, _CONTROLLERS if is_controller else _BROKERS)
@@ -64,7 +64,7 @@ def _judge(request: Request, expected: int) -> tuple[ErrorCode, str | None]:
     return ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"This listener has the endpoint type {expected}, not {asked}."
 
 
-def _brokers(node: Node, request: Request, listener: str) -> list[_Entry]:
+def _brokers(node: Cluster, request: Request, listener: str) -> list[_Entry]:
     entries = []
     for broker in node.image.brokers.values():
         endpoint = broker.endpoint(listener)
@@ -73,7 +73,7 @@ def _brokers(node: Node, request: Request, listener: str) -> list[_Entry]:
     return entries
 
 
-def _controllers(node: Node, listener: str) -> list[_Entry]:
+def _controllers(node: Cluster, listener: str) -> list[_Entry]:
     entries = []
     for controller in node.image.controllers.values():
         endpoint = controller.endpoint(listener)
@@ -82,7 +82,7 @@ def _controllers(node: Node, listener: str) -> list[_Entry]:
     return entries
 
 
-def _operations(node: Node, request: Request) -> int:
+def _operations(node: Cluster, request: Request) -> int:
     if not request.body.include_cluster_authorized_operations:
         return NOT_ASKED
     if not node.authorize(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):

@@ -42,7 +42,7 @@ from ottla.wire.types.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Configs
 
 API_KEY: Final = 32
 VERSIONS: Final = (1, 4)
@@ -59,7 +59,7 @@ _Entry = DescribeConfigsResponseDescribeConfigsResourceResult
 _Synonym = DescribeConfigsResponseDescribeConfigsSynonym
 
 
-def handle(node: Node, request: Request) -> DescribeConfigsResponse:
+def handle(node: Configs, request: Request) -> DescribeConfigsResponse:
     body: DescribeConfigsRequest = request.body
     for resource in body.resources:
         if resource.resource_type not in _ACCESS:
@@ -93,7 +93,7 @@ _ACCESS: Final = {
 """Type of resource -> whose permission is asked, and what the lack of it is called."""
 
 
-def _may_see(node: Node, request: Request, resource: _Resource) -> bool:
+def _may_see(node: Configs, request: Request, resource: _Resource) -> bool:
     kind, _ = _ACCESS[resource.resource_type]
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
     return node.authorize(request, Operation.DESCRIBE_CONFIGS, kind, name)
@@ -107,7 +107,7 @@ def _denial(resource: _Resource) -> tuple[int, str]:
 # --- settings of each kind of resource
 
 
-def _describe(node: Node, body: DescribeConfigsRequest, resource: _Resource) -> _Result:
+def _describe(node: Configs, body: DescribeConfigsRequest, resource: _Resource) -> _Result:
     try:
         settings = list(_SETTINGS[resource.resource_type](node, resource.resource_name))
     except Reject as reject:
@@ -117,7 +117,7 @@ def _describe(node: Node, body: DescribeConfigsRequest, resource: _Resource) -> 
     return _Result(0, "", resource.resource_type, resource.resource_name, tuple(entries))
 
 
-def _topic_settings(node: Node, name: str) -> Iterable[Setting]:
+def _topic_settings(node: Configs, name: str) -> Iterable[Setting]:
     check_topic_name(name)
     if name not in node.image.topics_by_name:
         raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
@@ -127,7 +127,7 @@ def _topic_settings(node: Node, name: str) -> Iterable[Setting]:
     )
 
 
-def _broker_settings(node: Node, name: str) -> Iterable[Setting]:
+def _broker_settings(node: Configs, name: str) -> Iterable[Setting]:
     settings = node.settings
     if name == CLUSTER_DEFAULT:
         return _cluster_settings(settings.as_given(CLUSTER_DEFAULT))
@@ -145,7 +145,7 @@ def _broker_settings(node: Node, name: str) -> Iterable[Setting]:
     return [_with_placeholders_filled(node, each, places) for each in found]
 
 
-def _with_placeholders_filled(node: Node, setting: Setting, places: Sequence[Mapping[str, str]]) -> Setting:
+def _with_placeholders_filled(node: Configs, setting: Setting, places: Sequence[Mapping[str, str]]) -> Setting:
     """A setting with its value; what its synonyms say stays as it was given."""
     if setting.value is None or "${" not in setting.value:
         return setting
@@ -176,7 +176,7 @@ def _broker_key(name: str) -> ConfigKey:
     return broker_key(name) or ConfigKey(name, ConfigType.PASSWORD, None)
 
 
-def _group_settings(node: Node, name: str) -> Iterable[Setting]:
+def _group_settings(node: Configs, name: str) -> Iterable[Setting]:
     if not name:
         raise Reject(ErrorCode.INVALID_REQUEST, "A group without a name has no settings.")
     settings = node.settings
@@ -185,19 +185,19 @@ def _group_settings(node: Node, name: str) -> Iterable[Setting]:
     )
 
 
-def _client_metrics_settings(node: Node, name: str) -> Iterable[Setting]:
+def _client_metrics_settings(node: Configs, name: str) -> Iterable[Setting]:
     if not name:
         raise Reject(ErrorCode.INVALID_REQUEST, "A subscription to client metrics without a name has no settings.")
     return node.settings.rules.client_metrics_configs(node.image.configs(CLIENT_METRICS, name))
 
 
-def _logger_settings(node: Node, name: str) -> Iterator[Setting]:
+def _logger_settings(node: Configs, name: str) -> Iterator[Setting]:
     check_own_loggers(node, name)
     for logger, level in node.loggers.levels().items():
         yield Setting(ConfigKey(logger, ConfigType.STRING, None), level, DYNAMIC_BROKER_LOGGER, False, ())
 
 
-def check_own_loggers(node: Node, name: str) -> None:
+def check_own_loggers(node: Configs, name: str) -> None:
     """Reject the loggers of anybody else: only a node itself can speak of its own."""
     if not (name.isascii() and name.isdecimal()):
         raise Reject(ErrorCode.INVALID_REQUEST, f"Loggers are those of a node id, not of {name!r}.")
@@ -205,7 +205,7 @@ def check_own_loggers(node: Node, name: str) -> None:
         raise Reject(ErrorCode.INVALID_REQUEST, f"This is node {node.node_id}; ask node {name} for its loggers.")
 
 
-_SETTINGS: Final[dict[int, Callable[[Node, str], Iterable[Setting]]]] = {
+_SETTINGS: Final[dict[int, Callable[[Configs, str], Iterable[Setting]]]] = {
     TOPIC: _topic_settings,
     BROKER: _broker_settings,
     GROUP: _group_settings,

@@ -14,13 +14,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_delegation_token import DescribeDelegationTokenResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 41
 VERSIONS: Final = (1, 3)
 
 
-def handle(node: Node, request: Request) -> DescribeDelegationTokenResponse:
+def handle(node: Cluster, request: Request) -> DescribeDelegationTokenResponse:
     if request.connection.peer.listener in node.config["controller.listener.names"]:
         return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     return refuse(request, token_refusal(request), None)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
+from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import Later, Request
 from ottla.core.groups.admin import DescribeGroup
 from ottla.wire.access import Operation, ResourceType
@@ -20,7 +20,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.describe_groups import DescribeGroupsResponse, DescribeGroupsResponseDescribedGroup
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 15
 VERSIONS: Final = (0, 6)
@@ -30,7 +30,7 @@ _OPERATIONS_FROM: Final = 3
 _Group = DescribeGroupsResponseDescribedGroup
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     def finish(groups: list[_Group]) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(groups=tuple(_with_operations(node, request, each) for each in groups))
 
@@ -51,7 +51,7 @@ def _error(group_id: str, code: int) -> _Group:
     return _Group(error_code=code, group_id=group_id)
 
 
-def _with_operations(node: Node, request: Request, group: _Group) -> _Group:
+def _with_operations(node: Groups, request: Request, group: _Group) -> _Group:
     is_asked = request.version >= _OPERATIONS_FROM and request.body.include_authorized_operations
     if not is_asked or group.error_code:
         return group

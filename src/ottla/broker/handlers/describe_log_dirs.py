@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.broker.replicas.storage import cordoned
 from ottla.log.directory import LogDirectory
@@ -27,7 +27,7 @@ from ottla.wire.types.describe_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import LogDirectories
 
 API_KEY: Final = 35
 VERSIONS: Final = (1, 5)
@@ -39,7 +39,7 @@ _Topic = DescribeLogDirsResponseDescribeLogDirsTopic
 _Result = DescribeLogDirsResponseDescribeLogDirsResult
 
 
-def handle(node: Node, request: Request) -> DescribeLogDirsResponse:
+def handle(node: LogDirectories, request: Request) -> DescribeLogDirsResponse:
     check_cluster(node, request, Operation.DESCRIBE)
     asked = _asked(request.body)
     results = tuple(_describe(node, directory, asked) for directory in node.storage.directories)
@@ -57,7 +57,7 @@ def _asked(body: DescribeLogDirsRequest) -> set[tuple[str, int]] | None:
     return {(topic.topic, number) for topic in body.topics for number in topic.partitions}
 
 
-def _describe(node: Node, directory: LogDirectory, asked: set[tuple[str, int]] | None) -> _Result:
+def _describe(node: LogDirectories, directory: LogDirectory, asked: set[tuple[str, int]] | None) -> _Result:
     if directory.is_offline:
         return _Result(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
     topics: dict[str, list[_Partition]] = {}
@@ -74,7 +74,7 @@ def _describe(node: Node, directory: LogDirectory, asked: set[tuple[str, int]] |
     )
 
 
-def _held(node: Node, directory: LogDirectory) -> Iterator[tuple[TopicPartition, _Partition]]:
+def _held(node: LogDirectories, directory: LogDirectory) -> Iterator[tuple[TopicPartition, _Partition]]:
     for key, replica in node.replicas.by_key.items():
         if replica.directory is directory:
             size_bytes = replica.log.size_bytes if replica.has_log else 0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.partitions import check_access
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import check_access
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import check_topic_name
 from ottla.log.errors import LogError
@@ -21,7 +21,7 @@ from ottla.wire.types.describe_producers import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 61
 VERSIONS: Final = (0, 0)
@@ -30,7 +30,7 @@ _Partition = DescribeProducersResponsePartitionResponse
 _Topic = DescribeProducersResponseTopicResponse
 
 
-def handle(node: Node, request: Request) -> DescribeProducersResponse:
+def handle(node: Records, request: Request) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=tuple(
             _Topic(topic.name, tuple(_answer(node, request, topic.name, index) for index in topic.partition_indexes))
@@ -48,7 +48,7 @@ def refuse(request: Request, code: int, message: str | None) -> DescribeProducer
     )
 
 
-def _answer(node: Node, request: Request, topic: str, index: int) -> _Partition:
+def _answer(node: Records, request: Request, topic: str, index: int) -> _Partition:
     try:
         check_topic_name(topic)
         check_access(node, request, Operation.READ, topic)

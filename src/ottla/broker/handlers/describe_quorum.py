@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_quorum import DescribeQuorumResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 55
 VERSIONS: Final = (0, 2)
 
 
-def handle(node: Node, request: Request) -> DescribeQuorumResponse:
+def handle(node: Cluster, request: Request) -> DescribeQuorumResponse:
     check_cluster(node, request, Operation.DESCRIBE)
     return node.metadata.quorum.describe(request.body, request.version, node.clock.wall_ms())
 

@@ -36,7 +36,7 @@ from ottla.wire.types.describe_share_group_offsets import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 API_KEY: Final = 90
 VERSIONS: Final = (0, 1)
@@ -44,7 +44,7 @@ VERSIONS: Final = (0, 1)
 _Done = Callable[[_Group], None]
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> Later:
     def ask(group: _AskedGroup, done: _Done) -> None:
         if not is_served(node.groups.world):
             done(_Group(group.group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
@@ -64,7 +64,7 @@ def refuse(request: Request, code: int, message: str | None) -> DescribeShareGro
     )
 
 
-def _ask_all(node: Node, request: Request, group_id: str, done: _Done) -> None:
+def _ask_all(node: ShareGroups, request: Request, group_id: str, done: _Done) -> None:
     """All partitions that have state, as the group's coordinator knows them."""
 
     def listed(found: Mapping[bytes, StateTopic] | _Group) -> None:
@@ -76,7 +76,14 @@ def _ask_all(node: Node, request: Request, group_id: str, done: _Done) -> None:
             for topic_id, topic in sorted(found.items(), key=lambda each: each[1].name)
             if _sees(node, request, topic.name)
         ]
-        summarize(node, group_id, asked, lambda topics: done(_Group(group_id, tuple(topics))))
+        summarize(
+            node.share.persister,
+            node.image,
+            node.replicas,
+            group_id,
+            asked,
+            lambda topics: done(_Group(group_id, tuple(topics))),
+        )
 
     node.groups.ask(
         request,
@@ -87,7 +94,9 @@ def _ask_all(node: Node, request: Request, group_id: str, done: _Done) -> None:
     )
 
 
-def _ask_named(node: Node, request: Request, group_id: str, topics: tuple[_AskedTopic, ...], done: _Done) -> None:
+def _ask_named(
+    node: ShareGroups, request: Request, group_id: str, topics: tuple[_AskedTopic, ...], done: _Done
+) -> None:
     """The share coordinators know best; the group need not even be there."""
     seen = {each.topic_name: _sees(node, request, each.topic_name) for each in topics}
     asked = []
@@ -100,10 +109,10 @@ def _ask_named(node: Node, request: Request, group_id: str, topics: tuple[_Asked
         known = {each.topic_name: each for each in described}
         done(_Group(group_id, tuple(known.get(each.topic_name) or _absent(each, seen) for each in topics)))
 
-    summarize(node, group_id, asked, finish)
+    summarize(node.share.persister, node.image, node.replicas, group_id, asked, finish)
 
 
-def _sees(node: Node, request: Request, topic: str) -> bool:
+def _sees(node: ShareGroups, request: Request, topic: str) -> bool:
     return node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import topic_operations
 from ottla.broker.handlers.metadata import leader_of, missing_code, offline_replicas
+from ottla.broker.network.authorization import topic_operations
 from ottla.broker.network.request import Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import PartitionImage, TopicImage
@@ -25,7 +25,7 @@ from ottla.wire.types.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 75
 VERSIONS: Final = (0, 0)
@@ -35,7 +35,7 @@ _Partition = DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseParti
 _Topic = DescribeTopicPartitionsResponseDescribeTopicPartitionsResponseTopic
 
 
-def handle(node: Node, request: Request) -> DescribeTopicPartitionsResponse:
+def handle(node: Cluster, request: Request) -> DescribeTopicPartitionsResponse:
     body: DescribeTopicPartitionsRequest = request.body
     names, hidden = _split_visible(node, request, _asked_names(node, body))
     limit = max(min(node.settings["max.request.partition.size.limit"], body.response_partition_limit), 1)
@@ -64,7 +64,7 @@ def _response(topics: list[_Topic], cursor: _Cursor | None) -> DescribeTopicPart
     return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=cursor)
 
 
-def _asked_names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
+def _asked_names(node: Cluster, body: DescribeTopicPartitionsRequest) -> list[str]:
     """The topics from the cursor on, in order."""
     start = body.cursor.topic_name if body.cursor is not None else ""
     asked = {topic.name for topic in body.topics} or set(node.image.topics_by_name)
@@ -77,14 +77,14 @@ def _asked_names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
     return names
 
 
-def _split_visible(node: Node, request: Request, names: list[str]) -> tuple[list[str], list[_Topic]]:
+def _split_visible(node: Cluster, request: Request, names: list[str]) -> tuple[list[str], list[_Topic]]:
     """Topics that may be seen, and refusals of those that were named and may not."""
     denied = [name for name in names if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)]
     hidden = [_Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in denied] if request.body.topics else []
     return [name for name in names if name not in denied], hidden
 
 
-def _described(node: Node, request: Request, topic: TopicImage, numbers: list[int]) -> _Topic:
+def _described(node: Cluster, request: Request, topic: TopicImage, numbers: list[int]) -> _Topic:
     return _Topic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -94,7 +94,7 @@ def _described(node: Node, request: Request, topic: TopicImage, numbers: list[in
     )
 
 
-def _partition(node: Node, request: Request, partition: PartitionImage) -> _Partition:
+def _partition(node: Cluster, request: Request, partition: PartitionImage) -> _Partition:
     listener = request.connection.peer.listener
     leader_id, code = leader_of(node, partition, listener)
     return _Partition(

@@ -21,7 +21,7 @@ from ottla.wire.types.describe_transactions import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 65
 VERSIONS: Final = (0, 0)
@@ -29,7 +29,7 @@ VERSIONS: Final = (0, 0)
 _State = DescribeTransactionsResponseTransactionState
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Transactions, request: Request) -> Later:
     later = Later()
     wanted: tuple[str, ...] = request.body.transactional_ids
     found: dict[int, _State] = {}
@@ -54,7 +54,7 @@ def refuse(request: Request, code: int, message: str | None) -> DescribeTransact
     )
 
 
-def _describe(node: Node, request: Request, transactional_id: str, take: Callable[[_State], None]) -> None:
+def _describe(node: Transactions, request: Request, transactional_id: str, take: Callable[[_State], None]) -> None:
     if not node.authorize(request, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         take(_State(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, transactional_id))
         return
@@ -74,7 +74,7 @@ def _describe(node: Node, request: Request, transactional_id: str, take: Callabl
     )
 
 
-def _state(node: Node, request: Request, transaction: Transaction) -> _State:
+def _state(node: Transactions, request: Request, transaction: Transaction) -> _State:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(transaction.partitions):
         if topic in topics or node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, topic):

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.metadata.scram import described_users
 from ottla.wire.access import Operation
 from ottla.wire.types.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 50
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> DescribeUserScramCredentialsResponse:
+def handle(node: Cluster, request: Request) -> DescribeUserScramCredentialsResponse:
     check_cluster(node, request, Operation.DESCRIBE)
     names = [user.name for user in request.body.users or ()]
     return DescribeUserScramCredentialsResponse(results=tuple(described_users(node.image, names or None)))

@@ -16,7 +16,7 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.elect_leaders import ElectLeadersResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 43
 VERSIONS: Final = (0, 2)
@@ -25,7 +25,7 @@ VERSIONS: Final = (0, 2)
 _ERROR_FROM: Final = 1
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     later = Later()
     node.submit(request).deliver_to(lambda reply: later.complete(_in_version(request.version, reply)))
     return later

@@ -17,13 +17,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.end_txn import EndTxnResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 26
 VERSIONS: Final = (0, 5)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Transactions, request: Request) -> Answer:
     transactional_id = request.body.transactional_id
     if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

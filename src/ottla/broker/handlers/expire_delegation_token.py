@@ -9,13 +9,13 @@ from ottla.broker.network.request import Request
 from ottla.wire.types.expire_delegation_token import ExpireDelegationTokenResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 40
 VERSIONS: Final = (1, 2)
 
 
-def handle(node: Node, request: Request) -> ExpireDelegationTokenResponse:
+def handle(node: Access, request: Request) -> ExpireDelegationTokenResponse:
     return refuse(request, token_refusal(request), None)
 
 

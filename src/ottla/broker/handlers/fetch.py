@@ -15,11 +15,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, led_replica, topic_name
 from ottla.broker.loop.waiting import Waiter
 from ottla.broker.network.outgoing import FileSpan
 from ottla.broker.network.request import Answer, Later, Request
 from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
+from ottla.broker.replicas.lookup import check_access, endpoints_of, leader_of, led_replica, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError, OffsetOutOfRangeError
@@ -39,7 +39,7 @@ from ottla.wire.types.fetch import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 1
 VERSIONS: Final = (4, 18)
@@ -77,7 +77,7 @@ class _Found(NamedTuple):
 class _Fetch:
     """One request on its way."""
 
-    def __init__(self, node: Node, request: Request) -> None:
+    def __init__(self, node: Records, request: Request) -> None:
         body: FetchRequest = request.body
         self.node = node
         self.request = request
@@ -120,7 +120,7 @@ class _Fetch:
         ]
         if self.request.version < _SESSIONS_FROM:
             return wanted
-        sessions, now_ms = self.node.fetch_sessions, self.node.monotonic_ms()
+        sessions, now_ms = self.node.fetch_sessions, self.node.clock.monotonic_ms()
         if body.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             sessions.close(body.session_id)
             if body.session_epoch == INITIAL_EPOCH:
@@ -155,9 +155,9 @@ class _Fetch:
     def _look(self, wanted: WantedPartition, left: int, *, is_first: bool) -> _Found:
         name = None
         try:
-            name = topic_name(self.node, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
+            name = topic_name(self.node.image, wanted.topic_name, wanted.topic_id, by_id=self.uses_ids)
             check_access(self.node, self.request, Operation.READ, name)
-            replica = led_replica(self.node, name, wanted.partition, wanted.current_leader_epoch)
+            replica = led_replica(self.node.replicas, name, wanted.partition, wanted.current_leader_epoch)
             return self._read_one(replica, wanted, left, is_first=is_first)
         except (Reject, LogError) as error:
             return _Found(wanted, name, error.code)
@@ -208,9 +208,9 @@ class _Fetch:
             return self.respond(found)
         self.later = Later()
         keys = {TopicPartition(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
-        waiter = Waiter(self._attempt, keys, self.node.monotonic_ms() + self.request.body.max_wait_ms)
-        self.later.on_cancel = lambda: self.node.waiting.remove(waiter)
-        if not self.node.park(waiter):
+        waiter = Waiter(self._attempt, keys, self.node.clock.monotonic_ms() + self.request.body.max_wait_ms)
+        self.later.on_cancel = lambda: self.node.purgatory.remove(waiter)
+        if not self.node.purgatory.park(waiter):
             self._attempt(True)
         return self.later
 
@@ -264,7 +264,7 @@ class _Fetch:
             FetchResponseFetchableTopicResponse(name, topic_id, tuple(data for _, data in group))
             for (name, topic_id), group in groupby(told, lambda pair: _topic_key(pair[0].wanted, self.uses_ids))
         )
-        endpoints = endpoints_of(self.node, self.request, leaders) if leaders else ()
+        endpoints = endpoints_of(self.node.image, self.request, leaders) if leaders else ()
         return FetchResponse(
             throttle_time_ms=pause_ms,
             session_id=self.session.session_id if self.session is not None and self.session.partitions else 0,
@@ -291,7 +291,7 @@ class _Fetch:
         leader = FetchResponseLeaderIdAndEpoch()
         moved = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
         if code in moved and self.request.version >= _LEADER_FROM and one.topic_name is not None:
-            leader_id, epoch = leader_of(self.node, one.topic_name, one.wanted.partition)
+            leader_id, epoch = leader_of(self.node.image, one.topic_name, one.wanted.partition)
             leader = FetchResponseLeaderIdAndEpoch(leader_id, epoch)
             leaders.add(leader_id)
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self.request.version < _STORAGE_ERROR_FROM:
@@ -323,7 +323,7 @@ class _Fetch:
         return tuple(FetchResponseAbortedTransaction(txn.producer_id, txn.first_offset) for txn in aborted or ())
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Records, request: Request) -> Answer:
     return _Fetch(node, request).answer()
 
 

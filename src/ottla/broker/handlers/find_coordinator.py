@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic
-from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.metadata import leader_of
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.fault import Reject
@@ -26,7 +26,7 @@ from ottla.wire.types.find_coordinator import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 10
 VERSIONS: Final = (0, 6)
@@ -44,7 +44,7 @@ _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d+", re.DOTALL)
 _Coordinator = FindCoordinatorResponseCoordinator
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Cluster, request: Request) -> Answer:
     body: FindCoordinatorRequest = request.body
     keys = body.coordinator_keys if request.version >= _MANY_FROM else (body.key,)
     topic = _TOPICS.get(body.key_type)
@@ -63,7 +63,7 @@ def refuse(request: Request, code: int, message: str | None) -> FindCoordinatorR
     return _response(request, [_failed(key, ErrorCode(code), message) for key in keys])
 
 
-def _judge(node: Node, request: Request, key_type: int, key: str) -> ErrorCode:
+def _judge(node: Cluster, request: Request, key_type: int, key: str) -> ErrorCode:
     """Why a key is not even looked for."""
     if key_type == _SHARE and request.version < _SHARE_FROM:
         return ErrorCode.INVALID_REQUEST
@@ -79,7 +79,7 @@ def _judge(node: Node, request: Request, key_type: int, key: str) -> ErrorCode:
 
 
 def _answer(
-    node: Node,
+    node: Cluster,
     request: Request,
     keys: Sequence[str],
     topic: InternalTopic,
@@ -91,7 +91,7 @@ def _answer(
     )
 
 
-def _find(node: Node, request: Request, topic: InternalTopic, key: str) -> _Coordinator:
+def _find(node: Cluster, request: Request, topic: InternalTopic, key: str) -> _Coordinator:
     found = node.image.topic(topic.name)
     if found is None:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

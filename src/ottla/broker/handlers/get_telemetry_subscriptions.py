@@ -11,13 +11,13 @@ from ottla.broker.network.request import Request
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ClientTelemetry
 
 API_KEY: Final = 71
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> GetTelemetrySubscriptionsResponse:
+def handle(node: ClientTelemetry, request: Request) -> GetTelemetrySubscriptionsResponse:
     return node.telemetry.ask(request)
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
+from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import Later, Request
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 
 class Describing(NamedTuple):
@@ -33,7 +33,7 @@ class Describing(NamedTuple):
         return self.response.DescribedGroup(error_code=code, error_message=message, group_id=group_id)
 
 
-def describe(node: Node, request: Request, kind: Describing) -> Later:
+def describe(node: Groups, request: Request, kind: Describing) -> Later:
     may = {
         group_id: node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         for group_id in request.body.group_ids
@@ -63,7 +63,7 @@ def refusal(request: Request, kind: Describing, code: int, message: str | None) 
     return kind.response(groups=tuple(kind.error(group_id, code, message) for group_id in request.body.group_ids))
 
 
-def _shown(node: Node, request: Request, kind: Describing, group: Any) -> Any:  # noqa: ANN401
+def _shown(node: Groups, request: Request, kind: Describing, group: Any) -> Any:  # noqa: ANN401
     """The group as this asker may see it."""
     if group.error_code:
         return group

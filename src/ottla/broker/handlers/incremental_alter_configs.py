@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Answer, Later, Request
 from ottla.broker.telemetry.loggers import LevelStep
 from ottla.core.metadata.checks import check_single
@@ -27,7 +27,7 @@ from ottla.wire.types.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Configs
 
 API_KEY: Final = 44
 VERSIONS: Final = (0, 1)
@@ -36,7 +36,7 @@ _Resource = IncrementalAlterConfigsRequestAlterConfigsResource
 _Verdict = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Configs, request: Request) -> Answer:
     body: IncrementalAlterConfigsRequest = request.body
     counts = Counter((each.resource_type, each.resource_name) for each in body.resources)
     loggers = [each for each in body.resources if each.resource_type == BROKER_LOGGER]
@@ -62,7 +62,7 @@ def _verdict(resource: _Resource, code: int, message: str | None) -> _Verdict:
     return _Verdict(code, message, resource.resource_type, resource.resource_name)
 
 
-def _alter_loggers(node: Node, request: Request, resource: _Resource, count: int) -> _Verdict:
+def _alter_loggers(node: Configs, request: Request, resource: _Resource, count: int) -> _Verdict:
     steps = [Step(each.name, each.config_operation, each.value) for each in resource.configs]
     changes = [LevelStep(*step) for step in steps]
     try:

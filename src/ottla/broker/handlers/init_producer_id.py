@@ -17,14 +17,14 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 22
 VERSIONS: Final = (0, 5)
 UNSTABLE_HIGH: Final = 6
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Transactions, request: Request) -> Answer:
     body: InitProducerIdRequest = request.body
     code = _judge(node, request, body)
     if code:
@@ -34,7 +34,7 @@ def handle(node: Node, request: Request) -> Answer:
     return _give_id(node, request)
 
 
-def _give_id(node: Node, request: Request) -> Later:
+def _give_id(node: Transactions, request: Request) -> Later:
     later = Later()
 
     def taken(outcome: int | ErrorCode) -> None:
@@ -53,7 +53,7 @@ def refuse(request: Request, code: int, message: str | None) -> InitProducerIdRe
     return answer
 
 
-def _judge(node: Node, request: Request, body: InitProducerIdRequest) -> ErrorCode:
+def _judge(node: Transactions, request: Request, body: InitProducerIdRequest) -> ErrorCode:
     if body.transactional_id is None:
         if not _may_produce(node, request):
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -64,14 +64,14 @@ def _judge(node: Node, request: Request, body: InitProducerIdRequest) -> ErrorCo
     return ErrorCode.NONE
 
 
-def _may_write(node: Node, request: Request, transactional_id: str) -> bool:
+def _may_write(node: Transactions, request: Request, transactional_id: str) -> bool:
     kind = ResourceType.TRANSACTIONAL_ID
     if not node.authorize(request, Operation.WRITE, kind, transactional_id):
         return False
     return not request.body.enable2_pc or node.authorize(request, Operation.TWO_PHASE_COMMIT, kind, transactional_id)
 
 
-def _may_produce(node: Node, request: Request) -> bool:
+def _may_produce(node: Transactions, request: Request) -> bool:
     """Whether the principal may produce idempotently, or write to any topic at all."""
     if node.authorize(request, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
         return True

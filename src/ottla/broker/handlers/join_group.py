@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_group
+from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
 from ottla.wire.access import Operation
 from ottla.wire.types.join_group import JoinGroupResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 11
 VERSIONS: Final = (0, 9)
@@ -23,7 +23,7 @@ VERSIONS: Final = (0, 9)
 _NULL_PROTOCOL_FROM: Final = 7
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     check_group(node, request, Operation.READ, request.body.group_id)
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ottla.wire.access import Operation
@@ -20,7 +20,7 @@ from ottla.wire.types.list_config_resources import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Configs
 
 API_KEY: Final = 74
 VERSIONS: Final = (0, 1)
@@ -29,7 +29,7 @@ _TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 _TYPES_FROM: Final = 1
 
 
-def handle(node: Node, request: Request) -> ListConfigResourcesResponse:
+def handle(node: Configs, request: Request) -> ListConfigResourcesResponse:
     check_cluster(node, request, Operation.DESCRIBE_CONFIGS)
     asked = request.body.resource_types or _TYPES if request.version >= _TYPES_FROM else (CLIENT_METRICS,)
     if not set(asked) <= set(_TYPES):
@@ -43,7 +43,7 @@ def refuse(request: Request, code: int, message: str | None) -> ListConfigResour
     return ListConfigResourcesResponse(error_code=code)
 
 
-def _names(node: Node, request: Request, resource_type: int) -> list[str]:
+def _names(node: Configs, request: Request, resource_type: int) -> list[str]:
     if resource_type == TOPIC:
         return list(node.image.topics_by_name)
     if resource_type in (BROKER, BROKER_LOGGER):

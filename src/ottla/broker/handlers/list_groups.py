@@ -14,13 +14,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_groups import ListGroupsResponse, ListGroupsResponseListedGroup
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 16
 VERSIONS: Final = (0, 5)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     later = Later()
 
     def done(answers: list[Any]) -> None:
@@ -34,7 +34,7 @@ def refuse(request: Request, code: int, message: str | None) -> ListGroupsRespon
     return ListGroupsResponse(error_code=code)
 
 
-def _response(node: Node, request: Request, answers: list[Any]) -> ListGroupsResponse:
+def _response(node: Groups, request: Request, answers: list[Any]) -> ListGroupsResponse:
     """Each coordinator answers with its groups or with an error. One that has just gone is asked elsewhere."""
     groups: list[ListGroupsResponseListedGroup] = []
     for answer in answers:
@@ -46,5 +46,5 @@ def _response(node: Node, request: Request, answers: list[Any]) -> ListGroupsRes
     return ListGroupsResponse(groups=tuple(each for each in groups if sees_all or _sees(node, request, each.group_id)))
 
 
-def _sees(node: Node, request: Request, group_id: str) -> bool:
+def _sees(node: Groups, request: Request, group_id: str) -> bool:
     return node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)

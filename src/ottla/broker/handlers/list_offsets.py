@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import check_access, led_replica, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
@@ -35,7 +35,7 @@ from ottla.wire.types.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 2
 VERSIONS: Final = (1, 11)
@@ -56,7 +56,7 @@ _Partition = ListOffsetsResponseListOffsetsPartitionResponse
 _Topic = ListOffsetsResponseListOffsetsTopicResponse
 
 
-def handle(node: Node, request: Request) -> ListOffsetsResponse:
+def handle(node: Records, request: Request) -> ListOffsetsResponse:
     body: ListOffsetsRequest = request.body
     asked = Counter((topic.name, partition.partition_index) for topic in body.topics for partition in topic.partitions)
     topics = []
@@ -81,16 +81,16 @@ def refuse(request: Request, code: int, message: str | None) -> ListOffsetsRespo
 
 
 def _answer(
-    node: Node, request: Request, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_repeated: bool
+    node: Records, request: Request, topic: str, asked: ListOffsetsRequestListOffsetsPartition, *, is_repeated: bool
 ) -> _Partition:
     index = asked.partition_index
     if is_repeated:
         return _Partition(index, ErrorCode.INVALID_REQUEST)
     try:
         check_access(node, request, Operation.DESCRIBE, topic)
-        topic_name(node, topic, b"", by_id=False)
+        topic_name(node.image, topic, b"", by_id=False)
         _check_timestamp(asked.timestamp, request.version)
-        replica = led_replica(node, topic, index, asked.current_leader_epoch)
+        replica = led_replica(node.replicas, topic, index, asked.current_leader_epoch)
         found = _find(replica, asked.timestamp, request.body)
     except (Reject, LogError) as error:
         return _Partition(index, error.code)

@@ -22,7 +22,7 @@ from ottla.wire.types.list_transactions import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 66
 VERSIONS: Final = (0, 2)
@@ -31,7 +31,7 @@ _PATTERN_BYTES_MAX: Final = 2 << 20
 """What a compiled pattern may take."""
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Transactions, request: Request) -> Later:
     body: ListTransactionsRequest = request.body
     states = {name: TransactionState.of_name(name) for name in body.state_filters}
     asked = ListTransactions(
@@ -56,7 +56,7 @@ def refuse(request: Request, code: int, message: str | None) -> ListTransactions
 
 
 def _response(
-    node: Node, request: Request, unknown: tuple[str, ...], answers: list[list[Listed] | ErrorCode]
+    node: Transactions, request: Request, unknown: tuple[str, ...], answers: list[list[Listed] | ErrorCode]
 ) -> ListTransactionsResponse:
     listed: list[Listed] = []
     for answer in answers:

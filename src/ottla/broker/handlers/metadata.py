@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import NOT_ASKED, cluster_operations, topic_operations
+from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
 from ottla.broker.network.request import Answer, Later, Request
 from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.fault import Reject
@@ -31,7 +31,7 @@ from ottla.wire.types.metadata import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 3
 VERSIONS: Final = (0, 13)
@@ -48,7 +48,7 @@ _TRY_AGAIN: Final[dict[int, int]] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorC
 _CREATE_VERSION: Final = 7
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Cluster, request: Request) -> Answer:
     body: MetadataRequest = request.body
     _check(request, body)
     if body.topics is None or (request.version == 0 and not body.topics):
@@ -80,7 +80,7 @@ def _check(request: Request, body: MetadataRequest) -> None:
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def _all(node: Node, request: Request) -> Answer:
+def _all(node: Cluster, request: Request) -> Answer:
     visible = [topic for topic in node.image.topics_by_name.values() if _may_see(node, request, topic.name)]
     if request.body.include_topic_authorized_operations or request.charge is not None:
         return _response(node, request, [_described(node, request, topic) for topic in visible])
@@ -92,7 +92,7 @@ def _all(node: Node, request: Request) -> Answer:
     )
 
 
-def _by_id(node: Node, request: Request, topic_id: bytes) -> _Topic:
+def _by_id(node: Cluster, request: Request, topic_id: bytes) -> _Topic:
     topic = node.image.topic_by_id(topic_id)
     if topic is None:
         return _Topic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
@@ -101,7 +101,7 @@ def _by_id(node: Node, request: Request, topic_id: bytes) -> _Topic:
     return _described(node, request, topic)
 
 
-def _by_name(node: Node, request: Request, name: str, failures: Mapping[str, int]) -> _Topic:
+def _by_name(node: Cluster, request: Request, name: str, failures: Mapping[str, int]) -> _Topic:
     if not _may_see(node, request, name):
         return _Topic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
     topic = node.image.topic(name)
@@ -120,7 +120,7 @@ def missing_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _described(node: Node, request: Request, topic: TopicImage) -> _Topic:
+def _described(node: Cluster, request: Request, topic: TopicImage) -> _Topic:
     return _Topic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -134,7 +134,7 @@ def _described(node: Node, request: Request, topic: TopicImage) -> _Topic:
     )
 
 
-def _partition(node: Node, request: Request, partition: PartitionImage) -> _Partition:
+def _partition(node: Cluster, request: Request, partition: PartitionImage) -> _Partition:
     listener = request.connection.peer.listener
     leader_id, code = leader_of(node, partition, listener)
     if code == ErrorCode.LISTENER_NOT_FOUND and request.version < _LISTENER_NOT_FOUND_FROM:
@@ -150,7 +150,7 @@ def _partition(node: Node, request: Request, partition: PartitionImage) -> _Part
     )
 
 
-def leader_of(node: Node, partition: PartitionImage, listener: str) -> tuple[int, ErrorCode]:
+def leader_of(node: Cluster, partition: PartitionImage, listener: str) -> tuple[int, ErrorCode]:
     """The leader, if it is there and can be reached by a listener of that name; else -1 and why."""
     leader = node.image.brokers.get(partition.leader)
     if leader is None or leader.fenced:
@@ -160,7 +160,7 @@ def leader_of(node: Node, partition: PartitionImage, listener: str) -> tuple[int
     return partition.leader, ErrorCode.NONE
 
 
-def offline_replicas(node: Node, partition: PartitionImage, listener: str) -> tuple[int, ...]:
+def offline_replicas(node: Cluster, partition: PartitionImage, listener: str) -> tuple[int, ...]:
     """Replicas whose broker is not there, or whose directory has failed."""
     return tuple(
         broker_id
@@ -172,14 +172,14 @@ def offline_replicas(node: Node, partition: PartitionImage, listener: str) -> tu
     )
 
 
-def _may_see(node: Node, request: Request, name: str) -> bool:
+def _may_see(node: Cluster, request: Request, name: str) -> bool:
     return node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 # --- creating missing ones --------------------------------------------------------------------------------------------
 
 
-def _creatable(node: Node, request: Request, names: Iterable[str]) -> list[str]:
+def _creatable(node: Cluster, request: Request, names: Iterable[str]) -> list[str]:
     """Missing topics that may be created."""
     if not request.body.allow_auto_topic_creation or not node.settings["auto.create.topics.enable"]:
         return []
@@ -194,13 +194,13 @@ def _creatable(node: Node, request: Request, names: Iterable[str]) -> list[str]:
     ]
 
 
-def _may_create(node: Node, request: Request, name: str) -> bool:
+def _may_create(node: Cluster, request: Request, name: str) -> bool:
     return node.authorize(request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or node.authorize(
         request, Operation.CREATE, ResourceType.TOPIC, name
     )
 
 
-def _create(node: Node, request: Request, names: list[str], missing: list[str]) -> Later:
+def _create(node: Cluster, request: Request, names: list[str], missing: list[str]) -> Later:
     """Create missing topics, then describe all."""
     later = Later()
 
@@ -220,7 +220,7 @@ def _create(node: Node, request: Request, names: list[str], missing: list[str]) 
 # --- the whole answer -------------------------------------------------------------------------------------------------
 
 
-def _response(node: Node, request: Request, topics: list[_Topic]) -> MetadataResponse:
+def _response(node: Cluster, request: Request, topics: list[_Topic]) -> MetadataResponse:
     brokers = living_brokers(node, request.connection.peer.listener)
     return MetadataResponse(
         brokers=tuple(_Broker(*broker) for broker in brokers),
@@ -231,7 +231,7 @@ def _response(node: Node, request: Request, topics: list[_Topic]) -> MetadataRes
     )
 
 
-def living_brokers(node: Node, listener: str) -> list[tuple[int, str, int, str | None]]:
+def living_brokers(node: Cluster, listener: str) -> list[tuple[int, str, int, str | None]]:
     """Id, host, port and rack of the brokers that can be reached by a listener of that name."""
     found = []
     for broker in node.image.brokers.values():
@@ -241,13 +241,13 @@ def living_brokers(node: Node, listener: str) -> list[tuple[int, str, int, str |
     return found
 
 
-def _controller(node: Node, broker_ids: list[int]) -> int:
+def _controller(node: Cluster, broker_ids: list[int]) -> int:
     if node.node_id in broker_ids:
         return node.node_id
     return broker_ids[0] if broker_ids else -1
 
 
-def _cluster_operations(node: Node, request: Request) -> int:
+def _cluster_operations(node: Cluster, request: Request) -> int:
     if request.version not in _CLUSTER_OPERATIONS_IN or not request.body.include_cluster_authorized_operations:
         return NOT_ASKED
     return cluster_operations(node, request)

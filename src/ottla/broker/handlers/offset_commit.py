@@ -20,7 +20,7 @@ from ottla.wire.types.offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 8
 VERSIONS: Final = (2, 10)
@@ -29,7 +29,7 @@ _Topic = OffsetCommitResponseOffsetCommitResponseTopic
 _Partition = OffsetCommitResponseOffsetCommitResponsePartition
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     body: OffsetCommitRequest = request.body
     if not node.authorize(request, Operation.READ, ResourceType.GROUP, body.group_id):
         return refuse(request, ErrorCode.GROUP_AUTHORIZATION_FAILED, None)

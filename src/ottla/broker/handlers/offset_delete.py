@@ -13,13 +13,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 47
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     body: OffsetDeleteRequest = request.body
     if not node.authorize(request, Operation.DELETE, ResourceType.GROUP, body.group_id):
         return refuse(request, ErrorCode.GROUP_AUTHORIZATION_FAILED, None)

@@ -27,7 +27,7 @@ from ottla.wire.types.offset_fetch import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 9
 VERSIONS: Final = (1, 10)
@@ -41,7 +41,7 @@ _Topic = OffsetFetchResponseOffsetFetchResponseTopic
 _Partition = OffsetFetchResponseOffsetFetchResponsePartition
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     groups = _groups(request)
     later = Later()
     answers: dict[int, _Group] = {}
@@ -56,7 +56,7 @@ def handle(node: Node, request: Request) -> Answer:
     return later if groups else OffsetFetchResponse()
 
 
-def _ask(node: Node, request: Request, group: _AskedGroup, done: partial[None]) -> None:
+def _ask(node: Groups, request: Request, group: _AskedGroup, done: partial[None]) -> None:
     def refuse_group(code: ErrorCode, message: str | None) -> _Group:
         return group_error(group, code, request.version)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.partitions import check_access, led_replica, topic_name
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import check_access, led_replica, topic_name
 from ottla.core.metadata.fault import Reject
 from ottla.log.errors import LogError
 from ottla.wire.access import Operation
@@ -22,7 +22,7 @@ from ottla.wire.types.offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 23
 VERSIONS: Final = (2, 4)
@@ -31,7 +31,7 @@ _Partition = OffsetForLeaderEpochResponseEpochEndOffset
 _Topic = OffsetForLeaderEpochResponseOffsetForLeaderTopicResult
 
 
-def handle(node: Node, request: Request) -> OffsetForLeaderEpochResponse:
+def handle(node: Records, request: Request) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             _Topic(topic.topic, tuple(_answer(node, request, topic.topic, one) for one in topic.partitions))
@@ -50,12 +50,12 @@ def refuse(request: Request, code: int, message: str | None) -> OffsetForLeaderE
 
 
 def _answer(
-    node: Node, request: Request, topic: str, asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition
+    node: Records, request: Request, topic: str, asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition
 ) -> _Partition:
     try:
         check_access(node, request, Operation.DESCRIBE, topic)
-        topic_name(node, topic, b"", by_id=False)
-        replica = led_replica(node, topic, asked.partition, asked.current_leader_epoch)
+        topic_name(node.image, topic, b"", by_id=False)
+        replica = led_replica(node.replicas, topic, asked.partition, asked.current_leader_epoch)
         if replica.has_log:
             log = replica.log
             epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)

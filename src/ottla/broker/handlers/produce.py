@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.handlers.partitions import check_access, endpoints_of, leader_of, topic_name
 from ottla.broker.loop.waiting import Waiter
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.replicas.lookup import check_access, check_isr, endpoints_of, leader_of, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
@@ -43,7 +43,7 @@ from ottla.wire.types.produce import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Records
 
 API_KEY: Final = 0
 VERSIONS: Final = (3, 13)
@@ -80,7 +80,7 @@ class _Staged:
 class _Produce:
     """One request on its way: what was staged, and the answers so far, in the order of the request."""
 
-    def __init__(self, node: Node, request: Request) -> None:
+    def __init__(self, node: Records, request: Request) -> None:
         self.node = node
         self.request = request
         self.acks: int = request.body.acks
@@ -101,7 +101,7 @@ class _Produce:
 
     def _stage(self, topic: ProduceRequestTopicProduceData, partition: ProduceRequestPartitionProduceData) -> None:
         node, request = self.node, self.request
-        name = topic_name(node, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
+        name = topic_name(node.image, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
         check_access(node, request, Operation.WRITE, name)
         records = partition.records
         _check_records(records, request.version)
@@ -111,7 +111,7 @@ class _Produce:
             raise Reject(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is written by brokers only.")
         replica = node.replicas.leader(name, partition.index)
         if self.acks == _ALL:
-            check_isr(node, replica)
+            check_isr(node.settings, replica)
         verification = self.verified.get((name, partition.index), NOT_VERIFIED)
         if isinstance(verification, Reject):
             raise verification
@@ -132,7 +132,7 @@ class _Produce:
         if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.request.version >= _LEADER_FROM:
             by_id = self.request.version >= _IDS_FROM
             leader_id, epoch = leader_of(
-                self.node, topic_name(self.node, topic.name, topic.topic_id, by_id=by_id), index
+                self.node.image, topic_name(self.node.image, topic.name, topic.topic_id, by_id=by_id), index
             )
             leader = ProduceResponseLeaderIdAndEpoch(leader_id, epoch)
             self.leaders.add(leader_id)
@@ -184,9 +184,9 @@ class _Produce:
     def _wait(self) -> Later:
         self.later = Later()
         keys = {one.replica.topic_partition for one in self.staged}
-        deadline = self.node.monotonic_ms() + max(self.request.body.timeout_ms, 0)
+        deadline = self.node.clock.monotonic_ms() + max(self.request.body.timeout_ms, 0)
         waiter = Waiter(self._attempt, keys, deadline)
-        if not self.node.park(waiter):
+        if not self.node.purgatory.park(waiter):
             self._attempt(True)
         return self.later
 
@@ -203,13 +203,13 @@ class _Produce:
             _Topic(topic.name, topic.topic_id, tuple(next(answers) for _ in topic.partition_data))
             for topic in self.request.body.topic_data
         )
-        endpoints = endpoints_of(self.node, self.request, self.leaders) if self.leaders else ()
+        endpoints = endpoints_of(self.node.image, self.request, self.leaders) if self.leaders else ()
         return ProduceResponse(
             responses=topics, node_endpoints=tuple(ProduceResponseNodeEndpoint(*one) for one in endpoints)
         )
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Records, request: Request) -> Answer:
     produce = _Produce(node, request)
     if _has_transactional(request.body):
         _check_transactional(node, request)
@@ -220,7 +220,7 @@ def handle(node: Node, request: Request) -> Answer:
     return AfterWrite(produce.finish)
 
 
-def _check_transactional(node: Node, request: Request) -> None:
+def _check_transactional(node: Records, request: Request) -> None:
     name = request.body.transactional_id
     if name is None or not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
         raise Reject(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -269,12 +269,3 @@ def _check_records(records: bytes | memoryview | None, version: int) -> None:
         return
     if records[_ATTRIBUTES_LOW_BYTE] & _CODEC_BITS == Compression.ZSTD:
         raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Version {version} cannot carry zstd.")
-
-
-def check_isr(node: Node, replica: Replica) -> None:
-    """Reject what too few replicas would take, for whoever waits for all of them."""
-    if len(replica.isr) >= len(replica.replicas):
-        return
-    wanted: int = node.settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
-    if len(replica.isr) < min(wanted, len(replica.replicas)):
-        raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)

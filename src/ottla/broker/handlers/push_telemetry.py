@@ -11,13 +11,13 @@ from ottla.broker.network.request import Request
 from ottla.wire.types.push_telemetry import PushTelemetryResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ClientTelemetry
 
 API_KEY: Final = 72
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> PushTelemetryResponse:
+def handle(node: ClientTelemetry, request: Request) -> PushTelemetryResponse:
     node.telemetry.push(request)
     return PushTelemetryResponse()
 

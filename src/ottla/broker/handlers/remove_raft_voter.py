@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Request
 from ottla.core.quorum.voter_changes import remove_voter
 from ottla.wire.access import Operation
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Cluster
 
 API_KEY: Final = 81
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> RemoveRaftVoterResponse:
+def handle(node: Cluster, request: Request) -> RemoveRaftVoterResponse:
     check_cluster(node, request, Operation.ALTER)
     return remove_voter(node.metadata.quorum, request.body, node.cluster_id)
 

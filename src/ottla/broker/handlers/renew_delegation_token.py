@@ -9,13 +9,13 @@ from ottla.broker.network.request import Request
 from ottla.wire.types.renew_delegation_token import RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 39
 VERSIONS: Final = (1, 2)
 
 
-def handle(node: Node, request: Request) -> RenewDelegationTokenResponse:
+def handle(node: Access, request: Request) -> RenewDelegationTokenResponse:
     return refuse(request, token_refusal(request), None)
 
 

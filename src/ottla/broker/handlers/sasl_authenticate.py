@@ -13,7 +13,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.sasl_authenticate import SaslAuthenticateResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 36
 VERSIONS: Final = (0, 2)
@@ -21,7 +21,7 @@ VERSIONS: Final = (0, 2)
 _MESSAGE: Final = "SaslAuthenticate request received after successful authentication"
 
 
-def handle(node: Node, request: Request) -> SaslAuthenticateResponse:
+def handle(node: Access, request: Request) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, _MESSAGE)
 
 

@@ -13,13 +13,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.network.authorization import Access
 
 API_KEY: Final = 17
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> SaslHandshakeResponse:
+def handle(node: Access, request: Request) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE)
 
 

@@ -12,13 +12,13 @@ from ottla.broker.share.acknowledging import acknowledge
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 API_KEY: Final = 79
 VERSIONS: Final = (1, 2)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: ShareGroups, request: Request) -> Answer:
     return node.share.serve(acknowledge, request)
 
 

@@ -13,13 +13,13 @@ from ottla.broker.share.fetching import fetch
 from ottla.wire.types.share_fetch import ShareFetchResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 API_KEY: Final = 78
 VERSIONS: Final = (1, 2)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: ShareGroups, request: Request) -> Answer:
     return node.share.serve(fetch, request)
 
 

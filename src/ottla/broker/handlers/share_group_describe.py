@@ -15,13 +15,13 @@ from ottla.core.share.group.settings import check_served
 from ottla.wire.types.share_group_describe import ShareGroupDescribeResponse, ShareGroupDescribeResponseDescribedGroup
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 77
 VERSIONS: Final = (1, 1)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     check_served(node.groups.world)
     return describe(node, request, _KIND)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_group
+from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
 from ottla.core.share.group.settings import check_served
 from ottla.core.share.group.validation import check_member_id, check_request
@@ -18,13 +18,13 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 76
 VERSIONS: Final = (1, 1)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     body = request.body
     check_served(node.groups.world)
     check_group(node, request, Operation.READ, body.group_id)

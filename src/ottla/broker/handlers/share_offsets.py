@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.access import check_group
+from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Later, Request
 from ottla.core.share.group.settings import check_served
 from ottla.wire.access import Operation, ResourceType
@@ -15,13 +15,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 Response = TypeVar("Response")
 
 
 def change_offsets(
-    node: Node,
+    node: ShareGroups,
     request: Request,
     operation: Operation,
     deny: Callable[[Any], Any],

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.handlers.access import check_cluster
+from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import Later, Request
 from ottla.broker.share.asking import ask_state
 from ottla.core.share.state.messages import refusal
 from ottla.wire.access import Operation
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import ShareGroups
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> Later:
     check_cluster(node, request, Operation.CLUSTER_ACTION)
     later = Later()
     ask_state(node, request, request.body, later.complete)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.access import group_operations
 from ottla.broker.handlers.gathering import gather
+from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import Later, Request
 from ottla.core.groups.streams.describing import DescribeStreamsGroup
 from ottla.core.groups.streams.settings import is_served
@@ -25,7 +25,7 @@ from ottla.wire.types.streams_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 89
 VERSIONS: Final = (0, 1)
@@ -33,7 +33,7 @@ VERSIONS: Final = (0, 1)
 _Group = StreamsGroupDescribeResponseDescribedGroup
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> Later:
     if not is_served(node.groups.world):
         raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
     may = {
@@ -66,7 +66,7 @@ def _error(group_id: str, code: int, message: str | None = None) -> _Group:
     return _Group(error_code=code, error_message=message, group_id=group_id)
 
 
-def _with_operations(node: Node, request: Request, group: _Group) -> _Group:
+def _with_operations(node: Groups, request: Request, group: _Group) -> _Group:
     if group.error_code or not request.body.include_authorized_operations:
         return group
     return replace(group, authorized_operations=group_operations(node, request, group.group_id))

@@ -12,13 +12,13 @@ from ottla.broker.network.request import Answer, Request
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 88
 VERSIONS: Final = (0, 1)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     """Rights are asked for by the core, which also knows which topics the member names."""
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 

@@ -16,13 +16,13 @@ from ottla.core.groups.streams.pushing import check_push
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 93
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     check_push(request.body, node.groups.world, partial(node.authorize, request))
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 

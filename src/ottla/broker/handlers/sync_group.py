@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.access import check_group
+from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
 from ottla.core.groups.classic.syncing import check_request
 from ottla.wire.access import Operation
 from ottla.wire.types.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Groups
 
 API_KEY: Final = 14
 VERSIONS: Final = (0, 5)
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Groups, request: Request) -> Answer:
     check_request(request.body, request.version)
     check_group(node, request, Operation.READ, request.body.group_id)
     return node.groups.answer(request, request.body.group_id, refuse=refuse)

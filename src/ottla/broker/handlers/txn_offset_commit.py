@@ -25,7 +25,7 @@ from ottla.wire.types.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 28
 VERSIONS: Final = (0, 6)
@@ -37,7 +37,7 @@ _Topic = TxnOffsetCommitResponseTxnOffsetCommitResponseTopic
 _Partition = TxnOffsetCommitResponseTxnOffsetCommitResponsePartition
 
 
-def handle(node: Node, request: Request) -> Answer:
+def handle(node: Transactions, request: Request) -> Answer:
     code = _judge(node, request)
     if code:
         return refuse(request, code, None)
@@ -49,7 +49,7 @@ def handle(node: Node, request: Request) -> Answer:
     return later
 
 
-def _judge(node: Node, request: Request) -> ErrorCode:
+def _judge(node: Transactions, request: Request) -> ErrorCode:
     body: TxnOffsetCommitRequest = request.body
     if not node.authorize(request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -58,14 +58,14 @@ def _judge(node: Node, request: Request) -> ErrorCode:
     return ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def _verify_created(node: Node, request: Request, later: Later, code: ErrorCode) -> None:
+def _verify_created(node: Transactions, request: Request, later: Later, code: ErrorCode) -> None:
     if code or not node.groups.partition_count:
         later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
     else:
         _verify(node, request, later)
 
 
-def _verify(node: Node, request: Request, later: Later) -> None:
+def _verify(node: Transactions, request: Request, later: Later) -> None:
     """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail."""
     body: TxnOffsetCommitRequest = request.body
     guard = node.groups.verification_guard(body.group_id, body.producer_id)

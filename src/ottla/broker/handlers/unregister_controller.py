@@ -11,13 +11,13 @@ from ottla.broker.network.request import Later, Request
 from ottla.wire.types.unregister_controller import UnregisterControllerResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 94
 VERSIONS: Final = (0, 0)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     return node.submit(request)
 
 

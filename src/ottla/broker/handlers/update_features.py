@@ -12,13 +12,13 @@ from ottla.broker.network.request import Later, Request
 from ottla.wire.types.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Controller
 
 API_KEY: Final = 57
 VERSIONS: Final = (0, 2)
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Controller, request: Request) -> Later:
     return node.submit(request)
 
 

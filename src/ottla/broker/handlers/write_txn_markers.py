@@ -24,7 +24,7 @@ from ottla.wire.types.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.handlers.ports import Transactions
 
 API_KEY: Final = 27
 VERSIONS: Final = (1, 2)
@@ -34,7 +34,7 @@ _Topic = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
 _Partition = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
 
 
-def handle(node: Node, request: Request) -> Later:
+def handle(node: Transactions, request: Request) -> Later:
     may_alter = node.authorize(request, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     if not may_alter and not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -21,7 +21,7 @@ from ottla.broker.network.budget import Budget
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.dispatch import Api, Dispatch
 from ottla.broker.network.outgoing import Outgoing, Part
-from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Peer, Request
 from ottla.wire import WireError, frames
 
 __all__ = ["Connection", "Limits", "Loop", "Peer"]
@@ -55,14 +55,6 @@ class Loop(Protocol):
 class Limits(NamedTuple):
     frame_max_bytes: int = frames.FRAME_MAX_BYTES
     budget: Budget | None = None
-
-
-class Peer(NamedTuple):
-    """Who is at the other end, and which listener it came in by."""
-
-    host: str
-    port: int
-    listener: str
 
 
 class Owner(Protocol):

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla import wire
-from ottla.broker import handlers
-from ottla.broker.handlers import SERVED
 from ottla.broker.network.outgoing import Part
 from ottla.broker.network.quotas.charging import Meter
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Encoded, Request
@@ -23,7 +20,7 @@ from ottla.wire import WireError, frames
 from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader
 
-__all__ = ["Api", "Dispatch", "Observer", "api_of", "load_api"]
+__all__ = ["Api", "Dispatch", "Observer", "api_of"]
 
 log = logging.getLogger(__name__)
 
@@ -55,14 +52,6 @@ class Observer(Protocol):
     """Sees each request and its answer; for metrics, request logs and faults in tests."""
 
     def answered(self, request: Request, api: Api, answer: Any, size_bytes: int) -> None: ...  # noqa: ANN401
-
-
-def load_api(key: int) -> Api | None:
-    """The API with its handler, whose module is imported now; None if there is no handler."""
-    served = SERVED.get(key)
-    if served is None:
-        return None
-    return api_of(import_module(f"{handlers.__name__}.{served.module}"))
 
 
 def api_of(module: ModuleType) -> Api:
@@ -99,7 +88,7 @@ class Dispatch:
     def __init__(
         self,
         node: Any,  # noqa: ANN401
-        load: Callable[[int], Api | None] = load_api,
+        load: Callable[[int, bool], Api | None],
         observers: Sequence[Observer] = (),
         *,
         is_unstable: bool = False,
@@ -118,10 +107,8 @@ class Dispatch:
         self._client_ids: dict[bytes, str] = {}
 
     def _api(self, key: int) -> Api | None:
-        api = self._load(key)
+        api = self._load(key, self._is_unstable)
         if api is not None:
-            if key in SERVED and SERVED[key].unstable_high is not None:
-                api = api._replace(high=SERVED[key].high_of(is_unstable=self._is_unstable))
             self._apis[key] = api
         return api
 

@@ -14,15 +14,14 @@ metrics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ottla.broker.network.connection import Connection
     from ottla.broker.network.quotas.charging import Charge
 
-__all__ = ["AfterWrite", "Answer", "Close", "CloseCause", "Later", "Request"]
+__all__ = ["AfterWrite", "Answer", "ClientConnection", "Close", "CloseCause", "Later", "Peer", "Request"]
 
 
 class CloseCause(StrEnum):
@@ -50,6 +49,32 @@ class Close(Exception):
         self.cause = cause
 
 
+class Peer(NamedTuple):
+    """Who is at the other end, and which listener it came in by."""
+
+    host: str
+    port: int
+    listener: str
+
+
+class ClientConnection(Protocol):
+    """The connection that a request came by, as handlers see it."""
+
+    peer: Peer
+    principal: str
+    client_id: str
+    """Of the last request."""
+    offered_apis: Collection[int]
+    client_software: tuple[str, str] | None
+    """Name and version, as ApiVersions told them."""
+
+    def __hash__(self) -> int: ...
+    def mute(self, pause_ms: int) -> None:
+        """Take no further request for a while."""
+
+    def close(self, reason: str | Close) -> None: ...
+
+
 class Request:
     """What a handler needs to know about a request."""
 
@@ -57,7 +82,7 @@ class Request:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         api_key: int,
         version: int,
         correlation_id: int,

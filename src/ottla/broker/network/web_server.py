@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-__all__ = ["Page", "WebServer", "is_loopback"]
+__all__ = ["Find", "Page", "WebServer", "is_loopback"]
 
 _REQUEST_SECONDS: Final = 10
 CONNECTIONS_MAX: Final = 64
@@ -21,6 +21,9 @@ class Page(NamedTuple):
     text: str
 
 
+Find = Callable[[str], Page | None]
+
+
 class WebServer:
     """Serves what `find` gives for a path; None stands for nothing there.
 
@@ -28,8 +31,8 @@ class WebServer:
     made to lead here, must not read what is meant for local eyes.
     """
 
-    def __init__(self, find: Callable[[str], Page | None], *, is_local: bool = False) -> None:
-        self._find = find
+    def __init__(self, find: Find = lambda path: None, *, is_local: bool = False) -> None:
+        self.find = find
         self._is_local = is_local
         self._server: asyncio.Server | None = None
         self.connections = 0
@@ -63,7 +66,7 @@ class WebServer:
             return _encoded(_FORBIDDEN)
         if method not in ("GET", "HEAD"):
             return _encoded(_NOT_ALLOWED)
-        page = self._find(target.partition("?")[0])
+        page = self.find(target.partition("?")[0])
         if page is None:
             return _encoded(_NOT_FOUND)
         return _encoded("200 OK", page, has_body=method == "GET")

@@ -41,7 +41,7 @@ from ottla.log.read import Isolation
 from ottla.log.recovery import LoadRequest, load
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.replicas.ports import Moving
 
 __all__ = ["Move", "Moves"]
 
@@ -102,7 +102,7 @@ class Move:
 class Moves:
     """All moves of a node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Moving) -> None:
         self._node = node
         self.by_key: dict[TopicPartition, Move] = {}
         self._copied_bytes = 0
@@ -131,8 +131,7 @@ class Moves:
             return
         if not replica.has_log:
             replica.directory = directory
-            self._node.membership.assign([(replica, directory)])
-            self._node.metadata.sync_soon()
+            self._node.assign_replicas([(replica, directory)], wait=False)
             return
         self.by_key[replica.topic_partition] = Move(replica, directory)
         self._go_on()
@@ -299,12 +298,10 @@ class Moves:
             return True
         move.copy.stand_in_for(replica.log)
         source = replica.directory
-        node.membership.assign([(replica, move.directory)])
-        if node.replicas.waits_for_disk:  # then what is acknowledged outlives a power cut
+        is_durable = node.replicas.waits_for_disk  # then what is acknowledged outlives a power cut
+        if is_durable:
             move.copy.flush()
-            node.metadata.sync()
-        else:
-            node.metadata.sync_soon()
+        node.assign_replicas([(replica, move.directory)], wait=is_durable)
         del self.by_key[replica.topic_partition]
         dirty_offset = source.cleaner_offsets().get(replica.topic_partition)
         node.replicas.replace_log(replica, move.directory, move.copy)

@@ -172,7 +172,7 @@ class Replicas:
         self.clock = clock
         self.waits_for_disk: bool = settings["ottla.fsync"]
         self.by_key: dict[tuple[str, int], Replica] = {}
-        self._wake = wake
+        self.wake = wake
         self._offload = offload
         self._new_uuid = new_uuid
         self._went_offline = went_offline
@@ -256,7 +256,7 @@ class Replicas:
         if replica.is_leader and led_before != (replica.leader, replica.leader_epoch):
             self._lead(replica)
         elif led_before[0] == self.node_id and not replica.is_leader:
-            self._wake(key)
+            self.wake(key)
         if replica.is_offline or partition.directory_of(self.node_id) == replica.directory.properties.directory_id:
             self.misplaced.pop(replica, None)
         else:
@@ -367,7 +367,7 @@ class Replicas:
         if not directory.is_offline:
             self._advance(replica, partition)
             self.begin_round()
-        self._wake(replica.topic_partition)
+        self.wake(replica.topic_partition)
 
     def _guarded(self, directory: LogDirectory, step: Callable[[], None]) -> None:
         try:
@@ -396,7 +396,7 @@ class Replicas:
                 replica.directory.remove_partition(partition_log, self._new_uuid().hex())
             except StorageError as error:
                 self.directory_failed(replica.directory, error)
-        self._wake(replica.topic_partition)
+        self.wake(replica.topic_partition)
 
     def logs(self, directory: LogDirectory | None = None) -> list[Partition]:
         """The open logs, of one directory or of all."""
@@ -461,7 +461,7 @@ class Replicas:
 
     def _commit(self, replica: Replica, partition: Partition, end_offset: int) -> None:
         if replica.isr == (self.node_id,) and partition.update_high_watermark(end_offset):
-            self._wake(replica.topic_partition)
+            self.wake(replica.topic_partition)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
 
@@ -503,7 +503,7 @@ class Replicas:
         log.error("log directory %s is offline: %s", directory.path, error)
         for replica in self.by_key.values():
             if replica.directory is directory:
-                self._wake(replica.topic_partition)
+                self.wake(replica.topic_partition)
         self._went_offline(directory)
 
 

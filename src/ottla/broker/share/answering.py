@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from ottla.broker.handlers.partitions import Endpoint, Leader
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import Endpoint, Leader
 from ottla.broker.share.edge import Edge
 from ottla.core.share.sessions import Partition
 from ottla.wire.errors import ErrorCode

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
 from ottla.broker.network.request import Request
+from ottla.broker.share.ports import ShareState
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
 from ottla.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["ask_about", "ask_state"]
 
 Done = Callable[[Any], None]
 
 
-def ask_state(node: Node, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
+def ask_state(node: ShareState, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
     """Ask the coordinators of all share partitions of `body`; `done` gets the answer, at once or later.
 
     `request` is on whose behalf; without one, the node itself asks.
@@ -38,7 +36,7 @@ def ask_state(node: Node, request: Request | None, body: Any, done: Done) -> Non
         done(answer_of(body, {}))
 
 
-def ask_about(node: Node, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def ask_about(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     """`ask_state`, for those who know of which share partitions `body` is."""
     if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
@@ -46,14 +44,14 @@ def ask_about(node: Node, request: Request | None, body: Any, keys: list[Key], d
         node.internal_topics.ensure(SHARE_STATE, lambda _: _ask_created(node, request, body, keys, done))
 
 
-def _ask_created(node: Node, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def _ask_created(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
     else:
         done(refusal(body, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
 
 
-def _ask(node: Node, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def _ask(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     if len(keys) == 1:  # as a rule: a leader writes for one share partition
         _ask_one(node, request, body, keys[0], done)
         return
@@ -74,5 +72,5 @@ def _ask(node: Node, request: Request | None, body: Any, keys: list[Key], done: 
         _ask_one(node, request, part_of(body, part), next(iter(part)), take)
 
 
-def _ask_one(node: Node, request: Request | None, body: Any, key: Key, done: Done) -> None:  # noqa: ANN401
+def _ask_one(node: ShareState, request: Request | None, body: Any, key: Key, done: Done) -> None:  # noqa: ANN401
     node.share_state.ask(request, coordinator_key(key), body, done, refuse=partial(refusal, body))

@@ -17,14 +17,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ottla.broker.handlers.produce import check_isr
 from ottla.broker.loop.waiting import Waiter
+from ottla.broker.replicas.lookup import check_isr
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.edge import Source
 from ottla.broker.share.letters import letters_for
+from ottla.broker.share.ports import DeadLettering
 from ottla.broker.transactions.appending import after_write
 from ottla.core.metadata.fault import Reject
 from ottla.core.share.partition.events import DeadLetters
@@ -32,9 +33,6 @@ from ottla.core.share.state.kept import Key
 from ottla.log.errors import LogError
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["DeadLetterQueues"]
 
@@ -58,7 +56,7 @@ class _Forbidden(Exception):
 
 
 class DeadLetterQueues:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: DeadLettering) -> None:
         self._node = node
         self.sent: Counter[str] = Counter()
         """Records, by group."""
@@ -88,7 +86,7 @@ class _Sending:
     """One range of records on its way."""
 
     def __init__(
-        self, node: Node, queues: DeadLetterQueues, key: Key, source: Source, letters: DeadLetters, done: Done
+        self, node: DeadLettering, queues: DeadLetterQueues, key: Key, source: Source, letters: DeadLetters, done: Done
     ) -> None:
         self._node = node
         self._queues = queues
@@ -134,7 +132,7 @@ class _Sending:
 
     @property
     def _name(self) -> str:
-        name: str = self._node.coordinators.world.group_setting(self._group_id, TOPIC) or ""
+        name: str = self._node.world.group_setting(self._group_id, TOPIC) or ""
         return name.strip()
 
     def _create(self) -> None:
@@ -162,12 +160,12 @@ class _Sending:
         topic = self._node.image.topic(name)
         assert topic is not None
         replica = self._node.replicas.leader(name, self._partition % len(topic.partitions))
-        check_isr(self._node, replica)
+        check_isr(self._node.settings, replica)
         if self._batches is None:
             self._batches = self._build(name)
         self._queues.requests[self._group_id] += 1
         ends = [replica.stage(bytearray(batch)).last_offset + 1 for batch in self._batches]
-        after_write(self._node, lambda: self._look(replica, ends[-1]))
+        after_write(self._node.unit_of_work, lambda: self._look(replica, ends[-1]))
 
     def _build(self, name: str) -> list[bytes]:
         return letters_for(
@@ -176,7 +174,7 @@ class _Sending:
             self._letters,
             now_ms=self._node.clock.wall_ms(),
             batch_max_bytes=self._node.settings.topic_value(name, "max.message.bytes"),
-            copies=self._node.coordinators.world.group_setting(self._group_id, COPIES),
+            copies=self._node.world.group_setting(self._group_id, COPIES),
         )
 
     def _look(self, replica: Replica, end_offset: int) -> None:
@@ -184,13 +182,13 @@ class _Sending:
         self._node.replicas.write_staged()
         if self._settle(replica, end_offset, expired=False):
             return
-        deadline_at_ms = self._node.monotonic_ms() + self._node.settings["request.timeout.ms"]
+        deadline_at_ms = self._node.clock.monotonic_ms() + self._node.settings["request.timeout.ms"]
         waiter = Waiter(
             lambda expired: self._settle(replica, end_offset, expired=expired),
             (replica.topic_partition,),
             deadline_at_ms,
         )
-        if not self._node.park(waiter):
+        if not self._node.purgatory.park(waiter):
             self._settle(replica, end_offset, expired=True)
 
     def _settle(self, replica: Replica, end_offset: int, *, expired: bool) -> bool:
@@ -217,13 +215,13 @@ class _Sending:
     def _try_again(self, reason: str) -> None:
         self._queues.failures[self._group_id] += 1
         if self._attempts < ATTEMPTS_MAX:
-            resume_at_ms = self._node.monotonic_ms() + pause_ms(self._attempts)
-            if self._node.park(Waiter(self._resume, (), resume_at_ms)):
+            resume_at_ms = self._node.clock.monotonic_ms() + pause_ms(self._attempts)
+            if self._node.purgatory.park(Waiter(self._resume, (), resume_at_ms)):
                 return
         self._give_up(reason)
 
     def _resume(self, _: bool) -> bool:
-        if self._node.is_serving:
+        if self._node.purgatory.is_open:
             self.attempt()
         return True
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from ottla.broker.handlers.partitions import Endpoint, Leader, endpoints_of, leader_of
 from ottla.broker.loop.waiting import Waiter
 from ottla.broker.network.request import Request
+from ottla.broker.replicas.lookup import Endpoint, Leader, endpoints_of, leader_of
+from ottla.broker.share.ports import Leading
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key
 from ottla.log.names import TopicPartition
@@ -15,9 +16,6 @@ from ottla.log.partition import Partition
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["Edge", "NodeEdge", "Source"]
 
@@ -86,23 +84,23 @@ class NodeEdge:
 
     def __init__(
         self,
-        node: Node,
+        node: Leading,
         persist: Callable[..., None],
         due_at: Callable[[int], None],
         dead_letter: Callable[..., None],
     ) -> None:
         self._node = node
-        self._world = node.coordinators.world
-        self.monotonic_ms = node.monotonic_ms
+        self._world = node.world
+        self.monotonic_ms = node.clock.monotonic_ms
         self.wall_ms = node.clock.wall_ms
         self.authorize = node.authorize
-        self.topic_name = node.topic_name
+        self.topic_name = node.image.topic_name
         self.persist = persist
         self.due_at = due_at
         self.dead_letter = dead_letter
-        self.park = node.park
-        self.unpark = node.waiting.remove
-        self.wake = node.rouse
+        self.park = node.purgatory.park
+        self.unpark = node.purgatory.remove
+        self.wake = node.purgatory.wake
 
     @property
     def settings_version(self) -> int:
@@ -126,10 +124,10 @@ class NodeEdge:
         return self._node.image.partition(topic_name, partition) is not None
 
     def leader_of(self, topic_name: str, partition: int) -> Leader:
-        return leader_of(self._node, topic_name, partition)
+        return leader_of(self._node.image, topic_name, partition)
 
     def endpoints(self, request: Request, leader_ids: Iterable[int]) -> Iterable[Endpoint]:
-        return endpoints_of(self._node, request, leader_ids)
+        return endpoints_of(self._node.image, request, leader_ids)
 
     def throttle_ms(self, request: Request) -> int:
         return 0 if request.charge is None else request.charge.fetch_excess_ms()

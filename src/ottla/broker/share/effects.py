@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ottla.broker.coordinators.edge import Perform
+from ottla.broker.share.share_node import ShareNode
 from ottla.core.coordinator.contract import COMMITTED, Outcome
 from ottla.core.share.group.effects import DeleteState, InitializeState, Refusal
 from ottla.wire.errors import ErrorCode
@@ -15,24 +17,23 @@ from ottla.wire.types.initialize_share_group_state import (
     InitializeShareGroupStateResponse,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ["attach"]
+__all__ = ["performers"]
 
 Done = Callable[[Outcome], None]
 
 
-def attach(node: Node) -> None:
-    """Let this node perform what its share groups ask for."""
-    node.groups.performers[InitializeState] = lambda effect, done: _initialize(node, effect, done)
-    node.groups.performers[DeleteState] = lambda effect, done: _delete(node, effect, done)
+def performers(share: Callable[[], ShareNode]) -> dict[type, Perform]:
+    """What share groups ask for; `share` is called when they first do."""
+    return {
+        InitializeState: lambda effect, done: _initialize(share(), effect, done),
+        DeleteState: lambda effect, done: _delete(share(), effect, done),
+    }
 
 
-def _initialize(node: Node, effect: InitializeState, done: Done) -> None:
+def _initialize(share: ShareNode, effect: InitializeState, done: Done) -> None:
     def answered(answer: InitializeShareGroupStateResponse) -> None:
         if effect.is_replacing:
-            _drop(node, effect.group_id, (each.topic_id for each in effect.partitions))
+            _drop(share, effect.group_id, (each.topic_id for each in effect.partitions))
         done(_outcome(answer))
 
     kind = InitializeShareGroupStateRequest
@@ -43,12 +44,12 @@ def _initialize(node: Node, effect: InitializeState, done: Done) -> None:
         )
         for topic_id, partitions in groupby(effect.partitions, key=lambda each: each.topic_id)
     )
-    node.share.persister.ask(kind(effect.group_id, topics), answered)
+    share.persister.ask(kind(effect.group_id, topics), answered)
 
 
-def _delete(node: Node, effect: DeleteState, done: Done) -> None:
+def _delete(share: ShareNode, effect: DeleteState, done: Done) -> None:
     def answered(answer: DeleteShareGroupStateResponse) -> None:
-        _drop(node, effect.group_id, (topic_id for topic_id, _ in effect.partitions))
+        _drop(share, effect.group_id, (topic_id for topic_id, _ in effect.partitions))
         done(_outcome(answer))
 
     kind = DeleteShareGroupStateRequest
@@ -56,13 +57,13 @@ def _delete(node: Node, effect: DeleteState, done: Done) -> None:
         kind.DeleteStateData(topic_id, tuple(kind.PartitionData(partition) for _, partition in partitions))
         for topic_id, partitions in groupby(effect.partitions, key=lambda each: each[0])
     )
-    node.share.persister.ask(kind(effect.group_id, topics), answered)
+    share.persister.ask(kind(effect.group_id, topics), answered)
 
 
-def _drop(node: Node, group_id: str, topic_ids: Iterable[bytes]) -> None:
+def _drop(share: ShareNode, group_id: str, topic_ids: Iterable[bytes]) -> None:
     """What leaders hold of share partitions whose state was changed is out of date. Some may have failed; they are
     loaded again as they are."""
-    node.share.drop(group_id, frozenset(topic_ids))
+    share.drop(group_id, frozenset(topic_ids))
 
 
 def _outcome(answer: Any) -> Outcome:  # noqa: ANN401 - either of the two

@@ -15,18 +15,16 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.broker.loop.waiting import Waiter
 from ottla.broker.share.asking import ask_about, ask_state
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
+from ottla.broker.share.ports import Persistence
 from ottla.broker.share.state_samples import StateCounts
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
 from ottla.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["Persister"]
 
@@ -78,7 +76,7 @@ class _Line:
 
 
 class Persister:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Persistence) -> None:
         self.counts = StateCounts()
         self._node = node
         self._serial = 0
@@ -93,7 +91,7 @@ class Persister:
         """
         self._serial += 1
         keys = keys_of(body)
-        errand = _Errand(self._serial, self._node.monotonic_ms(), body, keys, done)
+        errand = _Errand(self._serial, self._node.clock.monotonic_ms(), body, keys, done)
         if len(keys) == 1 and keys[0] not in self._lines:  # as a rule: a leader writes for one share partition
             self._set_out(errand, keys[0])
             ask_about(self._node, None, body, keys, partial(self._heard_one, errand, keys[0]))
@@ -160,7 +158,7 @@ class Persister:
     def _count(self, errand: _Errand) -> None:
         name = type(errand.body).__name__.removesuffix("Request")
         self.counts.asked[name] += 1
-        self.counts.took_ms[name] += self._node.monotonic_ms() - errand.asked_at_ms
+        self.counts.took_ms[name] += self._node.clock.monotonic_ms() - errand.asked_at_ms
 
     # --- trying again -------------------------------------------------------------------------------------------------
 
@@ -175,7 +173,9 @@ class Persister:
             self._go_on(key)
             return True
 
-        line.is_pausing = self._node.park(Waiter(resume, (), self._node.monotonic_ms() + pause_ms(attempts)))
+        line.is_pausing = self._node.purgatory.park(
+            Waiter(resume, (), self._node.clock.monotonic_ms() + pause_ms(attempts))
+        )
         return line.is_pausing
 
     def _go_on(self, key: Key) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ottla.broker.coordinators.edge import Perform
+from ottla.broker.coordinators.runtime import Runtime
 from ottla.core.coordinator.contract import COMMITTED, Outcome
 from ottla.core.share.state import PruneLog
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ["attach"]
+__all__ = ["performers"]
 
 
-def attach(node: Node) -> None:
-    """Let this node perform what its share coordinators ask for."""
+def performers(share_state: Runtime) -> dict[type, Perform]:
+    """What share coordinators ask for."""
 
     def prune(effect: PruneLog, done: Callable[[Outcome], None]) -> None:
-        node.share_state.prune(effect.partition, effect.offset)
+        share_state.prune(effect.partition, effect.offset)
         done(COMMITTED)
 
-    node.share_state.performers[PruneLog] = prune
+    return {PruneLog: prune}

@@ -12,12 +12,12 @@ from ottla.broker.network.request import Answer, Request
 from ottla.core.metadata.image import Changes
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
     from ottla.broker.share.dead_letters import DeadLetterQueues
     from ottla.broker.share.edge import Source
     from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.led import Led
     from ottla.broker.share.persister import Persister
+    from ottla.broker.share.ports import Leading, Persistence
     from ottla.core.share.partition.events import DeadLetters
     from ottla.core.share.state.kept import Key
 
@@ -25,8 +25,9 @@ __all__ = ["ShareNode"]
 
 
 class ShareNode:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Leading, state: Persistence) -> None:
         self._node = node
+        self._state = state
         self._leader: ShareLeader | None = None
         self._dead_letters: DeadLetterQueues | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -37,7 +38,7 @@ class ShareNode:
         """Reads and writes the state of share partitions."""
         from ottla.broker.share.persister import Persister
 
-        return Persister(self._node)
+        return Persister(self._state)
 
     @property
     def leader(self) -> ShareLeader:
@@ -59,12 +60,12 @@ class ShareNode:
 
     def serve(self, answer: Callable[[ShareLeader, Request], Answer], request: Request) -> Answer:
         """Answer a request within its connection's turn, at the end of which what it decides is written."""
-        turns = self._node.coordinators.turns
-        turns.is_attended = True
+        unit_of_work = self._node.unit_of_work
+        unit_of_work.is_attended = True
         try:
             return answer(self.leader, request)
         finally:
-            turns.is_attended = False
+            unit_of_work.is_attended = False
 
     def drop(self, group_id: str, topic_ids: Collection[bytes] | None = None) -> None:
         """Forget the share partitions of a group, of some topics or of all: their state was changed elsewhere."""
@@ -83,9 +84,6 @@ class ShareNode:
             yield from samples(self._leader)
         if self._dead_letters is not None:
             yield from self._dead_letters.samples()
-        from ottla.broker.share.state_samples import state_samples
-
-        yield from state_samples(self._node.share_state, self.persister.counts)
 
     # --- what the node tells ------------------------------------------------------------------------------------------
 
@@ -111,7 +109,7 @@ class ShareNode:
                 return
             self._timer.cancel()
         self._timer_at_ms = at_ms
-        wait_ms = max(at_ms - self._node.monotonic_ms(), 0)
+        wait_ms = max(at_ms - self._node.clock.monotonic_ms(), 0)
         self._timer = self._node.loop.call_later(wait_ms / 1000, self._fire)
 
     def _fire(self) -> None:
@@ -119,7 +117,7 @@ class ShareNode:
         self.expire()
         next_at_ms = None if self._leader is None else self._leader.next_at_ms()
         if next_at_ms is not None:
-            self._due_at(max(next_at_ms, self._node.monotonic_ms() + 1))
+            self._due_at(max(next_at_ms, self._node.clock.monotonic_ms() + 1))
 
     def close(self) -> None:
         """The node ends: what connections that close from now on have held is not released."""

@@ -8,9 +8,12 @@ this node leads every partition that it knows of, and a leader elsewhere would b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.share.persister import Persister
 from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import MetadataImage
 from ottla.wire.types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseDescribeShareGroupOffsetsResponsePartition as Partition,
 )
@@ -25,9 +28,6 @@ from ottla.wire.types.read_share_group_state_summary import (
     ReadShareGroupStateSummaryResponsePartitionResult as Summary,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
 __all__ = ["AskedTopic", "summarize"]
 
 NOT_KNOWN: Final = -1
@@ -41,12 +41,19 @@ class AskedTopic(NamedTuple):
     partitions: Sequence[int]
 
 
-def summarize(node: Node, group_id: str, topics: Sequence[AskedTopic], done: Callable[[list[Topic]], None]) -> None:
+def summarize(
+    persister: Persister,
+    image: MetadataImage,
+    replicas: Replicas,
+    group_id: str,
+    topics: Sequence[AskedTopic],
+    done: Callable[[list[Topic]], None],
+) -> None:
     """Describe partitions; `done` gets them in the same order, at once or later."""
 
     def answered(answer: ReadShareGroupStateSummaryResponse) -> None:
         summaries = {(topic.topic_id, each.partition): each for topic in answer.results for each in topic.partitions}
-        done([_described(node, topic, summaries) for topic in topics])
+        done([_described(replicas, topic, summaries) for topic in topics])
 
     kind = ReadShareGroupStateSummaryRequest
     body = kind(
@@ -54,37 +61,37 @@ def summarize(node: Node, group_id: str, topics: Sequence[AskedTopic], done: Cal
         tuple(
             kind.ReadStateSummaryData(topic.topic_id, tuple(map(kind.PartitionData, existing)))
             for topic in topics
-            if (existing := _existing(node, topic))
+            if (existing := _existing(image, topic))
         ),
     )
-    node.share.persister.ask(body, answered)
+    persister.ask(body, answered)
 
 
-def _existing(node: Node, topic: AskedTopic) -> list[int]:
+def _existing(image: MetadataImage, topic: AskedTopic) -> list[int]:
     """Apache Kafka asks for all, and waits long for those that do not exist."""
-    return [each for each in dict.fromkeys(topic.partitions) if node.image.partition(topic.name, each) is not None]
+    return [each for each in dict.fromkeys(topic.partitions) if image.partition(topic.name, each) is not None]
 
 
-def _described(node: Node, topic: AskedTopic, summaries: dict[tuple[bytes, int], Summary]) -> Topic:
+def _described(replicas: Replicas, topic: AskedTopic, summaries: dict[tuple[bytes, int], Summary]) -> Topic:
     partitions = (
-        _partition(node, topic.name, each, summaries.get((topic.topic_id, each))) for each in topic.partitions
+        _partition(replicas, topic.name, each, summaries.get((topic.topic_id, each))) for each in topic.partitions
     )
     return Topic(topic.name, topic.topic_id, tuple(partitions))
 
 
-def _partition(node: Node, topic: str, index: int, summary: Summary | None) -> Partition:
+def _partition(replicas: Replicas, topic: str, index: int, summary: Summary | None) -> Partition:
     """What cannot be read counts as nothing there, as with offsets of other groups."""
     if summary is None or summary.error_code:
         return Partition(index, NOT_KNOWN)
     try:
-        lag = _lag(node, topic, index, summary)
+        lag = _lag(replicas, topic, index, summary)
     except Reject as reject:
         return Partition(index, error_code=reject.code, error_message=reject.code.meaning)
     return Partition(index, summary.start_offset, summary.leader_epoch, lag)
 
 
-def _lag(node: Node, topic: str, index: int, summary: Summary) -> int:
+def _lag(replicas: Replicas, topic: str, index: int, summary: Summary) -> int:
     if NOT_KNOWN in (summary.start_offset, summary.delivery_complete_count):
         return NOT_KNOWN
-    end_offset = node.replicas.leader(topic, index).high_watermark
+    end_offset = replicas.leader(topic, index).high_watermark
     return end_offset - summary.start_offset - summary.delivery_complete_count

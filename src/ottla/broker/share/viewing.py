@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.share.partition.states import RecordState
@@ -9,26 +10,30 @@ from ottla.core.share.partition.window import NO_WRITE, Run, Window
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.loop.clock import Clock
     from ottla.broker.share.led import Led
+    from ottla.core.metadata.image import MetadataImage
 
 __all__ = ["share_window"]
 
 
-def share_window(node: Node, group_id: str) -> dict[str, Any]:
+def share_window(
+    group_id: str, partitions: Iterable[Led], *, node_id: int, image: MetadataImage, clock: Clock
+) -> dict[str, Any]:
     """Where the share partitions of a group are, and what has become of each range of their records."""
-    views = [_partition(node, led) for led in node.share.partitions_of(group_id)]
+    now_ms = clock.monotonic_ms()
+    views = [_partition(led, image.topic_name(led.key.topic_id), now_ms) for led in partitions]
     return {
         "group": group_id,
-        "node": node.node_id,
+        "node": node_id,
         "partitions": sorted(views, key=lambda view: (view["topic"] or "", view["partition"])),
     }
 
 
-def _partition(node: Node, led: Led) -> dict[str, Any]:
+def _partition(led: Led, topic: str | None, now_ms: int) -> dict[str, Any]:
     core, window = led.core, led.core.window
     return {
-        "topic": node.topic_name(led.key.topic_id),
+        "topic": topic,
         "topicId": uuid_text(led.key.topic_id),
         "partition": led.key.partition,
         "phase": core.phase.value,
@@ -41,7 +46,7 @@ def _partition(node: Node, led: Led) -> dict[str, Any]:
         "deliveryCompleteCount": window.complete_count,
         "stateEpoch": core.state_epoch,
         "leaderEpoch": core.leader_epoch,
-        "ranges": [_range(run, node.monotonic_ms()) for run in window.runs() if _is_in_flight(run, window)],
+        "ranges": [_range(run, now_ms) for run in window.runs() if _is_in_flight(run, window)],
     }
 
 

@@ -11,22 +11,40 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import unquote
 
-from ottla.broker.network.web_server import Page, WebServer, is_loopback
+from ottla.broker.network.web_server import Find, Page, is_loopback
 from ottla.core.metadata.config_defs import ConfigError
 
 if TYPE_CHECKING:
-    from ottla.broker.node import Node
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.share import ShareNode
+    from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.core.metadata.image import MetadataImage
 
-__all__ = ["SETTING", "inspect_address", "inspect_server"]
+__all__ = ["SETTING", "Ports", "inspect_address", "inspect_page"]
 
 SETTING: Final = "ottla.inspect.listeners"
 _ADDRESS: Final = re.compile(r"http://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
 _SHARE: Final = re.compile(r"/inspect/v1/share/([^/]+)")
 _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
 _PORT_MAX: Final = 65_535
+
+
+class Ports(Protocol):
+    """What there is to look at."""
+
+    is_serving: bool
+    clock: Clock
+    image: MetadataImage
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def share(self) -> ShareNode: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
 
 
 def inspect_address(text: str) -> tuple[str, int]:
@@ -40,15 +58,15 @@ def inspect_address(text: str) -> tuple[str, int]:
     return host, int(matched[2])
 
 
-def inspect_server(node: Node) -> WebServer:
+def inspect_page(node: Ports) -> Find:
     def find(path: str) -> Page | None:
         view = _view(node, path) if node.is_serving else None
         return None if view is None else Page("application/json", json.dumps(view, ensure_ascii=False) + "\n")
 
-    return WebServer(find, is_local=True)
+    return find
 
 
-def _view(node: Node, path: str) -> dict[str, object] | None:
+def _view(node: Ports, path: str) -> dict[str, object] | None:
     if path == _CLIENT_METRICS:
         return node.telemetry.view()
     matched = _SHARE.fullmatch(path)
@@ -56,4 +74,6 @@ def _view(node: Node, path: str) -> dict[str, object] | None:
         return None
     from ottla.broker.share.viewing import share_window
 
-    return share_window(node, unquote(matched[1]))
+    group_id = unquote(matched[1])
+    partitions = node.share.partitions_of(group_id)
+    return share_window(group_id, partitions, node_id=node.node_id, image=node.image, clock=node.clock)

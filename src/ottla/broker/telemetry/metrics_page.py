@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ottla.broker.network.web_server import Page, WebServer
+from ottla.broker.network.web_server import Find, Page
 
-__all__ = ["metrics_server"]
+__all__ = ["metrics_page"]
 
 _PATHS: Final = ("/metrics", "/")
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_server(text: Callable[[], str]) -> WebServer:
-    """Serves the text that `text` gives."""
-    return WebServer(lambda path: Page(_PROMETHEUS, text()) if path in _PATHS else None)
+def metrics_page(text: Callable[[], str]) -> Find:
+    """Shows the text that `text` gives."""
+    return lambda path: Page(_PROMETHEUS, text()) if path in _PATHS else None

@@ -8,12 +8,14 @@ committed: at once where this node is the only replica, else when the high water
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.loop.waiting import Waiter
 from ottla.broker.network.request import Later
 from ottla.broker.replicas.replicas import Replica
+from ottla.broker.replicas.unit_of_work import UnitOfWork
+from ottla.broker.transactions.ports import MarkerWriting
 from ottla.core.coordinator.contract import Producer
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
@@ -22,9 +24,6 @@ from ottla.log.producer_state import Origin, Verification
 from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersRequestWritableTxnMarker
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["Answers", "after_write", "append_markers"]
 
@@ -42,14 +41,14 @@ _NOT_READY: Final = frozenset(
 )
 
 
-def after_write(node: Node, call: Callable[[], None]) -> None:
+def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
     """Call something in this turn, once all that is decided now is staged; it writes what it needs written."""
     later = Later()
     later.deliver_to(lambda _: call())
-    node.coordinators.turns.deliver(later, None)
+    unit_of_work.deliver(later, None)
 
 
-def append_markers(node: Node, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+def append_markers(node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
     """Write markers to partitions of this node; `done` gets the answers, at once or later."""
     _Appending(node, request, done).begin()
 
@@ -64,7 +63,7 @@ class _Staged(NamedTuple):
 class _Appending:
     """The markers of one request."""
 
-    def __init__(self, node: Node, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+    def __init__(self, node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
         self._node = node
         self._markers = request.markers
         self._done = done
@@ -80,7 +79,7 @@ class _Appending:
                     self._open_count += 1
                     self._append(marker, Partition(topic.name, index), answers)
         if self._staged:
-            after_write(self._node, self._look)
+            after_write(self._node.unit_of_work, self._look)
         self._close_one()
 
     def _append(self, marker: _Marker, partition: Partition, answers: dict[Partition, ErrorCode]) -> None:
@@ -126,8 +125,8 @@ class _Appending:
         if self._settle(expired=False):
             return
         keys = {each.replica.topic_partition for each in self._staged}
-        deadline_at_ms = self._node.monotonic_ms() + self._node.settings["request.timeout.ms"]
-        if not self._node.park(Waiter(lambda expired: self._settle(expired=expired), keys, deadline_at_ms)):
+        deadline_at_ms = self._node.clock.monotonic_ms() + self._node.settings["request.timeout.ms"]
+        if not self._node.purgatory.park(Waiter(lambda expired: self._settle(expired=expired), keys, deadline_at_ms)):
             self._settle(expired=True)
 
     def _settle(self, *, expired: bool) -> bool:

@@ -7,9 +7,11 @@ this node itself takes the way of any other from where it is read on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from ottla.broker.controller.producer_ids import ProducerIds
+from ottla.broker.coordinators.edge import Perform
 from ottla.broker.transactions.appending import append_markers
+from ottla.broker.transactions.ports import MarkerSending
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.txn.messages import TakeProducerId, WriteMarkers
 from ottla.core.txn.transaction import Partition
@@ -20,31 +22,30 @@ from ottla.wire.types.write_txn_markers import (
     WriteTxnMarkersRequestWritableTxnMarkerTopic,
 )
 
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
-
-__all__ = ["attach"]
+__all__ = ["performers"]
 
 Done = Callable[[Outcome], None]
 
 
-def attach(node: Node) -> None:
-    """Let this node perform what its transaction coordinators ask for."""
-    node.transactions.performers[WriteMarkers] = lambda effect, done: _Sending(node, effect, done).begin()
-    node.transactions.performers[TakeProducerId] = lambda effect, done: _take_producer_id(node, done)
+def performers(node: MarkerSending) -> dict[type, Perform]:
+    """What transaction coordinators ask for."""
+    return {
+        WriteMarkers: lambda effect, done: _Sending(node, effect, done).begin(),
+        TakeProducerId: lambda effect, done: _take_producer_id(node.producer_ids, done),
+    }
 
 
-def _take_producer_id(node: Node, done: Done) -> None:
+def _take_producer_id(producer_ids: ProducerIds, done: Done) -> None:
     def taken(outcome: int | ErrorCode) -> None:
         done(Outcome(outcome) if isinstance(outcome, ErrorCode) else Outcome(value=outcome))
 
-    node.producer_ids.take(taken)
+    producer_ids.take(taken)
 
 
 class _Sending:
     """The markers of one transaction."""
 
-    def __init__(self, node: Node, effect: WriteMarkers, done: Done) -> None:
+    def __init__(self, node: MarkerSending, effect: WriteMarkers, done: Done) -> None:
         self._node = node
         self._effect = effect
         self._done = done

@@ -10,10 +10,11 @@ Clients that do not know a coordinator's errors in this place get NOT_ENOUGH_REP
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from ottla.broker.handlers.partitions import topic_name
 from ottla.broker.network.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.replicas.lookup import topic_name
+from ottla.broker.transactions import ports
 from ottla.broker.transactions.appending import after_write
 from ottla.broker.transactions.verifying import Support, ask_coordinator
 from ottla.core.metadata.fault import Reject
@@ -22,9 +23,6 @@ from ottla.log.producer_state import ProducerState, Verification
 from ottla.wire.batch_view import HEADER, HEADER_BYTES, TRANSACTIONAL_BIT, BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.produce import ProduceRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["verify_produce"]
 
@@ -57,7 +55,7 @@ class _First(NamedTuple):
     producer: tuple[int, int]
 
 
-def verify_produce(node: Node, request: Request, produce: Produce) -> Answer:
+def verify_produce(node: ports.Verification, request: Request, produce: Produce) -> Answer:
     """The answer to a request with transactional batches."""
     batches = list(_transactional(node, request))
     producers = {each.producer for each in batches}
@@ -85,7 +83,12 @@ class _Waiting:
     """A request whose transaction's coordinator was asked."""
 
     def __init__(
-        self, node: Node, request: Request, produce: Produce, support: Support, verified: dict[Partition, Verification]
+        self,
+        node: ports.Verification,
+        request: Request,
+        produce: Produce,
+        support: Support,
+        verified: dict[Partition, Verification],
     ) -> None:
         self._node = node
         self._request = request
@@ -100,7 +103,7 @@ class _Waiting:
         verified.update({each: _reject(code, self._support) for each, code in codes.items() if code})
         self._staged = _stage(self._produce, verified)
         if self._later is not None:
-            after_write(self._node, self._finish)
+            after_write(self._node.unit_of_work, self._finish)
 
     def answer(self) -> AfterWrite | Later:
         if self._staged is not None:
@@ -122,11 +125,11 @@ class _Waiting:
             self._later.complete(answer)
 
 
-def _transactional(node: Node, request: Request) -> Iterator[_First]:
+def _transactional(node: ports.Verification, request: Request) -> Iterator[_First]:
     body: ProduceRequest = request.body
     for topic in body.topic_data:
         try:
-            name = topic_name(node, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
+            name = topic_name(node.image, topic.name, topic.topic_id, by_id=request.version >= _IDS_FROM)
         except Reject:
             continue  # the handler refuses it
         for partition in topic.partition_data:
@@ -138,7 +141,7 @@ def _transactional(node: Node, request: Request) -> Iterator[_First]:
                 yield _First(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
 
 
-def _guard(node: Node, first: _First) -> int | None:
+def _guard(node: ports.Verification, first: _First) -> int | None:
     """What the log must be given with the batch; None if the producer's transaction is open there already."""
     replica = node.replicas.get(*first.partition)
     if replica is None or not replica.is_leader or replica.is_offline:

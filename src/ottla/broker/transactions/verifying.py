@@ -18,17 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.loop.waiting import Waiter
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.transactions.ports import Verification
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
 from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["Support", "ask_coordinator", "has_open_transaction", "verify_offsets"]
 
@@ -62,7 +61,7 @@ class _Question:
 
     def __init__(
         self,
-        node: Node,
+        node: Verification,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[Partition],
@@ -79,7 +78,7 @@ class _Question:
             self._body = AddPartitions(transactional_id, *producer, partitions, _V2)
         else:
             self._body = VerifyPartitions(transactional_id, *producer, partitions)
-        self._until_ms = node.monotonic_ms() + node.settings["add.partitions.to.txn.retry.backoff.max.ms"]
+        self._until_ms = node.clock.monotonic_ms() + node.settings["add.partitions.to.txn.retry.backoff.max.ms"]
 
     def ask(self) -> None:
         self._node.transactions.ask(
@@ -94,11 +93,11 @@ class _Question:
 
     def _may_wait(self) -> bool:
         """Ask again soon: the end of the transaction before takes a moment."""
-        now_ms = self._node.monotonic_ms()
+        now_ms = self._node.clock.monotonic_ms()
         if now_ms >= self._until_ms:
             return False
         again_at_ms = now_ms + self._node.settings["add.partitions.to.txn.retry.backoff.ms"]
-        return self._node.park(Waiter(self._again, (), again_at_ms))
+        return self._node.purgatory.park(Waiter(self._again, (), again_at_ms))
 
     def _again(self, expired: bool) -> bool:
         self.ask()
@@ -113,7 +112,7 @@ class _Question:
 
 
 def ask_coordinator(
-    node: Node,
+    node: Verification,
     transactional_id: str,
     producer: tuple[int, int],
     partitions: frozenset[Partition],
@@ -125,13 +124,13 @@ def ask_coordinator(
 
 
 def verify_offsets(
-    node: Node, body: TxnOffsetCommitRequest, version: int, partition: int, done: Callable[[ErrorCode], None]
+    node: Verification, body: TxnOffsetCommitRequest, version: int, partition: int, done: Callable[[ErrorCode], None]
 ) -> None:
     """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
     wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)
     support = Support.of_txn_offset_commit(version)
     is_asked = support is Support.ADDS or node.settings["transaction.partition.verification.enable"]
-    if not is_asked or has_open_transaction(node, wanted, producer):
+    if not is_asked or has_open_transaction(node.replicas, wanted, producer):
         done(ErrorCode.NONE)
         return
     ask_coordinator(
@@ -139,7 +138,7 @@ def verify_offsets(
     )
 
 
-def has_open_transaction(node: Node, partition: Partition, producer: tuple[int, int]) -> bool:
+def has_open_transaction(replicas: Replicas, partition: Partition, producer: tuple[int, int]) -> bool:
     """Whether a producer has begun to write to a partition: then nothing needs to be asked."""
-    replica = node.replicas.get(*partition)
+    replica = replicas.get(*partition)
     return replica is not None and replica.has_log and replica.log.producers.has_ongoing_transaction(*producer)

@@ -159,6 +159,10 @@ class MetadataImage:
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         return self.topics_by_id.get(topic_id)
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self.topic_by_id(topic_id)
+        return None if topic is None else topic.name
+
     def partition(self, name: str, partition_id: int) -> PartitionImage | None:
         topic = self.topics_by_name.get(name)
         return None if topic is None else topic.partitions.get(partition_id)

@@ -10,7 +10,7 @@ import pytest
 from ottla.broker.coordinators import loading, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.coordinators.turns import EXPIRED_MAX, ROUNDS_MAX
+from ottla.broker.replicas.unit_of_work import EXPIRED_MAX, ROUNDS_MAX
 from ottla.core.coordinator.contract import Outcome, Producer
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.context import Result
@@ -599,7 +599,7 @@ def test_timers_go_with_their_shard(running: RunningNode) -> None:
     say(running, "put", "a", 5)
     park(running, running.desk.connect(), "later", "a", 1000)
     shard = shard_of(running, "a")
-    turns = running.node.coordinators.turns
+    turns = running.node.unit_of_work
     assert shard in turns._deadlines
     change_leader(running, "a", 99)
     assert shard not in turns._deadlines

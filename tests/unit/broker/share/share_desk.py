@@ -142,10 +142,10 @@ class Member:
 
     def wait(self, running: RunningNode, **fields: Any) -> int:
         """Send a fetch, and see that it waits."""
-        before = len(running.node.waiting)
+        before = len(running.node.purgatory)
         fields.setdefault("max_wait_ms", 60_000)
         number = self.send(**fields)
-        until(running, lambda: len(running.node.waiting) > before)
+        until(running, lambda: len(running.node.purgatory) > before)
         return number
 
     def receive(self, number: int, *, version: int = 2) -> Any:

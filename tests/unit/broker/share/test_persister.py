@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.loop.waiting import Waiter, Waiting
-from ottla.broker.node import Node
 from ottla.broker.share.persister import Persister
 from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
@@ -31,10 +30,13 @@ class Coordinator:
         self.is_serving = True
         self.asked: list[tuple[Any, Callable[[Any], None]]] = []
         self._waiting = Waiting()
-        self.share_state = self
+        self.share_state = self.internal_topics = self.clock = self.purgatory = self
 
     def ask(self, request: None, key: str, body: Any, done: Callable[[Any], None], *, refuse: Any) -> None:
         self.asked.append((body, done))
+
+    def ensure(self, topic: Any, done: Callable[[ErrorCode], None]) -> None:
+        raise AssertionError(topic)
 
     def monotonic_ms(self) -> int:
         return self.now_ms
@@ -65,7 +67,7 @@ class Coordinator:
 class Bench:
     def __init__(self) -> None:
         self.coordinator = Coordinator()
-        self.persister = Persister(cast(Node, self.coordinator))
+        self.persister = Persister(self.coordinator)
         self.heard: list[tuple[str, dict[int, int]]] = []
 
     def ask(self, name: str, body: Any = None) -> None:

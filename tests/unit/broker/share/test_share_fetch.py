@@ -255,10 +255,10 @@ def test_an_older_segment_does_not_wait(desk: Desk):
 def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, desk: Desk):
     topic, group = filled(desk)
     member = Member(desk, group, "a", topic)
-    before = len(running.node.waiting)
+    before = len(running.node.purgatory)
     member.wait(running)
     member.close()
-    until(running, lambda: len(running.node.waiting) == before)
+    until(running, lambda: len(running.node.purgatory) == before)
 
 
 # --- where a group begins ---------------------------------------------------------------------------------------------

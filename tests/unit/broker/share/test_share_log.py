@@ -201,7 +201,7 @@ def move(running: RunningNode, topic: Topic, leader: int) -> None:
         replica.leader = leader
         replica.leader_epoch += 1
         running.node.share.leader.follow()
-        running.node.wake(replica.topic_partition)
+        running.node.replicas.wake(replica.topic_partition)
 
     running.change(step)
 

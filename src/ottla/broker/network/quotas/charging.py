@@ -12,7 +12,7 @@ was acquired is sent, and then the client pauses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -21,8 +21,6 @@ from ottla.broker.network.quotas.sensors import Mutations, RateQuotas, TokenQuot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ottla.broker.network.request import Request
 
 __all__ = ["Charge", "Meter"]
 
@@ -36,6 +34,26 @@ _STRICT_FROM: Final = {19: 6, 20: 5, 37: 3}
 _USER_PREFIX: Final = "User:"
 
 
+class Mutable(Protocol):
+    """A connection that can be told to take no requests for a while."""
+
+    def mute(self, pause_ms: int) -> None: ...
+
+
+class Charged(Protocol):
+    """A request that costs something."""
+
+    api_key: int
+    version: int
+    client_id: str
+    charge: Charge | None
+
+    @property
+    def principal(self) -> str: ...
+    @property
+    def connection(self) -> Mutable: ...
+
+
 class Meter:
     """Measures requests of a node. `now_ns` is a clock for short times, `now_ms` that of timers."""
 
@@ -44,7 +62,7 @@ class Meter:
         self.now_ms = now_ms
         self.now_ns = now_ns
 
-    def begin(self, request: Request, size_bytes: int, started_ns: int) -> None:
+    def begin(self, request: Charged, size_bytes: int, started_ns: int) -> None:
         request.charge = Charge(self, request, size_bytes, started_ns)
 
 
@@ -53,7 +71,7 @@ class Charge:
 
     __slots__ = ("_is_counted", "_meter", "_mutations", "_request", "_size_bytes", "_spent_ns", "_started_ns", "_user")
 
-    def __init__(self, meter: Meter, request: Request, size_bytes: int, started_ns: int) -> None:
+    def __init__(self, meter: Meter, request: Charged, size_bytes: int, started_ns: int) -> None:
         self._meter = meter
         self._request = request
         self._size_bytes = size_bytes

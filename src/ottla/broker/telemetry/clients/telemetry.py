@@ -9,24 +9,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ottla.broker.config.settings import Settings
+from ottla.broker.loop.clock import Clock
 from ottla.broker.network.request import Request
 from ottla.broker.replicas.formatting import random_uuid
 from ottla.broker.telemetry.clients import SETTING
 from ottla.broker.telemetry.clients.instances import Instance, Instances
 from ottla.broker.telemetry.clients.points import Labels, Point, PushError, points, read_push
 from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, interest_of, subscription_from
-from ottla.core.metadata.image import CLIENT_METRICS, Changes
+from ottla.core.metadata.image import CLIENT_METRICS, Changes, MetadataImage
 from ottla.core.metadata.uuids import draw, is_reserved
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from ottla.wire.types.push_telemetry import PushTelemetryRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 __all__ = ["SERIES_MAX", "SERIES_OF_CLIENT_MAX", "Telemetry"]
 
@@ -43,8 +42,10 @@ _Series = dict[tuple[str, Labels], tuple[float, bool]]
 class Telemetry:
     """What one node knows of its clients' metrics."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, settings: Settings, image: MetadataImage, clock: Clock) -> None:
+        self._settings = settings
+        self._image = image
+        self._clock = clock
         self._instances = Instances(self._left)
         self._generation = 0
         self._subscriptions: list[Subscription] | None = None
@@ -65,7 +66,7 @@ class Telemetry:
         instance_id = request.body.client_instance_id
         if not any(instance_id):
             instance_id = draw(random_uuid)
-        instance, now_ms = self._instance(request, instance_id), self._node.monotonic_ms()
+        instance, now_ms = self._instance(request, instance_id), self._clock.monotonic_ms()
         self._counting_throttled(lambda: self._instances.check_ask(instance, now_ms))
         interest = instance.interest
         return GetTelemetrySubscriptionsResponse(
@@ -73,7 +74,7 @@ class Telemetry:
             subscription_id=interest.subscription_id,
             accepted_compression_types=_ACCEPTED,
             push_interval_ms=interest.interval_ms,
-            telemetry_max_bytes=self._node.settings["telemetry.max.bytes"],
+            telemetry_max_bytes=self._settings["telemetry.max.bytes"],
             delta_temporality=True,
             requested_metrics=interest.metrics,
         )
@@ -83,7 +84,7 @@ class Telemetry:
         body: PushTelemetryRequest = request.body
         if is_reserved(body.client_instance_id):
             raise Reject(ErrorCode.INVALID_REQUEST)
-        instance, now_ms = self._instance(request, body.client_instance_id), self._node.monotonic_ms()
+        instance, now_ms = self._instance(request, body.client_instance_id), self._clock.monotonic_ms()
         self._counting_throttled(
             lambda: self._instances.check_push(
                 instance,
@@ -91,11 +92,11 @@ class Telemetry:
                 body.compression_type,
                 len(body.metrics),
                 is_terminating=body.terminating,
-                max_bytes=self._node.settings["telemetry.max.bytes"],
+                max_bytes=self._settings["telemetry.max.bytes"],
                 now_ms=now_ms,
             )
         )
-        if body.metrics and self._node.settings[SETTING]:
+        if body.metrics and self._settings[SETTING]:
             self._take(instance, body)
         instance.last_error = ErrorCode.NONE
 
@@ -107,7 +108,7 @@ class Telemetry:
             raise
 
     def _instance(self, request: Request, instance_id: bytes) -> Instance:
-        now_ms = self._node.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         self._instances.expire(now_ms)
         peer, software = request.connection.peer, request.connection.client_software
         name, version = software or (None, None)
@@ -122,7 +123,7 @@ class Telemetry:
 
     def _present_subscriptions(self) -> list[Subscription]:
         if self._subscriptions is None:
-            image = self._node.image
+            image = self._image
             self._subscriptions = [
                 subscription_from(name, image.configs(CLIENT_METRICS, name))
                 for name in image.config_resources(CLIENT_METRICS)
@@ -170,7 +171,7 @@ class Telemetry:
 
     def samples(self) -> Iterator[Sample]:
         """The numbers for the page of metrics, each with who has sent it."""
-        self._instances.expire(self._node.monotonic_ms())
+        self._instances.expire(self._clock.monotonic_ms())
         yield "ottla_client_instances", {}, len(self._instances)
         yield "ottla_client_pushes_total", {}, self.pushes
         yield "ottla_client_throttled_total", {}, self.throttled
@@ -182,10 +183,10 @@ class Telemetry:
 
     def view(self) -> dict[str, object]:
         """The clients with what they are asked for and what they have sent, for people."""
-        now_ms = self._node.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         self._instances.expire(now_ms)
         return {
-            "telemetry": self._node.settings[SETTING],
+            "telemetry": self._settings[SETTING],
             "series": self._series_count,
             "dropped": self.dropped,
             "clients": [self._view_of(each, now_ms) for each in self._instances.all()],

@@ -1,19 +1,19 @@
-"""Finding the partition that a request speaks of, and telling where its leader is. No handler."""
+"""Finds the partition that a request speaks of, and tells where its leader is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ottla.broker.config.settings import Settings
+from ottla.broker.network.authorization import Access
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.replicas import Replica
+from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.core.metadata.fault import Reject
+from ottla.core.metadata.image import MetadataImage
 from ottla.core.metadata.uuids import UNASSIGNED
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 NO_EPOCH = -1
 
@@ -32,29 +32,29 @@ class Endpoint(NamedTuple):
     rack: str | None
 
 
-def topic_name(node: Node, name: str, topic_id: bytes, *, by_id: bool) -> str:
+def topic_name(image: MetadataImage, name: str, topic_id: bytes, *, by_id: bool) -> str:
     """The name of a topic that was given by name or by id; Reject if there is none."""
-    topic = node.image.topic_by_id(topic_id) if by_id and topic_id != UNASSIGNED else None
+    topic = image.topic_by_id(topic_id) if by_id and topic_id != UNASSIGNED else None
     if by_id:
         if topic is None:
             raise Reject(ErrorCode.UNKNOWN_TOPIC_ID)
         return topic.name
-    if node.image.topic(name) is None:
+    if image.topic(name) is None:
         raise Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return name
 
 
-def check_access(node: Node, request: Request, operation: Operation, topic: str) -> None:
+def check_access(node: Access, request: Request, operation: Operation, topic: str) -> None:
     if not node.authorize(request, operation, ResourceType.TOPIC, topic):
         raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def led_replica(node: Node, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Replica:
+def led_replica(replicas: Replicas, topic: str, partition: int, current_leader_epoch: int = NO_EPOCH) -> Replica:
     """The replica that this node leads; an epoch other than its own is refused before anything else is."""
-    replica = node.replicas.get(topic, partition)
+    replica = replicas.get(topic, partition)
     if replica is not None:
         check_epoch(replica, current_leader_epoch)
-    return node.replicas.leader(topic, partition)
+    return replicas.leader(topic, partition)
 
 
 def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
@@ -64,16 +64,25 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
     raise Reject(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def leader_of(node: Node, topic: str, partition: int) -> Leader:
-    found = node.image.partition(topic, partition)
+def check_isr(settings: Settings, replica: Replica) -> None:
+    """Reject what too few replicas would take, for whoever waits for all of them."""
+    if len(replica.isr) >= len(replica.replicas):
+        return
+    wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")
+    if len(replica.isr) < min(wanted, len(replica.replicas)):
+        raise Reject(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
+def leader_of(image: MetadataImage, topic: str, partition: int) -> Leader:
+    found = image.partition(topic, partition)
     return Leader() if found is None else Leader(found.leader, found.leader_epoch)
 
 
-def endpoints_of(node: Node, request: Request, leader_ids: Iterable[int]) -> list[Endpoint]:
+def endpoints_of(image: MetadataImage, request: Request, leader_ids: Iterable[int]) -> list[Endpoint]:
     """Where the leaders named in an answer are, by the listener of the request."""
     found = []
     for leader_id in sorted(set(leader_ids) - {-1}):
-        broker = node.image.brokers.get(leader_id)
+        broker = image.brokers.get(leader_id)
         endpoint = None if broker is None else broker.endpoint(request.connection.peer.listener)
         if broker is not None and endpoint is not None:
             found.append(Endpoint(leader_id, endpoint.host, endpoint.port, broker.rack))

@@ -1,16 +1,13 @@
-"""What a principal may do: as the bit sets that some answers carry, and as a check. No handler."""
+"""What a principal may do: as the bit sets that some answers carry, and as a check."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ottla.broker.network.request import Request
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 NOT_ASKED: Final = -(2**31)
 """Stands for the bits where nobody asked for them."""
@@ -43,31 +40,39 @@ _CLUSTER: Final = (
 )
 
 
-def topic_operations(node: Node, request: Request, name: str) -> int:
+class Access(Protocol):
+    """Who may do what."""
+
+    def authorize(
+        self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool: ...
+
+
+def topic_operations(node: Access, request: Request, name: str) -> int:
     return _bits(node, request, ResourceType.TOPIC, name, _TOPIC)
 
 
-def group_operations(node: Node, request: Request, group_id: str) -> int:
+def group_operations(node: Access, request: Request, group_id: str) -> int:
     return _bits(node, request, ResourceType.GROUP, group_id, _GROUP)
 
 
-def cluster_operations(node: Node, request: Request) -> int:
+def cluster_operations(node: Access, request: Request) -> int:
     return _bits(node, request, ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER)
 
 
 def _bits(
-    node: Node, request: Request, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
+    node: Access, request: Request, resource_type: ResourceType, name: str, operations: tuple[Operation, ...]
 ) -> int:
     return sum(1 << each for each in operations if node.authorize(request, each, resource_type, name))
 
 
-def check_group(node: Node, request: Request, operation: Operation, group_id: str) -> None:
+def check_group(node: Access, request: Request, operation: Operation, group_id: str) -> None:
     """Reject who may not do this with a group."""
     if not node.authorize(request, operation, ResourceType.GROUP, group_id):
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
-def check_cluster(node: Node, request: Request, operation: Operation) -> None:
+def check_cluster(node: Access, request: Request, operation: Operation) -> None:
     """Reject who may not do this to the cluster."""
     if not node.authorize(request, operation, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.turns import PROBE_EVERY, Turns
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.network.request import Later
+from ottla.broker.replicas.unit_of_work import PROBE_EVERY, UnitOfWork
 
 
 class Loop:
@@ -58,7 +58,7 @@ class Bench:
     def __init__(self) -> None:
         self.loop, self.replicas, self.shard = Loop(), Replicas(), Shard()
         self.clock = ManualClock()
-        self.turns = Turns(self.loop, self.clock, self.replicas)  # type: ignore[arg-type]
+        self.turns = UnitOfWork(self.loop, self.clock, self.replicas)  # type: ignore[arg-type]
 
     def serve_connection(self) -> None:
         """A request that writes, and the end of its connection's turn."""

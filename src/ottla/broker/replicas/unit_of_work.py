@@ -1,9 +1,9 @@
-"""The end of a turn, for the shards of all runtimes of a node: flush, write, let go; and their timers.
+"""A node's unit of work: what is decided in one turn of the loop is written together, at its end.
 
-Whatever a turn of the loop was about, requests of a connection or a deadline or an effect's outcome, the shards that
-have decided something are noted here. `end` hands their batches to the logs, writes what is staged, lets go what is
-committed by then, and goes on until nothing is left: what is let go may bring something to write. Connections end their
-turn themselves; for all else one call is queued behind the present one.
+Whatever a turn is about, the requests of a connection or a deadline or the outcome of an effect, the shards of
+coordinators that have decided something are noted here. `end` hands their batches to the logs, writes what is staged,
+lets go what is committed by then, and goes on until nothing is left: what is let go may bring something to write.
+Connections end their turn themselves; for all else one call is queued behind the present one.
 
 Answers to requests that wait gather, too, and leave at the end of each round. A connection that gets one goes on with
 what queued up behind it, within `end`; what that decides is written in the next round.
@@ -20,18 +20,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol, cast
 
-from ottla.broker.coordinators.shard import Shard
 from ottla.broker.loop.clock import Clock
 from ottla.broker.network.request import Later
 from ottla.broker.replicas.replicas import Replicas
 from ottla.core.coordinator.deadlines import Deadlines
 
-if TYPE_CHECKING:
-    from ottla.broker.coordinators.runtime import Runtime
-
-__all__ = ["Turns"]
+__all__ = ["Participant", "UnitOfWork"]
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +39,35 @@ EXPIRED_MAX: Final = 100
 """After so many deadlines of a shard, too."""
 
 
-class Turns:
+Advance = Callable[[int], None]
+"""Is told of a partition of its topic that has moved."""
+
+
+class Participant(Protocol):
+    """A shard of a coordinator: it gathers what it decides, and has deadlines."""
+
+    @property
+    def is_loaded(self) -> bool: ...
+    def __hash__(self) -> int: ...
+    def flush(self) -> None:
+        """Hand the batch to the log."""
+
+    def expire(self, count_max: int) -> None:
+        """Do what is due."""
+
+    def next_at_ms(self) -> int | None:
+        """When something is due."""
+
+
+class UnitOfWork:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, replicas: Replicas) -> None:
         self.clock = clock
-        self.runtimes: dict[str, Runtime] = {}
+        self._followers: dict[str, Advance] = {}
         """By topic."""
         self._loop = loop
         self._replicas = replicas
-        self._unflushed: dict[Shard, None] = {}
-        self._moved: dict[tuple[str, int], Runtime] = {}
+        self._unflushed: dict[Participant, None] = {}
+        self._moved: dict[tuple[str, int], Advance] = {}
         self.is_attended = False
         """Whether a connection's turn is on, which ends without our doing."""
         self._is_queued = False
@@ -64,17 +80,21 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
 
+    def follow(self, topic: str, advance: Advance) -> None:
+        """Have `advance` called at the end of turns in which partitions of a topic have moved."""
+        self._followers[topic] = advance
+
     # --- what happens in a turn ---------------------------------------------------------------------------------------
 
-    def unflushed(self, shard: Shard) -> None:
+    def unflushed(self, shard: Participant) -> None:
         self._unflushed[shard] = None
         self._queue()
 
     def moved(self, topic: str, partition: int) -> None:
         """A partition has moved: its high watermark, its leader, or it is gone."""
-        runtime = self.runtimes.get(topic)
-        if runtime is not None:
-            self._moved[topic, partition] = runtime
+        advance = self._followers.get(topic)
+        if advance is not None:
+            self._moved[topic, partition] = advance
             self._queue()
 
     def _queue(self) -> None:
@@ -128,8 +148,8 @@ class Turns:
             _safely(shard.flush)
         self._replicas.write_staged()
         moved, self._moved = self._moved, {}
-        for (_, partition), runtime in moved.items():
-            _safely(runtime.advance, partition)
+        for (_, partition), advance in moved.items():
+            _safely(advance, partition)
         answers, self._answers = self._answers, []
         for later, message in answers:
             _safely(later.complete, message)
@@ -141,14 +161,14 @@ class Turns:
 
     # --- timers -------------------------------------------------------------------------------------------------------
 
-    def due_at(self, shard: Shard, at_ms: int) -> None:
+    def due_at(self, shard: Participant, at_ms: int) -> None:
         """A shard has something to do then, or earlier."""
         known_at_ms = self._deadlines.get(shard)
         if known_at_ms is None or at_ms < known_at_ms:
             self._deadlines.set(shard, at_ms)
             self._watch(at_ms)
 
-    def forget(self, shard: Shard) -> None:
+    def forget(self, shard: Participant) -> None:
         """A shard is unloaded."""
         self._deadlines.cancel(shard)
         self._unflushed.pop(shard, None)
@@ -156,8 +176,8 @@ class Turns:
     def expire(self) -> None:
         """Let all shards whose time has come see to it."""
         now_ms = self.clock.monotonic_ms()
-        while (shard := self._deadlines.take_due(now_ms)) is not None:
-            assert isinstance(shard, Shard)
+        while (due := self._deadlines.take_due(now_ms)) is not None:
+            shard = cast(Participant, due)
             shard.expire(EXPIRED_MAX)
             next_at_ms = shard.next_at_ms()
             if next_at_ms is not None and shard.is_loaded:

@@ -1,0 +1,85 @@
+"""What the controller of a node starts from: the metadata log, the settings, the records of a new cluster."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
+from ottla.broker.controller.metadata_log import LoadedMetadata, load_metadata
+from ottla.broker.replicas.loading import tell
+from ottla.core.metadata.bootstrap import bootstrap_records
+from ottla.core.metadata.context import ControllerSettings
+from ottla.core.metadata.features import levels_for_format, supported
+from ottla.core.metadata.format import BOOTSTRAP_CHECKPOINT, read_bootstrap
+from ottla.core.quorum.voters import Listener, Voter, VoterSet
+from ottla.log.config import LogConfig
+from ottla.log.directory import LogDirectory
+from ottla.log.disk import Disk, read_all
+
+if TYPE_CHECKING:
+    from ottla.wire.keyed import Versioned
+
+__all__ = ["controller_settings", "first_records", "own_voter", "read_metadata"]
+
+log = logging.getLogger(__name__)
+
+
+def read_metadata(config: NodeConfig, directory: LogDirectory, now_ms: int) -> LoadedMetadata:
+    """Read snapshot and log. Raises StartError if a feature is at a level that this node does not know."""
+    log_config = LogConfig(
+        segment_bytes=config["metadata.log.segment.bytes"],
+        segment_ms=config["metadata.log.segment.ms"],
+        cleanup_policy=frozenset(),  # what snapshots hold is thrown away, and nothing else
+    )
+    configured = VoterSet(
+        tuple(
+            Voter(number, listeners=(Listener(config.controller_listener, *address),))
+            for number, address in sorted(config.voters.items())
+        )
+    )
+    loaded = load_metadata(directory, log_config, configured or None, now_ms)
+    tell(loaded.report)
+    for fault in loaded.replay.faults:
+        log.warning("metadata log: %s", fault)
+    for name, level in loaded.image.features.items():
+        low, high = _supported_features(config)[name]
+        if not low <= level <= high:
+            raise StartError(
+                f"{name} is at level {level}; this node runs with {low} to {high}, "
+                f"unless unstable.feature.versions.enable is true"
+            )
+    return loaded
+
+
+def _supported_features(config: NodeConfig) -> dict[str, tuple[int, int]]:
+    return supported(is_unstable=config["unstable.feature.versions.enable"])
+
+
+def own_voter(config: NodeConfig, directory: LogDirectory, advertised: Iterable[ListenerConfig]) -> Voter:
+    """The node as a voter of the quorum."""
+    names = config["controller.listener.names"]
+    listeners = tuple(Listener(each.name, each.host, each.port) for each in advertised if each.name in names)
+    return Voter(config.node_id, directory.properties.directory_id or bytes(16), listeners)
+
+
+def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    return ControllerSettings(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        num_partitions=config["num.partitions"],
+        default_replication_factor=config["default.replication.factor"],
+        delete_topic_enable=config["delete.topic.enable"],
+        min_insync_replicas=config["min.insync.replicas"],
+        broker_session_timeout_ms=config["broker.session.timeout.ms"],
+        supported_features=_supported_features(config),
+    )
+
+
+def first_records(config: NodeConfig, disk: Disk, directory: LogDirectory) -> list[Versioned]:
+    """What the metadata log of a new cluster begins with."""
+    path = f"{directory.path}/{BOOTSTRAP_CHECKPOINT}"
+    if disk.exists(path):
+        return list(read_bootstrap(read_all(disk, path)))
+    return bootstrap_records(levels_for_format(is_dynamic_quorum=not config.voters))

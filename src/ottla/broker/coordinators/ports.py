@@ -1,0 +1,36 @@
+"""What coordinators need of the node they run on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.broker.network.authorization import Access
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.loop.slices import Slices
+    from ottla.broker.replicas.replicas import Replicas
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.core.metadata.image import MetadataImage
+
+__all__ = ["Ports", "TopicCreation"]
+
+
+class TopicCreation(Access, Protocol):
+    """The way to the controller, which creates internal topics."""
+
+    image: MetadataImage
+    settings: Settings
+    metadata: MetadataLog
+
+
+class Ports(TopicCreation, Protocol):
+    """What runs a coordinator: the loop, the logs it writes to, and who may do what."""
+
+    loop: asyncio.AbstractEventLoop
+    slices: Slices
+    replicas: Replicas
+    unit_of_work: UnitOfWork

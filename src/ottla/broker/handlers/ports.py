@@ -1,0 +1,141 @@
+"""What handlers need of a node, by family of APIs. A node has all of it; a handler sees what its family names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.broker.network.authorization import Access
+
+if TYPE_CHECKING:
+    from ottla.broker.config.node_config import NodeConfig
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.deleted_topics import DeletedTopics
+    from ottla.broker.controller.encoded_topics import EncodedTopics
+    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.controller.producer_ids import ProducerIds
+    from ottla.broker.coordinators.internal_topics import InternalTopics
+    from ottla.broker.coordinators.runtime import Runtime
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.purgatory import Purgatory
+    from ottla.broker.network.request import Later, Request
+    from ottla.broker.replicas.fetch_sessions import FetchSessions
+    from ottla.broker.replicas.moves import Moves
+    from ottla.broker.replicas.replicas import Replicas
+    from ottla.broker.replicas.storage import NodeStorage
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.broker.share import ShareNode
+    from ottla.broker.telemetry.clients.telemetry import Telemetry
+    from ottla.broker.telemetry.loggers import Loggers
+    from ottla.core.metadata.image import MetadataImage
+
+__all__ = [
+    "ClientTelemetry",
+    "Cluster",
+    "Configs",
+    "Controller",
+    "Groups",
+    "LogDirectories",
+    "Records",
+    "ShareGroups",
+    "Transactions",
+]
+
+
+class Controller(Protocol):
+    """APIs that the controller answers."""
+
+    def submit(self, request: Request, body: object | None = None) -> Later:
+        """Take a request, or `body` in its place, to the controller; its reply comes when it is committed."""
+
+
+class Records(Access, Protocol):
+    """APIs that read and write partitions."""
+
+    image: MetadataImage
+    settings: Settings
+    replicas: Replicas
+    purgatory: Purgatory
+    fetch_sessions: FetchSessions
+    transactions: Runtime
+    clock: Clock
+    unit_of_work: UnitOfWork
+
+
+class Groups(Access, Protocol):
+    """APIs that the group coordinator answers."""
+
+    groups: Runtime
+
+
+class Transactions(Access, Protocol):
+    """APIs of transactional producers."""
+
+    image: MetadataImage
+    settings: Settings
+    replicas: Replicas
+    groups: Runtime
+    transactions: Runtime
+    internal_topics: InternalTopics
+    producer_ids: ProducerIds
+    purgatory: Purgatory
+    clock: Clock
+    unit_of_work: UnitOfWork
+
+
+class ShareGroups(Access, Protocol):
+    """APIs of share groups beside membership: records, offsets, state."""
+
+    image: MetadataImage
+    replicas: Replicas
+    groups: Runtime
+    share_state: Runtime
+    internal_topics: InternalTopics
+
+    @property
+    def share(self) -> ShareNode: ...
+
+
+class Cluster(Access, Protocol):
+    """APIs that tell what the cluster is made of."""
+
+    config: NodeConfig
+    settings: Settings
+    clock: Clock
+    image: MetadataImage
+    metadata: MetadataLog
+    encoded_topics: EncodedTopics
+    deleted_topics: DeletedTopics
+    internal_topics: InternalTopics
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def cluster_id(self) -> str: ...
+
+
+class Configs(Access, Controller, Protocol):
+    """APIs about settings."""
+
+    image: MetadataImage
+    settings: Settings
+    loggers: Loggers
+
+    @property
+    def node_id(self) -> int: ...
+
+
+class LogDirectories(Access, Protocol):
+    """APIs about the directories that hold partitions."""
+
+    image: MetadataImage
+    settings: Settings
+    storage: NodeStorage
+    replicas: Replicas
+    moves: Moves
+
+
+class ClientTelemetry(Protocol):
+    """APIs with which clients push their metrics."""
+
+    @property
+    def telemetry(self) -> Telemetry: ...

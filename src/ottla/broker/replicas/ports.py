@@ -1,0 +1,49 @@
+"""What those who look after partitions need of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.offload import Offload
+    from ottla.broker.loop.slices import Slices
+    from ottla.broker.replicas.moves import Moves
+    from ottla.broker.replicas.replicas import Replica, Replicas
+    from ottla.broker.replicas.storage import NodeStorage
+    from ottla.log.directory import LogDirectory
+    from ottla.log.disk import Disk
+
+__all__ = ["Chores", "Moving", "Work"]
+
+
+class Work(Protocol):
+    """What long work is done with."""
+
+    clock: Clock
+    disk: Disk
+    settings: Settings
+    replicas: Replicas
+    slices: Slices
+    offload: Offload
+
+
+class Moving(Work, Protocol):
+    """Moves partitions between directories."""
+
+    loop: asyncio.AbstractEventLoop
+    is_serving: bool
+
+    def assign_replicas(self, placed: Iterable[tuple[Replica, LogDirectory]], *, wait: bool) -> None:
+        """Tell the controller in which directories replicas are; with `wait`, return when that is on the disk."""
+
+
+class Chores(Work, Protocol):
+    """Writes checkpoints, applies retention, compacts, removes files."""
+
+    storage: NodeStorage
+    moves: Moves

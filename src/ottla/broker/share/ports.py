@@ -1,0 +1,92 @@
+"""What share groups need of the node: for the state of share partitions, and for those that are led here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.broker.network.authorization import Access
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.metadata_log import MetadataLog
+    from ottla.broker.coordinators.internal_topics import InternalTopic
+    from ottla.broker.coordinators.runtime import MakeRefusal
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.purgatory import Purgatory
+    from ottla.broker.loop.waiting import Waiter
+    from ottla.broker.network.request import Request
+    from ottla.broker.replicas.replicas import Replicas
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.core.coordinator.contract import World
+    from ottla.core.metadata.image import MetadataImage
+    from ottla.wire.errors import ErrorCode
+
+__all__ = ["DeadLettering", "Leading", "Persistence", "ShareState"]
+
+
+class StateRuntime(Protocol):
+    """The runtime of share coordinators."""
+
+    @property
+    def partition_count(self) -> int: ...
+    def ask(
+        self, request: Request | None, key: str, body: object, done: Callable[[Any], None], *, refuse: MakeRefusal
+    ) -> None: ...
+
+
+class TopicCreation(Protocol):
+    """Creates the topic of share coordinators."""
+
+    def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None: ...
+
+
+class ShareState(Protocol):
+    """The share coordinators."""
+
+    @property
+    def share_state(self) -> StateRuntime: ...
+    @property
+    def internal_topics(self) -> TopicCreation: ...
+
+
+class Timer(Protocol):
+    """A clock, as far as durations go."""
+
+    def monotonic_ms(self) -> int: ...
+
+
+class Parking(Protocol):
+    """Where what is tried again waits."""
+
+    def park(self, waiter: Waiter) -> bool: ...
+
+
+class Persistence(ShareState, Protocol):
+    """Asks share coordinators until they answer."""
+
+    @property
+    def clock(self) -> Timer: ...
+    @property
+    def purgatory(self) -> Parking: ...
+
+
+class DeadLettering(Protocol):
+    """Writes to dead-letter queues."""
+
+    clock: Clock
+    image: MetadataImage
+    settings: Settings
+    metadata: MetadataLog
+    replicas: Replicas
+    unit_of_work: UnitOfWork
+    purgatory: Purgatory
+    world: World
+
+
+class Leading(DeadLettering, Access, Protocol):
+    """Leads share partitions."""
+
+    loop: asyncio.AbstractEventLoop

@@ -1,0 +1,50 @@
+"""What transactions need of the node: for appends that belong to one, and for markers that end one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ottla.broker.config.settings import Settings
+    from ottla.broker.controller.producer_ids import ProducerIds
+    from ottla.broker.coordinators.runtime import Runtime
+    from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.purgatory import Purgatory
+    from ottla.broker.replicas.replicas import Replicas
+    from ottla.broker.replicas.unit_of_work import UnitOfWork
+    from ottla.core.metadata.image import MetadataImage
+
+__all__ = ["MarkerSending", "MarkerWriting", "Verification"]
+
+
+class Verification(Protocol):
+    """Asks a transaction's coordinator before an append."""
+
+    clock: Clock
+    image: MetadataImage
+    settings: Settings
+    replicas: Replicas
+    unit_of_work: UnitOfWork
+    purgatory: Purgatory
+    transactions: Runtime
+
+
+class MarkerWriting(Protocol):
+    """Writes markers to the partitions that are led here."""
+
+    clock: Clock
+    settings: Settings
+    replicas: Replicas
+    unit_of_work: UnitOfWork
+    purgatory: Purgatory
+    groups: Runtime
+
+
+class MarkerSending(MarkerWriting, Protocol):
+    """Sends markers to the leaders of partitions."""
+
+    image: MetadataImage
+    producer_ids: ProducerIds
+
+    @property
+    def node_id(self) -> int: ...
