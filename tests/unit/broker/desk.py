@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -256,6 +256,7 @@ class RunningNode:
         clock: Clock | None = None,
         authorizer: Authorizer | None = None,
         disk: OsDisk | None = None,
+        on_fatal: Callable[[str], None] | None = None,
         **settings: object,
     ) -> None:
         named = {key.replace("_", "."): str(value) for key, value in settings.items()}
@@ -267,6 +268,7 @@ class RunningNode:
             clock=clock,
             disk=disk or OsDisk(durable=False),
             authorizer=authorizer,
+            on_fatal=on_fatal,
         )
         self.node: Node
         self._loop = asyncio.new_event_loop()

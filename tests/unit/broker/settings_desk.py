@@ -8,7 +8,8 @@ from typing import Any
 from ottla import wire
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.config.settings import Settings
-from ottla.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from ottla.broker.handlers import load_api
+from ottla.broker.network.dispatch import Api
 from ottla.broker.network.request import Later
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.core.metadata.config_rules import Rules
@@ -21,6 +22,18 @@ from tests.unit.core.metadata.cluster import Cluster
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def served(key: int) -> Api:
+    api = load_api(key)
+    assert api is not None
+    return api
+
+
+DESCRIBE_CONFIGS = served(32)
+ALTER_CONFIGS = served(33)
+INCREMENTAL_ALTER_CONFIGS = served(44)
+LIST_CONFIG_RESOURCES = served(74)
 
 
 class SettingsNode:
@@ -54,13 +67,14 @@ class SettingsNode:
 
     # --- requests
 
-    def call(self, module: Any, body: Any, version: int | None = None) -> Any:
+    def call(self, api: Api, body: Any, version: int | None = None) -> Any:
         """A handler's answer, through bytes in both directions."""
-        version = module.VERSIONS[1] if version is None else version
+        version = api.high if version is None else version
         name = type(body).__name__
         connection = SimpleNamespace(peer=SimpleNamespace(listener="PLAINTEXT"))
         seen = wire.decode(name, version, wire.encode(body, version))
-        answer = module.handle(self, SimpleNamespace(body=seen, version=version, connection=connection))
+        asked: Any = SimpleNamespace(api_key=api.key, body=seen, version=version, connection=connection)
+        answer = api.handle(self, asked)
         if isinstance(answer, Later):
             replies: list[Any] = []
             answer.deliver_to(replies.append)
@@ -73,7 +87,7 @@ class SettingsNode:
         version = options.pop("version", None)
         kind = DescribeConfigsRequest
         resource = kind.DescribeConfigsResource(resource_type, name, keys or None)
-        (result,) = self.call(describe_configs, kind((resource,), **options), version).results
+        (result,) = self.call(DESCRIBE_CONFIGS, kind((resource,), **options), version).results
         return result
 
     def entry(self, resource_type: int, name: str, key: str, **options: Any) -> Any:
@@ -86,7 +100,7 @@ class SettingsNode:
         kind = IncrementalAlterConfigsRequest
         configs = tuple(kind.AlterableConfig(*step) for step in steps)
         body = kind((kind.AlterConfigsResource(resource_type, name, configs),), validate_only)
-        (answer,) = self.call(incremental_alter_configs, body).responses
+        (answer,) = self.call(INCREMENTAL_ALTER_CONFIGS, body).responses
         assert (answer.resource_type, answer.resource_name) == (resource_type, name)
         return int(answer.error_code)
 
@@ -95,10 +109,10 @@ class SettingsNode:
         kind = AlterConfigsRequest
         configs = tuple(kind.AlterableConfig(*setting) for setting in settings)
         body = kind((kind.AlterConfigsResource(resource_type, name, configs),), validate_only)
-        (answer,) = self.call(alter_configs, body).responses
+        (answer,) = self.call(ALTER_CONFIGS, body).responses
         return int(answer.error_code)
 
     def listed(self, *types: int, version: int = 1) -> set[tuple[int, str]]:
-        answer = self.call(list_config_resources, ListConfigResourcesRequest(types), version)
+        answer = self.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(types), version)
         assert answer.error_code == 0
         return {(each.resource_type, each.resource_name) for each in answer.config_resources}

@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.handlers import (
-    SERVED,
-    alter_configs,
-    describe_configs,
-    incremental_alter_configs,
-    list_config_resources,
-)
+from ottla.broker.network.dispatch import Api
 from ottla.core.metadata.config_defs import broker_defs, group_defs, topic_defs
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.alter_configs import AlterConfigsRequest
@@ -24,11 +18,15 @@ from ottla.wire.types.describe_configs import DescribeConfigsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.list_config_resources import ListConfigResourcesRequest
 from tests.unit.broker.settings_desk import (
+    ALTER_CONFIGS,
     APPEND,
     BROKER,
     CLIENT_METRICS,
     DELETE,
+    DESCRIBE_CONFIGS,
     GROUP,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_CONFIG_RESOURCES,
     LOGGER,
     SET,
     SUBTRACT,
@@ -51,13 +49,6 @@ def synonyms(entry: Any) -> list[tuple[str, str | None, int]]:
 
 
 # --- DescribeConfigs
-
-
-@pytest.mark.parametrize("module", [describe_configs, alter_configs, incremental_alter_configs, list_config_resources])
-def test_the_table_has_the_versions_of_the_module(module: Any) -> None:
-    served = SERVED[module.API_KEY]
-    assert (served.low, served.high) == module.VERSIONS
-    assert module.__name__.endswith("." + served.module)
 
 
 def test_a_topic_shows_all_settings_with_defaults(node: SettingsNode) -> None:
@@ -101,14 +92,14 @@ def test_what_cannot_be_described(node: SettingsNode, resource: tuple[int, str],
 def test_a_type_that_is_unknown_refuses_the_whole_request(node: SettingsNode) -> None:
     kind = DescribeConfigsRequest
     body = kind((kind.DescribeConfigsResource(TOPIC, "orders", None), kind.DescribeConfigsResource(64, "x", None)))
-    assert [each.error_code for each in node.call(describe_configs, body).results] == [INVALID_REQUEST] * 2
+    assert [each.error_code for each in node.call(DESCRIBE_CONFIGS, body).results] == [INVALID_REQUEST] * 2
 
 
 def test_each_resource_has_its_own_error(node: SettingsNode) -> None:
     kind = DescribeConfigsRequest
     names = ("missing", "orders")
     body = kind(tuple(kind.DescribeConfigsResource(TOPIC, name, None) for name in names))
-    assert [each.error_code for each in node.call(describe_configs, body).results] == [UNKNOWN_TOPIC, 0]
+    assert [each.error_code for each in node.call(DESCRIBE_CONFIGS, body).results] == [UNKNOWN_TOPIC, 0]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +128,7 @@ def test_unknown_keys_are_left_out(node: SettingsNode, keys: tuple[str, ...]) ->
 
 def test_an_empty_list_of_keys_stands_for_all(node: SettingsNode) -> None:
     kind = DescribeConfigsRequest
-    (result,) = node.call(describe_configs, kind((kind.DescribeConfigsResource(TOPIC, "orders", ()),))).results
+    (result,) = node.call(DESCRIBE_CONFIGS, kind((kind.DescribeConfigsResource(TOPIC, "orders", ()),))).results
     assert len(result.configs) == 33
 
 
@@ -361,21 +352,21 @@ def test_one_resource_fails_and_the_other_is_changed(node: SettingsNode) -> None
     kind = IncrementalAlterConfigsRequest
     configs = (kind.AlterableConfig("retention.ms", SET, "5"),)
     body = kind(tuple(kind.AlterConfigsResource(TOPIC, name, configs) for name in ("missing", "orders")))
-    answer = node.call(incremental_alter_configs, body)
+    answer = node.call(INCREMENTAL_ALTER_CONFIGS, body)
     assert [each.error_code for each in answer.responses] == [UNKNOWN_TOPIC, 0]
     assert node.entry(TOPIC, "orders", "retention.ms").value == "5"
 
 
 @pytest.mark.parametrize(
-    ("module", "kind", "config"),
+    ("api", "kind", "config"),
     [
-        (incremental_alter_configs, IncrementalAlterConfigsRequest, ("retention.ms", SET, "5")),
-        (alter_configs, AlterConfigsRequest, ("retention.ms", "5")),
+        (INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest, ("retention.ms", SET, "5")),
+        (ALTER_CONFIGS, AlterConfigsRequest, ("retention.ms", "5")),
     ],
 )
-def test_the_same_resource_twice(node: SettingsNode, module: Any, kind: Any, config: tuple[Any, ...]) -> None:
+def test_the_same_resource_twice(node: SettingsNode, api: Api, kind: Any, config: tuple[Any, ...]) -> None:
     resource = kind.AlterConfigsResource(TOPIC, "orders", (kind.AlterableConfig(*config),))
-    answer = node.call(module, kind((resource, resource)))
+    answer = node.call(api, kind((resource, resource)))
     assert {each.error_code for each in answer.responses} == {INVALID_REQUEST}
     assert node.entry(TOPIC, "orders", "retention.ms").config_source == DEFAULT
 
@@ -424,28 +415,29 @@ def test_dynamic_settings_are_acted_on_at_once(node: SettingsNode) -> None:
     assert node.settings.log_config("orders").max_message_bytes == 1000
 
 
-@pytest.mark.parametrize("module", [alter_configs, incremental_alter_configs])
+@pytest.mark.parametrize("api", [ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
 @pytest.mark.parametrize("is_low", [True, False])
-def test_every_version_of_changes(node: SettingsNode, module: Any, is_low: bool) -> None:
-    is_incremental = module is incremental_alter_configs
+def test_every_version_of_changes(node: SettingsNode, api: Api, is_low: bool) -> None:
+    is_incremental = api is INCREMENTAL_ALTER_CONFIGS
     kind: Any = IncrementalAlterConfigsRequest if is_incremental else AlterConfigsRequest
     config = kind.AlterableConfig("retention.ms", *((SET, "5") if is_incremental else ("5",)))
     body = kind((kind.AlterConfigsResource(TOPIC, "orders", (config,)),))
-    (answer,) = node.call(module, body, module.VERSIONS[0 if is_low else 1]).responses
+    (answer,) = node.call(api, body, api.low if is_low else api.high).responses
     assert (answer.error_code, answer.error_message) == (0, None)
     assert node.entry(TOPIC, "orders", "retention.ms").value == "5"
 
 
-@pytest.mark.parametrize("module", [describe_configs, alter_configs, incremental_alter_configs])
-def test_one_error_for_everything(module: Any) -> None:
+@pytest.mark.parametrize("api", [DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
+def test_one_error_for_everything(api: Api) -> None:
     kinds: dict[Any, Any] = {
-        describe_configs: DescribeConfigsRequest.DescribeConfigsResource,
-        alter_configs: AlterConfigsRequest.AlterConfigsResource,
-        incremental_alter_configs: IncrementalAlterConfigsRequest.AlterConfigsResource,
+        DESCRIBE_CONFIGS: DescribeConfigsRequest.DescribeConfigsResource,
+        ALTER_CONFIGS: AlterConfigsRequest.AlterConfigsResource,
+        INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest.AlterConfigsResource,
     }
-    body = SimpleNamespace(resources=(kinds[module](TOPIC, "a"), kinds[module](GROUP, "b")))
-    answer = module.refuse(SimpleNamespace(body=body), -1, "why")
-    entries = answer.results if module is describe_configs else answer.responses
+    body = SimpleNamespace(resources=(kinds[api](TOPIC, "a"), kinds[api](GROUP, "b")))
+    request: Any = SimpleNamespace(api_key=api.key, body=body)
+    answer = api.refuse(request, -1, "why")
+    entries = answer.results if api is DESCRIBE_CONFIGS else answer.responses
     assert [(each.error_code, each.error_message, each.resource_name) for each in entries] == [
         (-1, "why", "a"),
         (-1, "why", "b"),
@@ -472,11 +464,11 @@ def test_what_has_no_setting_left_is_not_listed(node: SettingsNode) -> None:
 
 @pytest.mark.parametrize("types", [(99,), (TOPIC, 0)])
 def test_types_that_cannot_be_listed(node: SettingsNode, types: tuple[int, ...]) -> None:
-    answer = node.call(list_config_resources, ListConfigResourcesRequest(types))
+    answer = node.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(types))
     assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, ())
 
 
 def test_who_may_not_list(node: SettingsNode) -> None:
     node.denied.add((4, "kafka-cluster"))
-    answer = node.call(list_config_resources, ListConfigResourcesRequest())
+    answer = node.call(LIST_CONFIG_RESOURCES, ListConfigResourcesRequest())
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

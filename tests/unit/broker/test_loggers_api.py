@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.handlers import incremental_alter_configs
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.unit.broker.settings_desk import APPEND, DELETE, LOGGER, SET, SUBTRACT, TOPIC, SettingsNode
+from tests.unit.broker.settings_desk import (
+    APPEND,
+    DELETE,
+    INCREMENTAL_ALTER_CONFIGS,
+    LOGGER,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    SettingsNode,
+)
 
 INVALID_REQUEST, INVALID_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 NAMES = ("ottla", "ottla.broker", "ottla.broker.node", "ottla.requests")
@@ -97,7 +105,7 @@ def test_loggers_and_topics_in_one_request_are_answered_in_their_order(node: Set
     topic = kind.AlterConfigsResource(TOPIC, "orders", (kind.AlterableConfig("retention.ms", SET, "5"),))
     logger = kind.AlterConfigsResource(LOGGER, "1", (kind.AlterableConfig("root", SET, "LOUD"),))
     missing = kind.AlterConfigsResource(TOPIC, "missing", (kind.AlterableConfig("retention.ms", SET, "5"),))
-    answers = node.call(incremental_alter_configs, kind((topic, logger, missing))).responses
+    answers = node.call(INCREMENTAL_ALTER_CONFIGS, kind((topic, logger, missing))).responses
     assert [(each.resource_type, each.resource_name, each.error_code) for each in answers] == [
         (TOPIC, "orders", 0),
         (LOGGER, "1", INVALID_CONFIG),
@@ -109,7 +117,7 @@ def test_loggers_and_topics_in_one_request_are_answered_in_their_order(node: Set
 def test_the_same_loggers_twice_are_refused_twice(node: SettingsNode) -> None:
     kind = IncrementalAlterConfigsRequest
     logger = kind.AlterConfigsResource(LOGGER, "1", (kind.AlterableConfig("root", SET, "ERROR"),))
-    answers = node.call(incremental_alter_configs, kind((logger, logger))).responses
+    answers = node.call(INCREMENTAL_ALTER_CONFIGS, kind((logger, logger))).responses
     assert [each.error_code for each in answers] == [INVALID_REQUEST, INVALID_REQUEST]
     assert levels(node)["root"] == "INFO"
 

@@ -65,11 +65,9 @@ class FailableNode(RunningNode):
     """A node on a test disk that notes why it could not go on."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
-        super().__init__(directory, **settings)
         self.disk = TestDisk()
-        self.node.disk = self.disk
         self.reasons: list[str] = []
-        self.node._on_fatal = self.reasons.append
+        super().__init__(directory, disk=self.disk, on_fatal=self.reasons.append, **settings)
 
     def end(self) -> None:
         """Stop it, cleanly if it can."""

@@ -1,12 +1,13 @@
-"""One module for each API, named as the API is.
+"""One module for each API, named as the API is; APIs that are answered alike share one.
 
 A handler module has
 
-* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served; `ADVERTISED_LOW` if a lower one is
-  shown, `UNSTABLE_HIGH` if a higher one can be served;
-* `handle(node, request) -> Answer`: see `ottla.broker.network.request` for what an answer can be;
+* `handle(node, request) -> Answer`: see `ottla.broker.network.request` for what an answer can be; `node` is what the
+  API's family needs of a node (`ports`);
 * `refuse(request, code, message)`: the API's own response that carries one error for everything that was asked;
-* a docstring: what it does, what differs between versions, what is known to be missing.
+* a docstring: what it does, what differs between versions, what is known to be missing;
+* `API_KEY` and `VERSIONS`, the lowest and the highest version that is served, if it is of one API; `ADVERTISED_LOW` if
+  a lower version is shown, `UNSTABLE_HIGH` if a higher one can be served.
 
 The table below names every module with its versions, so that a node can tell what it serves without importing any:
 handlers are loaded with the first request of their kind.
@@ -17,7 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final, NamedTuple
 
-from ottla.broker.network.dispatch import Api, api_of
+from ottla.broker.network.dispatch import Api
+from ottla.wire import frames
 
 __all__ = ["SERVED", "Served", "load_api"]
 
@@ -52,8 +54,8 @@ SERVED: Final[dict[int, Served]] = {
     16: Served("list_groups", 0, 5),
     17: Served("sasl_handshake", 0, 1),
     18: Served("api_versions", 0, 5),
-    19: Served("create_topics", 2, 7),
-    20: Served("delete_topics", 1, 6),
+    19: Served("controller", 2, 7),
+    20: Served("controller", 1, 6),
     21: Served("delete_records", 0, 2),
     22: Served("init_producer_id", 0, 5, unstable_high=6),
     23: Served("offset_for_leader_epoch", 2, 4),
@@ -66,30 +68,30 @@ SERVED: Final[dict[int, Served]] = {
     30: Served("create_acls", 1, 3),
     31: Served("delete_acls", 1, 3),
     32: Served("describe_configs", 1, 4),
-    33: Served("alter_configs", 0, 2),
+    33: Served("controller", 0, 2),
     34: Served("alter_replica_log_dirs", 1, 2),
     35: Served("describe_log_dirs", 1, 5),
     36: Served("sasl_authenticate", 0, 2),
-    37: Served("create_partitions", 0, 3),
-    38: Served("create_delegation_token", 1, 3),
-    39: Served("renew_delegation_token", 1, 2),
-    40: Served("expire_delegation_token", 1, 2),
-    41: Served("describe_delegation_token", 1, 3),
+    37: Served("controller", 0, 3),
+    38: Served("delegation_tokens", 1, 3),
+    39: Served("delegation_tokens", 1, 2),
+    40: Served("delegation_tokens", 1, 2),
+    41: Served("delegation_tokens", 1, 3),
     42: Served("delete_groups", 0, 3),
-    43: Served("elect_leaders", 0, 2),
+    43: Served("controller", 0, 2),
     44: Served("incremental_alter_configs", 0, 1),
-    45: Served("alter_partition_reassignments", 0, 1),
-    46: Served("list_partition_reassignments", 0, 0),
+    45: Served("controller", 0, 1),
+    46: Served("controller", 0, 0),
     47: Served("offset_delete", 0, 0),
     48: Served("describe_client_quotas", 0, 1),
-    49: Served("alter_client_quotas", 0, 1),
+    49: Served("controller", 0, 1),
     50: Served("describe_user_scram_credentials", 0, 0),
-    51: Served("alter_user_scram_credentials", 0, 0),
+    51: Served("controller", 0, 0),
     55: Served("describe_quorum", 0, 2),
-    57: Served("update_features", 0, 2),
+    57: Served("controller", 0, 2),
     60: Served("describe_cluster", 0, 2),
     61: Served("describe_producers", 0, 0),
-    64: Served("unregister_broker", 0, 0),
+    64: Served("controller", 0, 0),
     65: Served("describe_transactions", 0, 0),
     66: Served("list_transactions", 0, 2),
     68: Served("consumer_group_heartbeat", 0, 1),
@@ -104,18 +106,18 @@ SERVED: Final[dict[int, Served]] = {
     79: Served("share_acknowledge", 1, 2),
     80: Served("add_raft_voter", 0, 1),
     81: Served("remove_raft_voter", 0, 0),
-    83: Served("initialize_share_group_state", 0, 0),
-    84: Served("read_share_group_state", 0, 0),
-    85: Served("write_share_group_state", 0, 1),
-    86: Served("delete_share_group_state", 0, 0),
-    87: Served("read_share_group_state_summary", 0, 1),
+    83: Served("share_state", 0, 0),
+    84: Served("share_state", 0, 0),
+    85: Served("share_state", 0, 1),
+    86: Served("share_state", 0, 0),
+    87: Served("share_state", 0, 1),
     88: Served("streams_group_heartbeat", 0, 1),
     89: Served("streams_group_describe", 0, 1),
     90: Served("describe_share_group_offsets", 0, 1),
     91: Served("alter_share_group_offsets", 0, 0),
     92: Served("delete_share_group_offsets", 0, 0),
     93: Served("streams_group_topology_description_update", 0, 0),
-    94: Served("unregister_controller", 0, 0),
+    94: Served("controller", 0, 0),
 }
 """API key -> its handler."""
 
@@ -125,5 +127,6 @@ def load_api(key: int, is_unstable: bool = False) -> Api | None:
     served = SERVED.get(key)
     if served is None:
         return None
-    api = api_of(import_module(f"{__name__}.{served.module}"))
-    return api._replace(high=served.high_of(is_unstable=is_unstable))
+    module = import_module(f"{__name__}.{served.module}")
+    high = served.high_of(is_unstable=is_unstable)
+    return Api(key, frames.api_names()[key], served.low, high, module.handle, module.refuse)

@@ -1,6 +1,19 @@
-"""Requests about the state of share partitions: what the handlers of all five have in common. No handler.
+"""APIs about the state of share partitions. Only brokers may use them; each share partition has an error of its own.
 
-Only brokers may send them. Each share partition has an error of its own.
+===============================  ========  ============================================================================
+API                              versions  what it does
+===============================  ========  ============================================================================
+InitializeShareGroupState (83)   0         lets a group begin with share partitions, or begin anew; whatever was kept of
+                                           them is replaced. The group coordinator asks
+ReadShareGroupState (84)         0         tells what has become of records. A leader asks before it serves a share
+                                           partition; from then on leaders of earlier epochs cannot write
+WriteShareGroupState (85)        0, 1      keeps what has become of records. Leaders ask. Version 1 also tells how many
+                                           records after the start are done, for the lag of a group
+DeleteShareGroupState (86)       0         forgets it. The group coordinator asks, when a group or its offsets are
+                                           deleted
+ReadShareGroupStateSummary (87)  0, 1      tells where share partitions start, to describe offsets; version 1 also how
+                                           many records after the start are done
+===============================  ========  ============================================================================
 """
 
 from __future__ import annotations
@@ -15,6 +28,8 @@ from ottla.wire.access import Operation
 
 if TYPE_CHECKING:
     from ottla.broker.handlers.ports import ShareGroups
+
+__all__ = ["handle", "refuse"]
 
 
 def handle(node: ShareGroups, request: Request) -> Later:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla import wire
@@ -20,7 +19,7 @@ from ottla.wire import WireError, frames
 from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader
 
-__all__ = ["Api", "Dispatch", "Observer", "api_of"]
+__all__ = ["Api", "Dispatch", "Observer"]
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +51,6 @@ class Observer(Protocol):
     """Sees each request and its answer; for metrics, request logs and faults in tests."""
 
     def answered(self, request: Request, api: Api, answer: Any, size_bytes: int) -> None: ...  # noqa: ANN401
-
-
-def api_of(module: ModuleType) -> Api:
-    """The API of a handler module, which has API_KEY, VERSIONS (a pair), handle and refuse."""
-    key: int = module.API_KEY
-    low, high = module.VERSIONS
-    return Api(key, frames.api_names()[key], low, high, module.handle, module.refuse)
 
 
 class _Version:

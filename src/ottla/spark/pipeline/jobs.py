@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -22,5 +23,10 @@ JOBS: Final = (*FOLDED, "share_delivery", "consumer_lag", "quorum_lag", "finding
 
 
 def job_of(name: str) -> Job:
+    if name in FOLDED:
+        from ottla.spark.jobs.folding import table_of
+        from ottla.spark.jobs.tables import TABLES
+
+        return partial(table_of, TABLES[name])
     job: Job = getattr(import_module(f"ottla.spark.jobs.{name}"), name)
     return job

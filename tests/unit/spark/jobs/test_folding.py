@@ -17,12 +17,9 @@ import pytest
 from ottla.health.facts import Group, Member, TopicPartitions
 from ottla.spark.jobs.folding import folded
 from ottla.spark.jobs.folds.folding import fold
-from ottla.spark.jobs.group_timeline import group_timeline
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.rebalances import rebalances
-from ottla.spark.jobs.stability import stability
-from ottla.spark.jobs.tables import GROUP_TIMELINE, REBALANCES, STABILITY, TABLES, TASK_MOVEMENT, Table
-from ottla.spark.jobs.task_movement import task_movement
+from ottla.spark.jobs.tables import TABLES, Table
+from ottla.spark.pipeline.jobs import FOLDED, job_of
 from tests.unit.spark.jobs.histories import Histories, Script, listen, scenario_texts
 
 RECORDS = (
@@ -30,12 +27,7 @@ RECORDS = (
     "key string, value string"
 )
 SAMPLES = "cluster string, kind string, entity string, ts bigint, seq bigint, error string, body string"
-JOBS: dict[Table, Callable[..., Any]] = {
-    GROUP_TIMELINE: group_timeline,
-    REBALANCES: rebalances,
-    STABILITY: stability,
-    TASK_MOVEMENT: task_movement,
-}
+JOBS: dict[Table, Callable[..., Any]] = {TABLES[name]: job_of(name) for name in FOLDED}
 Tables = dict[str, dict[tuple[Any, ...], dict[str, Any]]]
 
 
@@ -112,7 +104,11 @@ def test_a_range_begins_in_the_middle_of_a_rebalance(spark: Any, tmp_path: Path)
     params = Params(from_ms=middle_ms, to_ms=middle_ms + 60_000)
     name = "streams/third_member_joins"
 
-    rows = group_timeline({"records": records_in(spark, tmp_path)}, params).where(f"`group` = '{name}'").collect()
+    rows = (
+        job_of("group_timeline")({"records": records_in(spark, tmp_path)}, params)
+        .where(f"`group` = '{name}'")
+        .collect()
+    )
 
     whole = [row for row in expected()["group_timeline"].values() if row["group"] == name]
     later = [(row["ts"], row["seq"], row["event"]) for row in whole if row["ts"] >= middle_ms]
@@ -166,12 +162,12 @@ def test_where_there_are_records_samples_are_not_used(spark: Any) -> None:
     rows = [("c", row.partition, row.offset, row.timestamp, row.type, "g", row.key, row.value) for row in script.rows]
     records = spark.createDataFrame(rows, RECORDS)
 
-    found = rebalances({"records": records, "samples": samples}, Params()).collect()
+    found = job_of("rebalances")({"records": records, "samples": samples}, Params()).collect()
 
     assert sorted((row.group, row.source, row.group_epoch) for row in found) == [
         ("g", "records", 2), ("sampled", "samples", 4), ("sampled", "samples", 5),
     ]  # fmt: skip
-    events = group_timeline({"samples": samples}, Params()).where("event = 'deleted'").collect()
+    events = job_of("group_timeline")({"samples": samples}, Params()).where("event = 'deleted'").collect()
     assert [row.group for row in events] == ["sampled"]
 
 
