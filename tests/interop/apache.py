@@ -94,7 +94,7 @@ class ApacheKafka:
         self._cluster_id = cluster_id
         self._format_arguments = tuple(format_arguments)
         self._heap = heap
-        self._classpath = ":".join([classpath(APACHE_KAFKA, report), *([str(classes)] if classes else [])])
+        self._classpath = classpath(APACHE_KAFKA, classes, report)
         self._ports = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 

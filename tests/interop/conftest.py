@@ -9,6 +9,7 @@ import pytest
 from tests.interop.apache import ApacheKafka
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
 from tests.interop.node.brokers import booting, wanted
+from tests.interop.shared_classes import share_classes
 
 HERE = Path(__file__).parent
 
@@ -43,7 +44,9 @@ def fetched(name: str, report: Report) -> Path:
 @pytest.fixture(scope="session")
 def apache_jars(report: Report) -> Path:
     """The jars of Apache Kafka: broker, tools, Kafka Streams, clients."""
-    return fetched(APACHE_KAFKA, report)
+    jars = fetched(APACHE_KAFKA, report)
+    share_classes(report)
+    return jars
 
 
 @pytest.fixture(scope="session")

@@ -36,9 +36,12 @@ def cache_dir() -> Path:
     return Path(base) / "ottla"
 
 
-def classpath(name: str, report: Report = sys.stderr.write) -> str:
-    """The class path of the libraries that java/jars/NAME.pom.xml lists, fetched if they are not there yet."""
-    return str(libraries(name, report) / "*")
+def classpath(name: str, classes: Path | None = None, report: Report = sys.stderr.write) -> str:
+    """The class path of the libraries that java/jars/NAME.pom.xml lists, fetched if they are not there yet.
+
+    `classes` of our own come after them: the archive of shared_classes serves a class path that begins with the jars.
+    """
+    return f"{libraries(name, report)}/*" + (f":{classes}" if classes else "")
 
 
 def libraries(name: str, report: Report = sys.stderr.write) -> Path:
@@ -106,5 +109,8 @@ if __name__ == "__main__":
     try:
         for each in ALL:
             libraries(each)
+        from tests.interop.shared_classes import share_classes  # which needs what this module has
+
+        share_classes(sys.stderr.write)
     except SetupError as missing:
         sys.exit(f"interop: {missing}")

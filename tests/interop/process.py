@@ -13,6 +13,8 @@ from tests.interop.jars import program
 TOOL_TIMEOUT_S = 60
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """For programs that live for seconds: less compiling, less memory, one collector thread."""
+SHARED_CLASSES = "classes.jsa"
+"""The file beside the jars that shared_classes writes."""
 
 
 class ProgramFailed(AssertionError):
@@ -33,7 +35,10 @@ def java(
 ) -> list[str]:
     """The command line of a Java program."""
     defined = [f"-D{key}={value}" for key, value in (properties or {}).items()]
-    return [program("java", "Java 17"), f"-Xmx{heap}", *options, *defined, "-cp", classpath, main, *arguments]
+    archive = Path(classpath.partition("/*")[0]) / SHARED_CLASSES
+    shared = ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []
+    words = [f"-Xmx{heap}", *shared, *options, *defined, "-cp", classpath, main, *arguments]
+    return [program("java", "Java 17"), *words]
 
 
 def run(command: Sequence[str], *, timeout_s: float = TOOL_TIMEOUT_S, stdin: str = "", check: bool = True) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.interop import process
 from tests.interop.compiling import class_files
-from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, libraries
+from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, classpath
 
 SOURCES = Path(__file__).parent / "java" / "src"
 JARS = {"4.3.1": APACHE_KAFKA, "4.4.0": CLIENTS_4_4}
@@ -37,10 +37,10 @@ def can_run(name: str, release: str) -> bool:
 
 def run_program(name: str, release: str, bootstrap_servers: str, suffix: str = "") -> str:
     """Run a program against a cluster; `suffix` ends the names of its topics and groups, by default a random one."""
-    classpath = f"{compiled(release)}:{libraries(JARS[release])}/*"
+    path = classpath(JARS[release], compiled(release))
     arguments = [bootstrap_servers, suffix] if suffix else [bootstrap_servers]
     quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
-    command = process.java(classpath, f"interop.{name}", *arguments, options=process.QUICK_START, properties=quiet)
+    command = process.java(path, f"interop.{name}", *arguments, options=process.QUICK_START, properties=quiet)
     return process.run(command, timeout_s=TIMEOUT_S)
 
 

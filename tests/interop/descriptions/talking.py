@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.interop import process
 from tests.interop.compiling import class_files
-from tests.interop.jars import CLIENTS_4_4, libraries
+from tests.interop.jars import CLIENTS_4_4, classpath
 from tests.interop.process import ProgramFailed
 
 SOURCES = Path(__file__).parent / "java"
@@ -20,7 +20,7 @@ class Talk:
     def __init__(self, port: int) -> None:
         classes = class_files("description-talk-classes", sorted(SOURCES.rglob("*.java")), CLIENTS_4_4)
         command = process.java(
-            f"{classes}:{libraries(CLIENTS_4_4)}/*",
+            classpath(CLIENTS_4_4, classes),
             "descriptions.Talk",
             "127.0.0.1",
             str(port),

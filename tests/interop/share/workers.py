@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 from tests.interop import process
 from tests.interop.compiling import class_files
-from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_2, CLIENTS_4_4, libraries
+from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_2, CLIENTS_4_4, classpath
 
 TIME_LIMIT_S = 60.0
 POLL_S = 0.2
@@ -111,7 +111,7 @@ class Driver:
         jars = JAVA[release]
         classes = class_files(f"share-driver-{release}", sorted(SOURCES.rglob("*.java")), jars)
         quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "off"}
-        path = f"{classes}:{libraries(jars)}/*"
+        path = classpath(jars, classes)
         command = process.java(path, "share.Driver", bootstrap_servers, options=process.QUICK_START, properties=quiet)
         self._process = subprocess.Popen(
             process.tied(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.interop import process
 from tests.interop.compiling import class_files
-from tests.interop.jars import APACHE_KAFKA, libraries
+from tests.interop.jars import APACHE_KAFKA, classpath
 from tests.interop.process import ProgramFailed
 
 SOURCES = Path(__file__).parent / "java"
@@ -35,7 +35,7 @@ class App:
             "state.dir": str(directory),
         } | {key.replace("_", "."): str(value) for key, value in settings.items()}
         command = process.java(
-            f"{compiled()}:{libraries(APACHE_KAFKA)}/*",
+            classpath(APACHE_KAFKA, compiled()),
             "streams.App",
             topology,
             prefix,

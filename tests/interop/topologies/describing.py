@@ -6,7 +6,7 @@ They lie in tests/golden/topologies; the test beside this one sees that the libr
 from pathlib import Path
 
 from tests.interop import process
-from tests.interop.jars import APACHE_KAFKA, libraries, program
+from tests.interop.jars import APACHE_KAFKA, classpath, program
 
 SOURCES = Path(__file__).parent / "java"
 GOLDEN = Path(__file__).parents[2] / "golden" / "topologies"
@@ -15,13 +15,12 @@ _QUIET = {"org.slf4j.simpleLogger.defaultLogLevel": "error"}
 
 def write_descriptions(folder: Path, classes: Path) -> None:
     """One file for each application; the program is compiled into `classes`."""
-    jars = f"{libraries(APACHE_KAFKA)}/*"
+    jars = classpath(APACHE_KAFKA)
     sources = map(str, sorted(SOURCES.rglob("*.java")))
     javac = program("javac", "a Java development kit")
     process.run([javac, "-Xlint:all", "-Werror", "--release", "17", "-cp", jars, "-d", str(classes), *sources])
-    command = process.java(
-        f"{classes}:{jars}", "topologies.Describe", str(folder), options=process.QUICK_START, properties=_QUIET
-    )
+    path = classpath(APACHE_KAFKA, classes)
+    command = process.java(path, "topologies.Describe", str(folder), options=process.QUICK_START, properties=_QUIET)
     process.run(command)
 
 

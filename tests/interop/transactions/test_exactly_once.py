@@ -19,8 +19,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop import process
+from tests.interop.jars import classpath
 from tests.interop.node.brokers import APACHE
-from tests.interop.programs import JARS, compiled, libraries
+from tests.interop.programs import JARS, compiled
 from tests.interop.transactions.nodes import Node
 
 RECORDS = int(os.environ.get("RECORDS", "100000"))
@@ -63,10 +64,10 @@ class Flow:
         if self._client == "librdkafka":
             command = [sys.executable, "-m", "tests.interop.transactions.flow", *arguments]
         else:
-            classpath = f"{compiled('4.3.1')}:{libraries(JARS['4.3.1'])}/*"
+            path = classpath(JARS["4.3.1"], compiled("4.3.1"))
             quiet = {"org.slf4j.simpleLogger.defaultLogLevel": "warn"}
             main = "interop.TransactionalFlow"
-            command = process.java(classpath, main, *arguments, options=process.QUICK_START, properties=quiet)
+            command = process.java(path, main, *arguments, options=process.QUICK_START, properties=quiet)
         return process.start(command, self._log)
 
     def _crash(self) -> None:
