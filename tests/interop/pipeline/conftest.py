@@ -31,8 +31,12 @@ POISON = (7, 32)
 RUN_TIMEOUT_S = 600
 OBSERVE_S = 6
 POLLS = 200
-SESSIONS = dict.fromkeys(LONG_SESSIONS, "3600000")
-"""Nobody leaves while tests compare what two of them saw."""
+LATER_SNAPSHOTS = (
+    "share.coordinator.cold.partition.snapshot.interval.ms",
+    "share.coordinator.state.topic.prune.interval.ms",
+)
+UNCHANGED = dict.fromkeys([*LONG_SESSIONS, *LATER_SNAPSHOTS], "3600000")
+"""Nobody leaves, and share state is neither written again nor removed, while tests compare what two of them saw."""
 
 
 class World(NamedTuple):
@@ -76,7 +80,7 @@ def run_pipeline(out: Path, *words: str) -> Output:
 
 @pytest.fixture(scope="session")
 def world(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with new_broker(kind, tmp_path_factory.mktemp(f"{kind}-pipeline"), **SESSIONS) as broker:
+    with new_broker(kind, tmp_path_factory.mktemp(f"{kind}-pipeline"), **UNCHANGED) as broker:
         topics = Topics(broker.bootstrap_servers)
         make_history(topics)
         group = ShareGroup(broker.bootstrap_servers)

@@ -118,6 +118,7 @@ def _killed_when(path: Path, words: list[str]) -> None:
         started.wait()
 
 
+@pytest.mark.parametrize("output", [FILES], indirect=True)
 def test_a_run_on_a_standalone_cluster_gives_the_same_tables(world: World, output: Output, tmp_path: Path):
     with standalone_cluster(tmp_path) as master:
         conf = ("--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2")
