@@ -59,7 +59,7 @@ def run(kafka: ApacheKafka, body: Body, partitions: int = 1, **settings: Any) ->
 async def eventually(look: Callable[[], Coroutine[Any, Any, T]], is_right: Callable[[T], bool]) -> T:
     """Look until it is right: the controller answers before all brokers know of a change."""
     found = await look()
-    for _ in range(100):
+    for _ in range(1000):
         if is_right(found):
             break
         await asyncio.sleep(0.05)
