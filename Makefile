@@ -17,7 +17,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## make .venv with the pinned packages (does nothing when it is up to date)
@@ -44,7 +44,10 @@ tour: setup ## a guided tour of what there is, with claims that are checked; som
 	@$(BIN)/ottla tour
 
 .PHONY: test
-test: check ## everything that continuous integration runs: lint, types, contracts, generated files, tests
+test: check suite ## everything that continuous integration runs: lint, types, contracts, generated files, tests
+
+.PHONY: suite
+suite: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: check
@@ -73,10 +76,24 @@ format: setup ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+# tests/interop/parts.py says what is in them.
+INTEROP_PARTS := interop-clients interop-groups interop-spark
+
 .PHONY: interop
-interop: setup ## real clients and Apache Kafka's own tools (needs Java 17 and Maven)
+interop: setup ## real clients and Apache Kafka's own tools, in three parts (needs Java 17 and Maven)
+	@$(BIN)/python tools/in_turn.py $(INTEROP_PARTS)
+
+.PHONY: $(INTEROP_PARTS)
+interop-clients: ## the first part of it: single clients, tools, files, pages
+interop-groups: ## the second: groups of all kinds, transactions, Kafka Streams
+interop-spark: ## the third: PySpark and the pipeline
+$(INTEROP_PARTS): interop-%: setup
 	@$(BIN)/python -m tests.interop.jars
-	@$(BIN)/pytest tests/interop tests/browser -m interop
+	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --durations=10 $$($(BIN)/python -m tests.interop.parts $*)
+
+.PHONY: nightly
+nightly: setup ## everything: check, tests, and each part of interop; goes on after a failure and sums up
+	@$(BIN)/python tools/in_turn.py check suite $(INTEROP_PARTS)
 
 .PHONY: bench
 bench: setup ## benchmarks beside other libraries and brokers: make bench FOLDER=wire (or log, explain, broker)

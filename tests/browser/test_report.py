@@ -15,7 +15,7 @@ from tests.browser.conftest import Visitor
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("report")]
 
 STORIES = ("incidents", "healthy", "empty", "crowd")
 WIDTHS = (320, 390, 768, 1280)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import Visitor
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("wire_pages")]
 
 SHARE_FETCH = "api/ShareFetch/request-v2.html"
 PAGES = (

@@ -8,16 +8,27 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.jars import APACHE_KAFKA, CLIENTS_4_4, Report, SetupError, libraries
-from tests.interop.node.brokers import booting, wanted
+from tests.interop.node.brokers import APACHE, OTTLA, booting, wanted
 from tests.interop.shared_classes import share_classes
 
 HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is here. Tests that share a broker are a group, which one of the processes side by side runs alone."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.interop)
+            item.add_marker(pytest.mark.xdist_group(shared_broker(item)))
+
+
+def shared_broker(item: pytest.Item) -> str:
+    """What tests have in common that use the same broker: the folder and the broker's kind, else the file."""
+    given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    kind = given.get("kind", given.get("broker"))
+    if kind not in (OTTLA, APACHE):
+        return f"{item.path.parent.name}-{item.path.stem}"
+    return f"{item.path.parent.name}-{kind}-{given.get('txn_version', '')}"
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.interop.apache import ONE_NODE
-from tests.interop.node.brokers import Node, booting, node_of, running
+from tests.interop.node.brokers import Node, booting, node_of, running, wanted
 from tests.interop.spark.queries import Queries
 from tests.interop.spark.sessions import CONNECT, LOCAL, STANDALONE, Sessions
 from tests.interop.spark.topics import Topics
@@ -26,7 +26,24 @@ SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(
     "log.initial.task.delay.ms": "200",
     "log.segment.delete.delay.ms": "100",
 }
+HERE = Path(__file__).parent
 SURROUNDINGS = os.environ.get("OTTLA_INTEROP_SPARK", f"{LOCAL},{STANDALONE},{CONNECT}").split(",")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For each broker, first all tests in this process, then those on a cluster, then those of Spark Connect: to go
+    from one surrounding to another takes longer than a test."""
+    places = [place for place, item in enumerate(items) if HERE in item.path.parents]
+    ours = sorted((items[place] for place in places), key=_order)
+    for place, item in zip(places, ours, strict=True):
+        items[place] = item
+
+
+def _order(item: pytest.Item) -> tuple[int, int]:
+    given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    kinds, surroundings = wanted(), [LOCAL, STANDALONE, CONNECT]
+    return kinds.index(given.get("kind", kinds[0])), surroundings.index(given.get("any_spark", LOCAL))
 
 
 def new_broker(kind: str, directory: Path, **settings: object) -> Broker:

@@ -1,0 +1,59 @@
+"""The tests beside the original in parts of less than an hour; `python -m tests.interop.parts NAME` prints its paths.
+
+A path is a folder or a file below tests/; each test belongs to one part.
+"""
+
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PARTS = {
+    "clients": (
+        "interop/admin",
+        "interop/demo",
+        "interop/descriptions",
+        "interop/node",
+        "interop/test_apache.py",
+        "interop/test_capture.py",
+        "interop/test_cleaner.py",
+        "interop/test_client.py",
+        "interop/test_client_cli.py",
+        "interop/test_client_docs.py",
+        "interop/test_client_security.py",
+        "interop/test_handover.py",
+        "interop/test_handover_states.py",
+        "interop/test_kill.py",
+        "interop/test_log_files.py",
+        "interop/test_programs.py",
+        "interop/test_proxy_secrets.py",
+        "interop/test_storage.py",
+        "interop/topologies",
+        "browser",
+    ),
+    "groups": (
+        "interop/groups",
+        "interop/groups_consumer",
+        "interop/groups_share",
+        "interop/observe",
+        "interop/share",
+        "interop/share_state",
+        "interop/streams",
+        "interop/transactions",
+    ),
+    "spark": (
+        "interop/pipeline",
+        "interop/spark",
+    ),
+}
+
+
+def files(path: str) -> list[Path]:
+    """The files of tests at a path of a part."""
+    place = TESTS / path
+    return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in [[name] for name in PARTS]:
+        sys.exit(f"usage: python -m tests.interop.parts {'|'.join(PARTS)}")
+    sys.stdout.writelines(f"tests/{path}\n" for path in PARTS[sys.argv[1]])
