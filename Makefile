@@ -89,7 +89,8 @@ interop-groups: ## the second: groups of all kinds, transactions, Kafka Streams
 interop-spark: ## the third: PySpark and the pipeline
 $(INTEROP_PARTS): interop-%: setup
 	@$(BIN)/python -m tests.interop.jars
-	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --durations=10 $$($(BIN)/python -m tests.interop.parts $*)
+	@$(BIN)/pytest -m interop -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 \
+		$$($(BIN)/python -m tests.interop.parts $*)
 
 .PHONY: nightly
 nightly: setup ## everything: check, tests, and each part of interop; goes on after a failure and sums up

@@ -1,6 +1,7 @@
-"""The tests beside the original in parts of less than an hour; `python -m tests.interop.parts NAME` prints its paths.
+"""The tests beside the original in three parts; `python -m tests.interop.parts NAME` prints the paths of one.
 
-A path is a folder or a file below tests/; each test belongs to one part.
+A path is a folder or a file below tests/; each test belongs to one part. What takes long comes first, so that nothing
+long is left for one process at the end.
 """
 
 import sys
@@ -9,8 +10,8 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PARTS = {
     "clients": (
-        "interop/admin",
         "interop/demo",
+        "interop/admin",
         "interop/descriptions",
         "interop/node",
         "interop/test_apache.py",
@@ -41,8 +42,8 @@ PARTS = {
         "interop/transactions",
     ),
     "spark": (
-        "interop/pipeline",
         "interop/spark",
+        "interop/pipeline",
     ),
 }
 

@@ -27,23 +27,21 @@ SETTINGS = {key: value for key, value in ONE_NODE.items() if not key.startswith(
     "log.segment.delete.delay.ms": "100",
 }
 HERE = Path(__file__).parent
+_KINDS = wanted()
 SURROUNDINGS = os.environ.get("OTTLA_INTEROP_SPARK", f"{LOCAL},{STANDALONE},{CONNECT}").split(",")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For each broker, first all tests in this process, then those on a cluster, then those of Spark Connect: to go
-    from one surrounding to another takes longer than a test."""
-    places = [place for place, item in enumerate(items) if HERE in item.path.parents]
-    ours = sorted((items[place] for place in places), key=_order)
-    for place, item in zip(places, ours, strict=True):
-        items[place] = item
+    """Bring these to the front, for they take longest. For each broker, all tests in this process come first, then
+    those on a cluster, then those of Spark Connect: to go from one surrounding to another takes longer than a test."""
+    items.sort(key=lambda item: _order(item) if HERE in item.path.parents else (len(_KINDS) + 1, 0))
 
 
 def _order(item: pytest.Item) -> tuple[int, int]:
     given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    kinds, surroundings = wanted(), [LOCAL, STANDALONE, CONNECT]
-    return kinds.index(given.get("kind", kinds[0])), surroundings.index(given.get("any_spark", LOCAL))
+    kind = _KINDS.index(given["kind"]) if "kind" in given else len(_KINDS)
+    return kind, [LOCAL, STANDALONE, CONNECT].index(given.get("any_spark", LOCAL))
 
 
 def new_broker(kind: str, directory: Path, **settings: object) -> Broker:
