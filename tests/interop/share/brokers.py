@@ -20,10 +20,11 @@ GROUP_RESOURCE = 32
 SETTINGS = {
     **{key: value for key, value in ONE_NODE.items() if key.startswith(("group.", "offsets.", "share.", "trans"))},
     "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.record.lock.duration.ms": "600000",
     "group.share.min.delivery.count.limit": "2",
     "log.cleaner.backoff.ms": "200",
 }
-"""Locks and heartbeats as short as they can be, so that tests need not wait."""
+"""Locks and heartbeats may be as short as they can be, so that tests need not wait, and locks longer than any test."""
 
 
 def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
