@@ -22,9 +22,10 @@ SETTINGS = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.max.record.lock.duration.ms": "600000",
     "group.share.min.delivery.count.limit": "2",
+    "group.share.min.session.timeout.ms": "5000",
     "log.cleaner.backoff.ms": "200",
 }
-"""Locks and heartbeats may be as short as they can be, so that tests need not wait, and locks longer than any test."""
+"""Locks and sessions may be so short that tests need not wait for their end, and locks longer than any test."""
 
 
 def new_node(kind: str, directory: Path, *, data_dir: Path | None = None, **settings: object) -> Node:
