@@ -1,7 +1,7 @@
 """Rounds of a benchmark of brokers: each starts ottla and Apache Kafka anew, one after the other, and asks for figures.
 
-Every broker gets an empty directory; the order turns from round to round. A figure is a time, unless the benchmark says
-otherwise; a ratio says how many times ottla's figure Apache Kafka's is, so above 1 ottla does better.
+Every broker gets an empty directory; the order turns from round to round. A figure is a time, unless its case names
+memory or files; a ratio says how many times ottla's figure Apache Kafka's is, so above 1 ottla does better.
 """
 
 import argparse
@@ -10,39 +10,62 @@ import statistics
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import runner
+from benchmarks.broker import raw
 from benchmarks.broker.brokers import Apache, Broker, Ottla
-from benchmarks.runner import Case, Measurement
+from benchmarks.runner import Case, Measurement, Size
 from tests.interop.apache import free_ports
 
-__all__ = ["SUBJECTS", "Found", "read_options", "run_rounds", "save", "table"]
+__all__ = ["Figures", "Found", "boot", "read_options", "run", "run_parts", "save", "table"]
 
 SUBJECTS = ("ottla", "Apache Kafka")
+ROUNDS = {Size.FULL: 3, Size.QUICK: 1, Size.SMOKE: 1}
+UNITS = {"memory": "bytes", "files": "count"}
+"""What is no time, by a word in the name of its case."""
 
+Figures = Iterator[tuple[str, float]]
+"""Cases and figures of one broker in one round."""
 Found = dict[str, dict[str, list[float]]]
 """Case -> broker -> one figure of each round."""
-Measure = Callable[[Broker, Path], Iterable[tuple[str, float]]]
-"""Cases and figures of one broker, which is not started yet; the directory is its own."""
+Measure = Callable[[Broker, Path], Figures]
+"""Of one broker, which is not started yet; the directory is its own."""
+IsRate = Callable[[str], bool]
+"""Whether a case is shown as so many in a second."""
 
 
-def read_options(name: str, description: str | None, parts: str, arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, help="how often each broker is measured (3; 1 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="less of everything: a look, not a claim")
-    parser.add_argument("--only", default="", help=parts)
+def read_options(
+    description: str | None, parts: str, arguments: Sequence[str] | None, scales: Mapping[Size, object]
+) -> argparse.Namespace:
+    """`options.scale` is that of the chosen size."""
+    parser = runner.parser(description, parts)
     parser.add_argument("--brokers", default="", help="only the broker whose name contains this text")
-    parser.add_argument("--out", type=Path, help=f"file for the results (benchmarks/results/{name}.json)")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    return options
+    return runner.read_options(parser, arguments, rounds=ROUNDS, scale=scales)
 
 
-def run_rounds(options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None = None) -> Found:
+def run(
+    name: str,
+    options: argparse.Namespace,
+    measures: Iterable[Measure],
+    packages: Sequence[str],
+    *,
+    settings: Mapping[str, str] | None = None,
+    is_rate: IsRate = lambda _: False,
+) -> int:
+    """Everything between the options and the exit code. Each measure gets brokers of its own."""
     found: Found = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name)
+    for measure in measures:
+        found |= _run_rounds(options, measure, settings)
+    print("\n".join(table(found, is_rate)), flush=True)
+    save(name, found, options, packages)
+    return 0
+
+
+def _run_rounds(options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None) -> Found:
+    found: Found = {}
+    turn = deque(name for name in SUBJECTS if options.brokers in name and (name == "ottla" or not options.no_java))
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
         for number in range(options.rounds):
             for name in turn:
@@ -64,22 +87,61 @@ def _run_round(name: str, directory: Path, measure: Measure, settings: Mapping[s
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def table(found: Found, shown: Callable[[str, float], str]) -> list[str]:
+def boot(broker: Broker) -> None:
+    """Start a broker for the first time, until it has taken a record."""
+    broker.prepare()
+    broker.exec()
+    raw.first_produce(broker.port, "first")
+
+
+def run_parts(
+    parts: Mapping[str, Callable[..., Figures]],
+    options: argparse.Namespace,
+    *given: object,
+    with_java: Collection[str] = (),
+) -> Figures:
+    """The figures of the chosen parts; those of `with_java` have Java clients."""
+    for name, part in parts.items():
+        if options.only in name and not (options.no_java and name in with_java):
+            print(f"  {name}", file=sys.stderr, flush=True)
+            yield from part(*given)
+
+
+def table(found: Found, is_rate: IsRate = lambda _: False) -> list[str]:
     width = max([*map(len, found), len("median of the rounds")]) + 2
     lines = [f"{'median of the rounds':{width}}{'ottla':>12}{'Apache Kafka':>14}{'ratio':>8}"]
     for case, by_broker in found.items():
         medians = {name: statistics.median(figures) for name, figures in by_broker.items()}
-        cells = [shown(case, medians[name]) if name in medians else "" for name in SUBJECTS]
+        cells = [_shown(case, medians[name], is_rate) if name in medians else "" for name in SUBJECTS]
         ratio = f"{medians[SUBJECTS[1]] / medians[SUBJECTS[0]]:.2f}x" if len(medians) == len(SUBJECTS) else ""
         lines.append(f"{case:{width}}{cells[0]:>12}{cells[1]:>14}{ratio:>8}")
     return lines
 
 
-def save(name: str, found: Found, options: argparse.Namespace, packages: Sequence[str]) -> Path:
-    """Write times in the form that every benchmark has."""
-    options.window = 0.0
+def _shown(case: str, figure: float, is_rate: IsRate) -> str:
+    match _unit(case):
+        case "bytes":
+            return f"{figure / (1 << 20):,.0f} MiB"
+        case "count":
+            return f"{figure:,.0f}"
+    return f"{1 / figure:,.0f}/s" if is_rate(case) else runner.duration(figure)
+
+
+def _unit(case: str) -> str:
+    return next((unit for word, unit in UNITS.items() if word in case), "seconds")
+
+
+def save(name: str, found: Found, options: argparse.Namespace, packages: Sequence[str]) -> None:
+    """Write times in the form that every benchmark has, and what is no time beside them."""
     done = []
+    beside: dict[str, list[dict[str, object]]] = {}
     for case, by_broker in found.items():
         ours_first = sorted(by_broker.items(), key=lambda item: SUBJECTS.index(item[0]))
-        done.append((Case(case, []), [Measurement(case, each, 1, tuple(figures)) for each, figures in ours_first]))
-    return runner.save(name, done, options, packages)
+        if (unit := _unit(case)) == "seconds":
+            measured = [Measurement(case, each, 1, tuple(figures)) for each, figures in ours_first]
+            done.append((Case(case, []), measured))
+            continue
+        for each, figures in ours_first:
+            row = {"case": case, "subject": each, unit: [int(figure) for figure in figures]}
+            beside.setdefault(next(word for word in UNITS if word in case), []).append(row)
+    runner.save(name, done, options, packages, beside)

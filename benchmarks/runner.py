@@ -15,9 +15,10 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from importlib import metadata
 from itertools import cycle, islice, starmap
 from pathlib import Path
@@ -27,6 +28,21 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
 
 Clock = Callable[[], float]
+
+
+class Size(StrEnum):
+    """How much a benchmark does. Each has a table of these for whatever makes it long."""
+
+    FULL = "full"
+    """What a claim needs."""
+    QUICK = "quick"
+    """A look, of a minute or two."""
+    SMOKE = "smoke"
+    """The least that goes through all of the code: only shows that it runs, so nothing is written."""
+
+
+ROUNDS = {Size.FULL: 15, Size.QUICK: 3, Size.SMOKE: 1}
+WINDOWS_S = {Size.FULL: 0.05, Size.QUICK: 0.05, Size.SMOKE: 0.0}
 
 
 @dataclass(frozen=True)
@@ -77,13 +93,6 @@ class Measurement:
 class Settings:
     rounds: int = 15
     window_s: float = 0.05
-
-    @classmethod
-    def add_to(cls, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--rounds", type=int, default=cls.rounds, help="windows per subject (%(default)s)")
-        parser.add_argument("--window", type=float, default=cls.window_s, help="seconds per window (%(default)s)")
-        parser.add_argument("--only", default="", help="run the cases whose name contains this text")
-        parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/NAME.json)")
 
 
 def run_window(subject: Subject, calls: int, clock: Clock = time.perf_counter) -> float:
@@ -136,7 +145,7 @@ def table(measurements: Sequence[Measurement]) -> list[str]:
     return lines
 
 
-def run(name: str, cases: Iterable[Case], options: argparse.Namespace, packages: Sequence[str]) -> Path:
+def run(name: str, cases: Iterable[Case], options: argparse.Namespace, packages: Sequence[str]) -> None:
     """Measure the cases, print each as it is done, and write all of it to a file of results."""
     settings = Settings(options.rounds, options.window)
     done: list[tuple[Case, list[Measurement]]] = []
@@ -144,7 +153,7 @@ def run(name: str, cases: Iterable[Case], options: argparse.Namespace, packages:
         if options.only in case.name:
             done.append((case, measure(case, settings)))
             print("\n".join(table(done[-1][1])), flush=True)
-    return save(name, done, options, packages)
+    save(name, done, options, packages)
 
 
 def save(
@@ -152,19 +161,34 @@ def save(
     done: Sequence[tuple[Case, Sequence[Measurement]]],
     options: argparse.Namespace,
     packages: Sequence[str],
-) -> Path:
-    """Write the measurements, with all that is needed to judge them, to a file. A part never replaces the whole."""
+    more: Mapping[str, object] | None = None,
+) -> None:
+    """Write the measurements, with all that is needed to judge them, to a file; and `more`, which are not times."""
     content = {
         "benchmark": name,
         **describe_surroundings(packages),
         "settings": {"rounds": options.rounds, "window_s": options.window},
         "results": [result(case, measured[0], one) for case, measured in done for one in measured],
+        **(more or {}),
     }
-    path: Path = options.out or RESULTS / (f"{name}-part.json" if options.only else f"{name}.json")
+    write(results_path(name, options), content, options)
+
+
+def results_path(name: str, options: argparse.Namespace) -> Path:
+    """Neither a part nor a look ever replaces the whole."""
+    is_whole = options.size is Size.FULL and not options.only
+    path: Path = options.out or RESULTS / (f"{name}.json" if is_whole else f"{name}-part.json")
+    return path
+
+
+def write(path: Path, content: Mapping[str, object], options: argparse.Namespace) -> None:
+    """Every file of results is written here."""
+    if options.size is Size.SMOKE:
+        print(f"not written, as this was a smoke run: {path.name}")
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"written: {os.path.relpath(path)}")
-    return path
 
 
 def result(case: Case, ours: Measurement, one: Measurement) -> dict[str, Any]:
@@ -217,10 +241,48 @@ def commit() -> str:
         return "unknown"
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
+def parser(
+    description: str | None,
+    only: str = "run the cases whose name contains this text",
+    *,
+    needs_java: bool = False,
+) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    Settings.add_to(made)
+    made.add_argument("--rounds", type=int, help="how often each subject is measured; else the size decides")
+    size = made.add_mutually_exclusive_group()
+    for name, text in (
+        (Size.QUICK, "less of everything: a look, not a claim"),
+        (Size.SMOKE, "the least of everything: does it run? Nothing is written"),
+    ):
+        size.add_argument(f"--{name}", dest="size", action="store_const", const=name, default=Size.FULL, help=text)
+    made.add_argument("--only", default="", help=only)
+    if not needs_java:
+        made.add_argument("--no-java", action="store_true", help="leave out what needs Java")
+    made.add_argument("--out", type=Path, help="file for the results (benchmarks/results/NAME.json)")
+    made.set_defaults(window=0.0)  # one call is a window, unless read_windows says otherwise
     return made
+
+
+def read_options(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, **by_size: Mapping[Size, object]
+) -> argparse.Namespace:
+    """The options of a run; what the command line does not say is looked up in these tables."""
+    options = parser.parse_args(arguments)
+    if options.out is not None and options.size is Size.SMOKE:
+        parser.error("--smoke writes nothing, so there is no use for --out")
+    for name, table in by_size.items():
+        if getattr(options, name, None) is None:
+            setattr(options, name, table[options.size])
+    return options
+
+
+def read_windows(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, **by_size: Mapping[Size, object]
+) -> argparse.Namespace:
+    """The options of a benchmark whose windows have many calls."""
+    parser.add_argument("--window", type=float, default=None, help="seconds per window; else the size decides")
+    return read_options(parser, arguments, rounds=ROUNDS, window=WINDOWS_S, **by_size)
 
 
 def run_python(code: str, bytecode: str) -> None:

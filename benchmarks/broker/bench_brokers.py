@@ -13,14 +13,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import rounds, runner
 from benchmarks.broker import loads, raw
 from benchmarks.broker.brokers import Broker, cpu_seconds, resident_bytes, under_load
-from benchmarks.rounds import Found
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 
 PACKAGES = ("confluent-kafka", "msgspec")
 MEGABYTE = 1 << 20
@@ -37,11 +39,11 @@ class Scale(NamedTuple):
     end_to_end: int
 
 
-FULL = Scale(100 * MEGABYTE, 100 * MEGABYTE, 20_000, 500)
-QUICK = Scale(20 * MEGABYTE, 20 * MEGABYTE, 3_000, 100)
-
-Figures = dict[str, float]
-"""Case -> one figure of one broker in one round."""
+SCALES = {
+    Size.FULL: Scale(100 * MEGABYTE, 100 * MEGABYTE, 20_000, 500),
+    Size.QUICK: Scale(20 * MEGABYTE, 20 * MEGABYTE, 3_000, 100),
+    Size.SMOKE: Scale(MEGABYTE // 4, MEGABYTE // 4, 10, 2),
+}
 
 
 # --- one broker, one round
@@ -54,11 +56,9 @@ def measure_start(broker: Broker) -> Figures:
     raw.first_produce(broker.port, "first")
     seconds = time.perf_counter() - begin
     time.sleep(SETTLE_S)
-    return {
-        "start: exec to first acknowledged produce": seconds,
-        "start: processor time": cpu_seconds(broker.pid),
-        "start: memory": resident_bytes(broker.pid),
-    }
+    yield "start: exec to first acknowledged produce", seconds
+    yield "start: processor time", cpu_seconds(broker.pid)
+    yield "start: memory", resident_bytes(broker.pid)
 
 
 def warm_up(broker: Broker, scale: Scale) -> None:
@@ -70,21 +70,21 @@ def warm_up(broker: Broker, scale: Scale) -> None:
     raw.synchronous_produces(broker.port, "warm", scale.requests)
 
 
-def measure_latency(broker: Broker, scale: Scale) -> Figures:
+def measure_latency(broker: Broker, options: argparse.Namespace) -> Figures:
+    scale: Scale = options.scale
     with_topic(broker, "latency")
     single = raw.synchronous_produces(broker.port, "latency", scale.requests)
     through = raw.end_to_end(broker.port, "latency", scale.end_to_end)
-    return {
-        "one produce at a time: mean": statistics.fmean(single),
-        "one produce at a time: p50": statistics.median(single),
-        "one produce at a time: p99": percentile(single, 99),
-        "end to end: p50": statistics.median(through),
-        "end to end: p99": percentile(through, 99),
-    }
+    yield "one produce at a time: mean", statistics.fmean(single)
+    yield "one produce at a time: p50", statistics.median(single)
+    yield "one produce at a time: p99", percentile(single, 99)
+    yield "end to end: p50", statistics.median(through)
+    yield "end to end: p99", percentile(through, 99)
 
 
-def measure_load(broker: Broker, scale: Scale, value_bytes: int, batch_kib: int) -> Iterator[tuple[str, float]]:
+def measure_load(broker: Broker, options: argparse.Namespace, value_bytes: int, batch_kib: int) -> Figures:
     """Produce and fetch of one size of records and of batches, by librdkafka and by the Java producer."""
+    scale: Scale = options.scale
     name = f"{value_bytes} B records, {batch_kib} KiB batches"
     topic = f"load-{value_bytes}-{batch_kib}"
     count = scale.load_bytes // value_bytes
@@ -99,6 +99,8 @@ def measure_load(broker: Broker, scale: Scale, value_bytes: int, batch_kib: int)
     yield f"librdkafka fetch, {name}", seconds / count
     yield f"librdkafka fetch, {name}: broker's processor time", cpu / count
     yield f"librdkafka fetch, {name}: longest stall", max(pinger.end())
+    if options.no_java:
+        return
     count = scale.java_bytes // value_bytes
     with_topic(broker, f"java-{topic}")
     java = loads.java_produce
@@ -107,17 +109,21 @@ def measure_load(broker: Broker, scale: Scale, value_bytes: int, batch_kib: int)
     yield f"Java produce, {name}: broker's processor time", cpu / count
 
 
-def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
-    figures = measure_start(broker)
-    warm_up(broker, scale)
-    if only in "latency":
-        figures |= measure_latency(broker, scale)
-    for value_bytes in (100, 1024):
-        for batch_kib in (16, 128):
-            if only in f"load {value_bytes} B, {batch_kib} KiB":
-                figures |= dict(measure_load(broker, scale, value_bytes, batch_kib))
-    figures["after the load: memory"] = resident_bytes(broker.pid)
-    return figures
+PARTS: dict[str, Callable[[Broker, argparse.Namespace], Figures]] = {
+    "latency": measure_latency,
+    **{
+        f"load {value_bytes} B, {batch_kib} KiB": partial(measure_load, value_bytes=value_bytes, batch_kib=batch_kib)
+        for value_bytes in (100, 1024)
+        for batch_kib in (16, 128)
+    },
+}
+
+
+def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
+    yield from measure_start(broker)
+    warm_up(broker, options.scale)
+    yield from rounds.run_parts(PARTS, options, broker, options)
+    yield "after the load: memory", resident_bytes(broker.pid)
 
 
 def with_topic(broker: Broker, name: str) -> None:
@@ -148,40 +154,14 @@ class Pinger:
         return times
 
 
-# --- results
-
-
-def shown(case: str, figure: float) -> str:
-    if case.endswith("memory"):
-        return f"{figure / MEGABYTE:.0f} MiB"
-    if " KiB batches" in case and case.endswith("batches"):
-        return f"{1 / figure:,.0f}/s"
-    return runner.duration(figure)
-
-
-def save(found: Found, options: argparse.Namespace) -> Path:
-    """Times in the form that every benchmark has; memory, which is not a time, beside them."""
-    times = {case: by_broker for case, by_broker in found.items() if not case.endswith("memory")}
-    path = rounds.save("broker", times, options, PACKAGES)
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["memory"] = [
-        {"case": case, "subject": name, "bytes": [int(each) for each in figures]}
-        for case, by_broker in found.items()
-        if case not in times
-        for name, figures in by_broker.items()
-    ]
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+def is_rate(case: str) -> bool:
+    return case.endswith(" KiB batches")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parts = 'part of "latency" or "load 100 B, 16 KiB"; the start always counts'
-    options = rounds.read_options("broker", __doc__, parts, arguments)
-    scale = QUICK if options.quick else FULL
-    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only).items())
-    print("\n".join(rounds.table(found, shown)), flush=True)
-    save(found, options)
-    return 0
+    parts = f"part of one of: {'; '.join(PARTS)}. The start always counts"
+    options = rounds.read_options(__doc__, parts, arguments, SCALES)
+    return rounds.run("broker", options, [partial(measure_all, options=options)], PACKAGES, is_rate=is_rate)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def svg(topology: Topology) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
+    options = runner.read_windows(runner.parser(__doc__), arguments)
     topology = parse_describe_text(LARGE.read_text(encoding="utf-8"))
     boxes = len(graph_of(topology).nodes)
     subjects = [

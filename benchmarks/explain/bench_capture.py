@@ -19,7 +19,7 @@ import dpkt
 
 from benchmarks import runner
 from benchmarks.explain.traffic import write_capture
-from benchmarks.runner import Case, Subject
+from benchmarks.runner import Case, Size, Subject
 from ottla.cli import run as ottla
 from ottla.explain.capture import Capture, Seen
 from ottla.explain.capture_file import read_packets
@@ -27,6 +27,8 @@ from ottla.explain.facts import TopicNames, exchange_facts
 from ottla.explain.pairing import Exchange
 
 PACKAGES = ("dpkt", "msgspec", "rich")
+ROUNDS = {Size.FULL: 5, Size.QUICK: 2, Size.SMOKE: 1}
+MEGABYTES = {Size.FULL: 20, Size.QUICK: 5, Size.SMOKE: 0.1}
 
 
 def dpkt_alone(path: Path) -> int:
@@ -58,13 +60,11 @@ def printed(path: Path, *options: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = runner.parser(__doc__)
-    parser.add_argument("--megabytes", type=int, default=20, help="size of the capture (%(default)s)")
-    parser.set_defaults(rounds=5)
-    options = parser.parse_args(arguments)
-    options.window = 0.0  # one reading per window
+    parser.add_argument("--megabytes", type=float, help="size of the capture (20)")
+    options = runner.read_options(parser, arguments, rounds=ROUNDS, megabytes=MEGABYTES)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "traffic.pcap"
-        packets = write_capture(path, options.megabytes * 1_000_000)
+        packets = write_capture(path, round(options.megabytes * 1_000_000))
         subjects = [
             Subject("ottla decode --pcap", printed, [(path,)]),
             Subject("  with --json", printed, [(path, "--json")]),
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             Subject("dpkt, packets alone", dpkt_alone, [(path,)]),
         ]
         facts_of_it: dict[str, int | str] = {"bytes": path.stat().st_size, "packets": packets}
-        case = Case(f"capture of {options.megabytes} MB, {packets:,} packets", subjects, facts_of_it)
+        case = Case(f"capture of {options.megabytes:g} MB, {packets:,} packets", subjects, facts_of_it)
         runner.run("explain-capture", [case], options, PACKAGES)
     return 0
 

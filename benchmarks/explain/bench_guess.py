@@ -45,7 +45,7 @@ def responses(count: int = 8) -> list[bytes]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
+    options = runner.read_windows(runner.parser(__doc__), arguments)
     subjects = [
         Subject("request with header", guess, [(data,) for data in heartbeats()]),
         Subject("request, bare", guess, [(data[24:],) for data in heartbeats()]),

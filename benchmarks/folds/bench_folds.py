@@ -13,13 +13,15 @@ from itertools import count
 from typing import Any
 
 from benchmarks import runner
-from benchmarks.runner import Case, Subject
+from benchmarks.runner import Case, Size, Subject
 from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.folding import Fold, RecordRow, fold
 from ottla.spark.jobs.params import Params
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-MEMBERS, HELD, ROUNDS = 10, 3, 200
+MEMBERS, HELD = 10, 3
+REPLACED = {Size.FULL: 200, Size.QUICK: 200, Size.SMOKE: 3}
+"""Members, one after the other, in one history."""
 CHUNK = 500
 
 
@@ -69,7 +71,7 @@ class History:
         return {tasks: [{"subtopologyId": "0", "partitions": list(numbers)}] if numbers else []}
 
 
-def history(kind: str) -> list[RecordRow]:
+def history(kind: str, replaced: int) -> list[RecordRow]:
     told = History(kind)
     names = (f"member-{number}" for number in count())
     held = {
@@ -78,7 +80,7 @@ def history(kind: str) -> list[RecordRow]:
     for name in held:
         told.join(name)
         told.rise()
-    for _ in range(ROUNDS):
+    for _ in range(replaced):
         told.now_ms += 5_000
         gone, numbers = next(iter(held.items()))
         told.leave(gone)
@@ -116,9 +118,9 @@ def as_facts(rows: list[RecordRow]) -> int:
     return sum(1 for _ in group_facts("g", rows))
 
 
-def cases() -> Iterator[Case]:
+def cases(replaced: int) -> Iterator[Case]:
     for kind in ("Consumer", "Streams"):
-        rows = history(kind)
+        rows = history(kind, replaced)
         subjects = [
             Subject("in one go", in_one_go, [(rows,)]),
             Subject(f"in chunks of {CHUNK}", in_chunks, [(rows,)]),
@@ -128,8 +130,8 @@ def cases() -> Iterator[Case]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
-    runner.run("folds", [*cases()], options, ("msgspec",))
+    options = runner.read_windows(runner.parser(__doc__), arguments, replaced=REPLACED)
+    runner.run("folds", cases(options.replaced), options, ("msgspec",))
     return 0
 
 

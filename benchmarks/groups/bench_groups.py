@@ -7,25 +7,32 @@ a commit, a heartbeat, a rebalance or a transaction, and the broker's processor 
 times ottla's figure Apache Kafka's is, so above 1 ottla does better. Java and Maven are needed; Linux only.
 """
 
+import argparse
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import rounds, runner
-from benchmarks.broker import raw
+from benchmarks import rounds
 from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads, transactions
 from benchmarks.groups.loads import CLASSIC, CONNECTIONS, CONSUMER, DEPTH, Kind
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 
 PACKAGES = ("confluent-kafka", "msgspec")
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.max.session.timeout.ms": "1800000",
-    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "1800000",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
     "offsets.topic.num.partitions": "50",
     "transaction.state.log.num.partitions": "50",
 }
@@ -45,15 +52,16 @@ class Scale(NamedTuple):
     rebalances: int
     others: tuple[int, ...]
     transactions: int
+    session_ms: int
 
 
-FULL = Scale(20_000, 40_000, 100, 10, 50, 500, 3, (0, 1_000, 10_000), 500)
-QUICK = Scale(2_000, 4_000, 10, 10, 10, 100, 1, (0, 100, 1_000), 100)
+SCALES = {
+    Size.FULL: Scale(20_000, 40_000, 100, 10, 50, 500, 3, (0, 1_000, 10_000), 500, 6_000),
+    Size.QUICK: Scale(2_000, 4_000, 10, 10, 10, 100, 1, (0, 100, 1_000), 100, 6_000),
+    Size.SMOKE: Scale(100, 100, 2, 3, 2, 4, 1, (0, 2), 2, 1_000),
+}
 RECORDS = 100
 """In a transaction."""
-
-Figures = Iterator[tuple[str, float]]
-"""Case and one figure of one broker in one round."""
 
 
 # --- one broker, one round
@@ -86,7 +94,8 @@ def measure_heartbeats(broker: Broker, scale: Scale, kind: Kind) -> Figures:
 def measure_rebalances(broker: Broker, scale: Scale, kind: Kind) -> Figures:
     found: dict[str, list[float]] = {}
     size, partitions = scale.members, scale.partitions
-    for event, seconds in loads.rebalances(kind, broker.port, WIDE_TOPIC, partitions, size, scale.rebalances):
+    shape = loads.Rebalancing(kind, WIDE_TOPIC, partitions, size, scale.session_ms)
+    for event, seconds in loads.rebalances(broker.port, shape, scale.rebalances):
         found.setdefault(event, []).append(seconds)
     for event, times in found.items():
         yield (
@@ -136,31 +145,22 @@ def each(broker: Broker, name: str, count: int, load: Callable[[], float]) -> Fi
     yield f"{name}: broker's processor time", cpu / count
 
 
-def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
-    broker.prepare()
-    broker.exec()
-    raw.first_produce(broker.port, "first")
+def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
+    rounds.boot(broker)
     loads.create_topic(broker.port, TOPIC, 1)
-    loads.create_topic(broker.port, WIDE_TOPIC, scale.partitions)
+    loads.create_topic(broker.port, WIDE_TOPIC, options.scale.partitions)
     loads.await_coordinator(broker.port, TOPIC)
-    for name, part in PARTS.items():
-        if only in name:
-            print(f"  {name}", file=sys.stderr, flush=True)
-            yield from part(broker, scale)
+    yield from rounds.run_parts(PARTS, options, broker, options.scale)
 
 
-def shown(case: str, figure: float) -> str:
-    is_time = "rebalance" in case or case.endswith("processor time")
-    return runner.duration(figure) if is_time else f"{1 / figure:,.0f}/s"
+def is_rate(case: str) -> bool:
+    return "rebalance" not in case and not case.endswith("processor time")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options("groups", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
-    scale = QUICK if options.quick else FULL
-    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only), SETTINGS)
-    print("\n".join(rounds.table(found, shown)), flush=True)
-    rounds.save("groups", found, options, PACKAGES)
-    return 0
+    options = rounds.read_options(__doc__, f"part of one of: {', '.join(PARTS)}", arguments, SCALES)
+    measures = [partial(measure_all, options=options)]
+    return rounds.run("groups", options, measures, PACKAGES, settings=SETTINGS, is_rate=is_rate)
 
 
 if __name__ == "__main__":

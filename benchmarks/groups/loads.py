@@ -8,10 +8,10 @@ from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
 from benchmarks.groups.members import (
     LONG_SESSION_MS,
     RETRY,
-    SESSION_MS,
     ClassicMember,
     ConsumerMember,
     Crew,
+    Member,
     classic_is_done,
     consumer_is_done,
 )
@@ -43,6 +43,16 @@ class Kind(NamedTuple):
     group_prefix: str
 
 
+class Rebalancing(NamedTuple):
+    """A group that is made to rebalance."""
+
+    kind: Kind
+    topic: str
+    partitions: int
+    size: int
+    session_ms: int
+
+
 CLASSIC = Kind("classic", ClassicMember, "classic")
 CONSUMER = Kind("consumer", ConsumerMember, "consumer")
 
@@ -52,6 +62,16 @@ def create_topic(port: int, name: str, partitions: int) -> None:
     (result,) = line.call(kind((kind.CreatableTopic(name, partitions, 1),), 10_000), 7).topics
     assert result.error_code in (ErrorCode.NONE, _EXISTS), result
     line.close()
+
+
+def configure_group(port: int, group: str, **settings: object) -> None:
+    """Settings by their names, with underscores where Kafka has dots."""
+    kind = IncrementalAlterConfigsRequest
+    configs = tuple(kind.AlterableConfig(key.replace("_", "."), _SET, str(value)) for key, value in settings.items())
+    line = Line(port)
+    (answer,) = line.call(kind((kind.AlterConfigsResource(_GROUP, group, configs),)), 1).responses
+    line.close()
+    assert answer.error_code == ErrorCode.NONE, answer
 
 
 def await_coordinator(port: int, topic: str) -> None:
@@ -172,38 +192,33 @@ def new_crew(kind: Kind, partitions: int) -> Crew:
     return Crew(classic_is_done if kind is CLASSIC else consumer_is_done(partitions))
 
 
-def rebalances(
-    kind: Kind, port: int, topic: str, partitions: int, size: int, times: int
-) -> Iterator[tuple[str, float]]:
+def rebalances(port: int, shape: Rebalancing, times: int) -> Iterator[tuple[str, float]]:
     """One member more, and one that crashes, over and over. After a crash the session's length does not count."""
-    crew = new_crew(kind, partitions)
+    kind, session_s = shape.kind, shape.session_ms / 1000
+    crew = new_crew(kind, shape.partitions)
     group = f"rebalanced-{kind.name}"
     if kind is CONSUMER:  # classic members say it themselves
-        set_session(port, group, SESSION_MS)
-    for _ in range(size):
-        crew.add(kind.member(port, group, topic, partitions))
+        configure_group(port, group, consumer_session_timeout_ms=shape.session_ms)
+
+    def new_member() -> Member:
+        member: Member = kind.member(port, group, shape.topic, shape.partitions, shape.session_ms)
+        return member
+
+    for _ in range(shape.size):
+        crew.add(new_member())
     crew.settle()
     for _ in range(times):
         crew.run(0.2)
         start = time.perf_counter()
-        newcomer = kind.member(port, group, topic, partitions)
+        newcomer = new_member()
         crew.add(newcomer)
         yield "join", crew.settle() - start
         crew.run(0.2)
         heard_at = newcomer.heard_at
         crew.remove(newcomer)
-        crew.run(heard_at + SESSION_MS / 1000 - time.perf_counter() - 0.05)
-        yield "crash", crew_settled_without(crew) - heard_at - SESSION_MS / 1000
+        crew.run(heard_at + session_s - time.perf_counter() - 0.05)
+        yield "crash", crew_settled_without(crew) - heard_at - session_s
     crew.close()
-
-
-def set_session(port: int, group: str, session_ms: int) -> None:
-    kind = IncrementalAlterConfigsRequest
-    config = kind.AlterableConfig("consumer.session.timeout.ms", _SET, str(session_ms))
-    line = Line(port)
-    (answer,) = line.call(kind((kind.AlterConfigsResource(_GROUP, group, (config,)),)), 1).responses
-    line.close()
-    assert answer.error_code == ErrorCode.NONE, answer
 
 
 def crew_settled_without(crew: Crew) -> float:

@@ -25,7 +25,7 @@ from ottla.wire.types import (
 HEARTBEAT_S = 0.02
 SETTLE_S = 60.0
 SESSION_MS = 6_000
-"""The shortest that Apache Kafka allows a classic member."""
+"""The shortest that Apache Kafka allows a classic member by default."""
 LONG_SESSION_MS = 1_800_000
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, CONSUMER_VERSION = 9, 5, 4, 1
 RETRY = {

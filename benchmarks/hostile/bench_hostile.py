@@ -12,6 +12,7 @@ thread of its metadata quorum takes that for a fatal fault. Any client may send 
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import statistics
 import sys
@@ -19,21 +20,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import rounds, runner
-from benchmarks.broker import raw
+from benchmarks import rounds
 from benchmarks.broker.brokers import Broker, resident_bytes
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 from ottla.broker.handlers import add_raft_voter
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.unit.broker.desk import Topic
 
 PACKAGES = ("msgspec",)
-ANSWER_BYTES = 55 * 1000 * 1000
 BATCH_ROOM = 1 << 20
 READY_S = 120
+PAUSE_S = 0.005
+FORK = multiprocessing.get_context("fork")
 
 
 class Scale(NamedTuple):
@@ -42,26 +47,36 @@ class Scale(NamedTuple):
     idle: int
     greedy: int
     slow: int
+    answer_bytes: int
     seconds: float
 
 
-FULL = Scale(100_000, 500, 2_000, 50, 20, 10.0)
-QUICK = Scale(5_000, 50, 300, 5, 5, 2.0)
-Figures = Iterator[tuple[str, float]]
+SCALES = {
+    Size.FULL: Scale(100_000, 500, 2_000, 50, 20, 55_000_000, 10.0),
+    Size.QUICK: Scale(5_000, 50, 300, 5, 5, 55_000_000, 2.0),
+    Size.SMOKE: Scale(20, 2, 2, 2, 2, 2_000_000, 0.2),
+}
 
 
 class Place(NamedTuple):
     broker: Broker
     scale: Scale
     topic: Topic
+    beside: Neighbour
+    """The honest client."""
 
     @property
     def address(self) -> tuple[str, int]:
         return "127.0.0.1", self.broker.port
 
 
-def watched(place: Place, name: str, beside: Neighbour, began: int) -> Figures:
-    """What the honest client has met since it had been served `began` times."""
+def watched(place: Place, name: str, attack: Callable[[], None]) -> Figures:
+    """What the honest client meets from an attack's beginning until it is served after its end."""
+    beside = place.beside
+    began = len(beside.waits_ms)
+    attack()
+    while len(beside.waits_ms) == began and beside.failure is None:
+        time.sleep(PAUSE_S)
     waits_s = sorted(each / 1000 for each in beside.waits_ms[began:])
     yield f"{name}: p50", statistics.median(waits_s)
     yield f"{name}: p99", waits_s[int(len(waits_s) * 0.99)]
@@ -77,79 +92,68 @@ def hold(make: Callable[[], AbstractContextManager[Any]], ready: Event, end: Eve
 
 
 @contextmanager
-def elsewhere(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    context = multiprocessing.get_context("fork")
-    ready, end = context.Event(), context.Event()
-    process = context.Process(target=hold, args=(make, ready, end))
+def elsewhere(target: Callable[..., None], *arguments: object) -> Iterator[BaseProcess]:
+    """Something in a process of its own, which has to come to a good end."""
+    process = FORK.Process(target=target, args=arguments)
     process.start()
     try:
-        if not ready.wait(READY_S):
-            raise TimeoutError("the attack does not begin")
-        yield
+        yield process
     finally:
-        end.set()
         process.join()
+    if process.exitcode:
+        raise RuntimeError(f"the attack failed: exit code {process.exitcode}")
 
 
-def during(place: Place, make: Callable[[], AbstractContextManager[Any]], beside: Neighbour) -> None:
-    with elsewhere(make):
-        time.sleep(place.scale.seconds)
+def during(place: Place, make: Callable[[], AbstractContextManager[Any]]) -> None:
+    ready, end = FORK.Event(), FORK.Event()
+    with elsewhere(hold, make, ready, end):
+        try:
+            if not ready.wait(READY_S):
+                raise TimeoutError("the attack does not begin")
+            time.sleep(place.scale.seconds)
+        finally:
+            end.set()
 
 
-def shooting(place: Place, beside: Neighbour) -> None:
-    process = multiprocessing.get_context("fork").Process(
-        target=attacks.shoot,
-        args=(place.address, 1, place.scale.frames),
-        kwargs={"spared": add_raft_voter.API_KEY},
-    )
-    process.start()
-    process.join()
+def shooting(place: Place) -> None:
+    shoot = partial(attacks.shoot, spared=add_raft_voter.API_KEY)
+    with elsewhere(shoot, place.address, 1, place.scale.frames):
+        pass
 
 
-def parts(place: Place) -> dict[str, Callable[[Neighbour], None]]:
+def parts(place: Place) -> dict[str, Callable[[], Figures]]:
     address, scale, topic = place.address, place.scale, place.topic
     held = {
         f"{scale.half_open:,} half-open connections": partial(attacks.half_open, address, scale.half_open),
         f"{scale.idle:,} idle connections": partial(attacks.idle, address, scale.idle),
         f"{scale.greedy} clients that never read": partial(
-            attacks.never_reading, address, topic, scale.greedy, ANSWER_BYTES
+            attacks.never_reading, address, topic, scale.greedy, scale.answer_bytes
         ),
-        f"{scale.slow} slow readers of 55 MB": partial(attacks.slow_readers, address, topic, scale.slow, ANSWER_BYTES),
+        f"{scale.slow} slow readers of {scale.answer_bytes // 1_000_000} MB": partial(
+            attacks.slow_readers, address, topic, scale.slow, scale.answer_bytes
+        ),
     }
-    return {
-        "alone": lambda _: time.sleep(scale.seconds),
+    attempts: dict[str, Callable[[], None]] = {
+        "alone": lambda: time.sleep(scale.seconds),
         f"{scale.frames:,} hostile frames": partial(shooting, place),
         **{name: partial(during, place, make) for name, make in held.items()},
     }
+    return {name: partial(watched, place, name, attack) for name, attack in attempts.items()}
 
 
-def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
-    broker.prepare()
-    broker.exec()
-    raw.first_produce(broker.port, "first")
+def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
+    rounds.boot(broker)
     servers = f"127.0.0.1:{broker.port}"
-    place = Place(broker, scale, attacks.large_topic(servers, ANSWER_BYTES + BATCH_ROOM))
+    scale: Scale = options.scale
+    topic = attacks.large_topic(servers, scale.answer_bytes + BATCH_ROOM)
     with neighbour(servers) as beside:
         time.sleep(scale.seconds)  # it does not count: what is loaded or compiled on first use
-        for name, attack in parts(place).items():
-            if only in name:
-                sys.stderr.write(f"  {name}\n")
-                began = len(beside.waits_ms)
-                attack(beside)
-                yield from watched(place, name, beside, began)
-
-
-def shown(case: str, figure: float) -> str:
-    return f"{figure / (1 << 20):,.0f} MiB" if case.startswith("memory") else runner.duration(figure)
+        yield from rounds.run_parts(parts(Place(broker, scale, topic, beside)), options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options("hostile", __doc__, "part of the name of an attack", arguments)
-    scale = QUICK if options.quick else FULL
-    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only))
-    sys.stdout.write("\n".join(rounds.table(found, shown)) + "\n")
-    rounds.save("hostile", found, options, PACKAGES)
-    return 0
+    options = rounds.read_options(__doc__, "part of the name of an attack", arguments, SCALES)
+    return rounds.run("hostile", options, [partial(measure_all, options=options)], PACKAGES)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import runner
-from benchmarks.runner import Case, Subject
+from benchmarks.runner import Case, Size, Subject
 from ottla.log.config import LogConfig
 from ottla.log.disk import OsDisk
 from ottla.log.files import LogStorage
@@ -28,6 +28,7 @@ GATHERED = 8
 SIZES = (1_024, 16 * 1_024, 128 * 1_024)
 READ_BYTES = 1 << 20
 FILE_MAX_BYTES = 1 << 28
+READ_FROM_BYTES = {Size.FULL: 1 << 27, Size.QUICK: 1 << 27, Size.SMOKE: 1 << 22}
 
 
 def open_log(path: Path, topic: str) -> Partition:
@@ -119,9 +120,9 @@ def append_cases(path: Path) -> list[Case]:
     return cases
 
 
-def read_case(path: Path) -> Case:
+def read_case(path: Path, size_bytes: int) -> Case:
     log, plain, batch = open_log(path, "read"), PlainFile(path / "plain-read"), batch_of(16 * 1_024)
-    while log.size_bytes < FILE_MAX_BYTES // 2:
+    while log.size_bytes < size_bytes:
         append_one(log, batch)
         plain.append(batch)
     step = log.log_end_offset // 97
@@ -132,10 +133,11 @@ def read_case(path: Path) -> Case:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
+    options = runner.read_windows(runner.parser(__doc__), arguments, read_from_bytes=READ_FROM_BYTES)
     with TemporaryDirectory() as folder:
         path = Path(folder)
-        runner.run("log-append", [*append_cases(path), read_case(path)], options, ("crc32c", "msgspec"))
+        cases = [*append_cases(path), read_case(path, options.read_from_bytes)]
+        runner.run("log-append", cases, options, ("crc32c", "msgspec"))
     return 0
 
 

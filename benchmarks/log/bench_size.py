@@ -5,8 +5,6 @@
 Recovery and lookup are set beside reading the same file once, which is the least that each of them could need.
 """
 
-import argparse
-import json
 import os
 import resource
 import sys
@@ -18,6 +16,7 @@ from typing import Any
 
 from benchmarks import runner
 from benchmarks.log.bench_append import NOW_MS, batch_of
+from benchmarks.runner import Size
 from ottla.log.config import LogConfig
 from ottla.log.disk import OsDisk
 from ottla.log.files import LogStorage
@@ -29,6 +28,8 @@ from ottla.log.recovery import LoadRequest, load
 GIGABYTE = 1 << 30
 CHUNK_BYTES = 1 << 20
 LOOKUPS = 200
+GIGABYTES = {Size.FULL: 1.0, Size.QUICK: 0.1, Size.SMOKE: 0.001}
+PARTITIONS = {Size.FULL: 10_000, Size.QUICK: 1_000, Size.SMOKE: 10}
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -118,11 +119,10 @@ def measure_many(folder: Path, count: int) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gigabytes", type=float, default=1.0)
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, default=runner.RESULTS / "log-size.json")
-    options, _ = parser.parse_known_args(arguments)  # the other benchmarks' options mean nothing here
+    parser = runner.parser(__doc__)
+    parser.add_argument("--gigabytes", type=float, help="size of the large log (1)")
+    parser.add_argument("--partitions", type=int, help="number of the small ones (10,000)")
+    options = runner.read_windows(parser, arguments, gigabytes=GIGABYTES, partitions=PARTITIONS)
     with TemporaryDirectory() as folder:
         large = measure_large(Path(folder), int(options.gigabytes * GIGABYTE))
         many = measure_many(Path(folder), options.partitions)
@@ -135,9 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for part in ("large", "many"):
         for name, value in content[part].items():
             print(f"{name:24}{value:>16,.3f}")
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    print(f"written: {os.path.relpath(options.out)}")
+    runner.write(runner.results_path("log-size", options), content, options)
     return 0
 
 

@@ -1,6 +1,6 @@
 """`ottla pipeline run` over made-up months of growing size: time, memory, and whether both stay in proportion.
 
-    python -m benchmarks pipeline [--sizes 1000000,10000000,100000000] [--groups 10000] [--cluster] [--out FILE]
+    python -m benchmarks pipeline [--sizes 1000000,10000000] [--groups 10000] [--cluster] [--out FILE]
 
 Each month is written first (benchmarks/pipeline/month.py), then read by a process of its own, on two cores of this
 machine or, with --cluster, on a standalone Spark cluster of a master and two workers. Memory is that of all processes
@@ -9,7 +9,6 @@ together, sampled twice a second. There is nobody to stand beside: what is compa
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -23,13 +22,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import runner
 from benchmarks.broker.brokers import resident_bytes
 from benchmarks.pipeline.month import Month, write_month
-from benchmarks.runner import describe_surroundings
+from benchmarks.runner import Size
 from tests.interop.spark.sessions import standalone_cluster
 
 PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "msgspec")
-RESULTS = Path(__file__).parents[1] / "results" / "pipeline.json"
+SIZES = {Size.FULL: "1000000,10000000,100000000", Size.QUICK: "1000000", Size.SMOKE: "20000"}
 SAMPLE_S = 0.5
 MEBIBYTE = 1 << 20
 
@@ -134,24 +134,22 @@ def line(figures: Figures) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1000000,10000000,100000000", help="records of each month")
+    parser = runner.parser(__doc__, needs_java=True)
+    parser.add_argument("--sizes", help=f"records of each month ({SIZES[Size.FULL]})")
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--cluster", action="store_true", help="a standalone Spark cluster of two workers")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="file for the results")
-    options = parser.parse_args(arguments)
+    options = runner.read_options(parser, arguments, sizes=SIZES)
     found: list[Figures] = []
     with tempfile.TemporaryDirectory(prefix="ottla-month-") as base:
         for size in map(int, options.sizes.split(",")):
             found.append(measure(size, options.groups, Path(base), options.cluster))
-            sys.stdout.write(line(found[-1]) + "\n")
-            sys.stdout.flush()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
+            print(line(found[-1]), flush=True)
     where = "standalone cluster of two workers" if options.cluster else "local[2]"
-    known = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
-    known[where] = {"surroundings": describe_surroundings(PACKAGES), "months": [each._asdict() for each in found]}
-    options.out.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
-    return 0
+    path = runner.results_path("pipeline", options)
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    months = {"surroundings": runner.describe_surroundings(PACKAGES), "months": [each._asdict() for each in found]}
+    runner.write(path, known | {where: months}, options)
+    return 0 if all(each.findings_as_planted for each in found) else 1
 
 
 if __name__ == "__main__":

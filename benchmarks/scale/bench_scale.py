@@ -11,13 +11,16 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import rounds, runner
+from benchmarks import rounds
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import Broker, resident_bytes
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
 from tests.hostile.neighbour import neighbour
 from tests.unit.broker.desk import Desk, Topic, batch
@@ -25,9 +28,6 @@ from tests.unit.broker.desk import Desk, Topic, batch
 PACKAGES = ("msgspec",)
 PARTITIONS_PER_REQUEST = 250
 WRITTEN_EVERY = 10
-ASKED = 50
-ASKED_ONE = 500
-QUIET_S = 5.0
 ATTEMPTS = 1_000
 PAUSE_S = 0.02
 
@@ -41,9 +41,18 @@ class Shape(NamedTuple):
         return f"{self.topics:,} topics of {self.partitions}"
 
 
-FULL = (Shape(1_000, 10), Shape(10_000, 1))
-QUICK = (Shape(100, 10), Shape(1_000, 1))
-Figures = Iterator[tuple[str, float]]
+class Scale(NamedTuple):
+    shapes: tuple[Shape, ...]
+    asked: int
+    """For the metadata of all topics; ten times as often for that of one."""
+    quiet_s: float
+
+
+SCALES = {
+    Size.FULL: Scale((Shape(1_000, 10), Shape(10_000, 1)), 50, 5.0),
+    Size.QUICK: Scale((Shape(100, 10), Shape(1_000, 1)), 50, 5.0),
+    Size.SMOKE: Scale((Shape(10, 2),), 1, 0.1),
+}
 
 
 def create(desk: Desk, shape: Shape) -> list[Topic]:
@@ -87,10 +96,8 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def measure(broker: Broker, shape: Shape) -> Figures:
-    broker.prepare()
-    broker.exec()
-    raw.first_produce(broker.port, "first")
+def measure(broker: Broker, _: Path, shape: Shape, scale: Scale) -> Figures:
+    rounds.boot(broker)
     servers = f"127.0.0.1:{broker.port}"
     desk = Desk.at(servers)
     empty_bytes = resident_bytes(broker.pid)
@@ -108,18 +115,18 @@ def measure(broker: Broker, shape: Shape) -> Figures:
     yield f"{shape.name}: start to first acknowledged produce", time.perf_counter() - began
     yield f"memory for {shape.name}", resident_bytes(broker.pid) - empty_bytes
     yield f"files open with {shape.name}", open_files(broker.pid)
-    yield from measure_requests(servers, shape)
+    yield from measure_requests(servers, shape, scale)
 
 
-def measure_requests(servers: str, shape: Shape) -> Figures:
+def measure_requests(servers: str, shape: Shape, scale: Scale) -> Figures:
     desk = Desk.at(servers)
     one = MetadataRequest((MetadataRequest.MetadataRequestTopic(name="topic-00007"),), False)
-    yield f"{shape.name}: metadata of all", timed_metadata(desk, MetadataRequest(None), ASKED)
-    yield f"{shape.name}: metadata of one topic", timed_metadata(desk, one, ASKED_ONE)
+    yield f"{shape.name}: metadata of all", timed_metadata(desk, MetadataRequest(None), scale.asked)
+    yield f"{shape.name}: metadata of one topic", timed_metadata(desk, one, scale.asked * 10)
     await_topics(desk)
     desk.close_all()
     with neighbour(servers) as beside:
-        time.sleep(QUIET_S)
+        time.sleep(scale.quiet_s)
         yield f"{shape.name}: longest wait when nothing else happens", beside.longest_ms / 1000
 
 
@@ -135,21 +142,11 @@ def await_topics(desk: Desk) -> None:
     raise TimeoutError("no topic becomes usable")
 
 
-def shown(case: str, figure: float) -> str:
-    if case.startswith("memory"):
-        return f"{figure / (1 << 20):,.0f} MiB"
-    return f"{figure:,.0f}" if case.startswith("files") else runner.duration(figure)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options("scale", __doc__, "part of the name of a shape, as 1,000 topics", arguments)
-    found: rounds.Found = {}
-    for shape in QUICK if options.quick else FULL:
-        if options.only in shape.name:
-            found |= rounds.run_rounds(options, lambda broker, _, shape=shape: measure(broker, shape))
-    sys.stdout.write("\n".join(rounds.table(found, shown)) + "\n")
-    rounds.save("scale", found, options, PACKAGES)
-    return 0
+    options = rounds.read_options(__doc__, "part of the name of a shape, as 1,000 topics", arguments, SCALES)
+    scale: Scale = options.scale
+    measures = [partial(measure, shape=shape, scale=scale) for shape in scale.shapes if options.only in shape.name]
+    return rounds.run("scale", options, measures, PACKAGES)
 
 
 if __name__ == "__main__":

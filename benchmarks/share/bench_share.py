@@ -13,16 +13,20 @@ Figures are seconds for a record or an acknowledgement, and the broker's process
 ottla's figure Apache Kafka's is, so above 1 ottla does better. Java and Maven are needed; Linux only.
 """
 
+import argparse
 import asyncio
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import rounds, runner
-from benchmarks.broker import raw
+from benchmarks import rounds
 from benchmarks.broker.brokers import Broker, resident_bytes, under_load
+from benchmarks.groups.loads import configure_group
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 from benchmarks.share import loads
 from benchmarks.share.loads import Times
 
@@ -48,20 +52,23 @@ class Scale(NamedTuple):
     in_flight: int
 
 
-FULL = Scale(2_400_000, 1_200_000, 2_000, 100_000)
-QUICK = Scale(300_000, 150_000, 300, 20_000)
+SCALES = {
+    Size.FULL: Scale(2_400_000, 1_200_000, 2_000, 100_000),
+    Size.QUICK: Scale(300_000, 150_000, 300, 20_000),
+    Size.SMOKE: Scale(2_000, 2_000, 5, 200),
+}
 CROWDS = (1, 4, 16)
 Load = Callable[[str, str, str, int, int], Times]
 LOADS: dict[str, Load] = {"Java": loads.with_java, "our client": loads.with_ottla}
-
-Figures = Iterator[tuple[str, float]]
 
 
 class Place:
     """A broker, and the topics that were filled there so far."""
 
-    def __init__(self, broker: Broker, scale: Scale) -> None:
-        self.broker, self.scale = broker, scale
+    def __init__(self, broker: Broker, options: argparse.Namespace) -> None:
+        self.broker = broker
+        self.scale: Scale = options.scale
+        self.loads = {who: load for who, load in LOADS.items() if who != "Java" or not options.no_java}
         self.servers = f"127.0.0.1:{broker.port}"
         self._filled: set[str] = set()
 
@@ -72,7 +79,7 @@ class Place:
         return name
 
     def group(self, name: str, **settings: object) -> str:
-        loads.configure(self.servers, name, share_auto_offset_reset="earliest", **settings)
+        configure_group(self.broker.port, name, share_auto_offset_reset="earliest", **settings)
         return name
 
 
@@ -80,7 +87,7 @@ def measure_crowd(place: Place, consumers: int, partitions: int) -> Figures:
     scale = place.scale
     count = scale.records if consumers == partitions == 1 else scale.shared
     topic = place.topic(f"topic-{partitions}", partitions, scale.records)
-    for who, load in LOADS.items():
+    for who, load in place.loads.items():
         group = place.group(f"{who.split()[0]}-{consumers}-{partitions}")
         found: list[Times] = []
         consume = partial(_noted, found, partial(load, place.servers, group, topic, consumers, count))
@@ -131,30 +138,19 @@ PARTS: dict[str, Callable[[Place], Figures]] = {
 }
 
 
-def measure_all(broker: Broker, scale: Scale, only: str) -> Figures:
-    broker.prepare()
-    broker.exec()
-    raw.first_produce(broker.port, "first")
-    place = Place(broker, scale)
-    for name, part in PARTS.items():
-        if only in name:
-            sys.stderr.write(f"  {name}\n")
-            yield from part(place)
+def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
+    rounds.boot(broker)
+    yield from rounds.run_parts(PARTS, options, Place(broker, options), with_java=("tool",))
 
 
-def shown(case: str, figure: float) -> str:
-    if case.startswith("memory"):
-        return f"{figure / (1 << 20):,.0f} MiB"
-    return f"{1 / figure:,.0f}/s" if case.startswith("record") and "time" not in case else runner.duration(figure)
+def is_rate(case: str) -> bool:
+    return case.startswith("record") and "time" not in case
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options("share", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
-    scale = QUICK if options.quick else FULL
-    found = rounds.run_rounds(options, lambda broker, _: measure_all(broker, scale, options.only), SETTINGS)
-    sys.stdout.write("\n".join(rounds.table(found, shown)) + "\n")
-    rounds.save("share", found, options, PACKAGES)
-    return 0
+    options = rounds.read_options(__doc__, f"part of one of: {', '.join(PARTS)}", arguments, SCALES)
+    measures = [partial(measure_all, options=options)]
+    return rounds.run("share", options, measures, PACKAGES, settings=SETTINGS, is_rate=is_rate)
 
 
 if __name__ == "__main__":

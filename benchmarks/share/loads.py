@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from confluent_kafka import Producer
 
 from ottla.client import Client, ShareConsumer, ShareRecord, topics
-from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
+from ottla.client.blocking import BlockingClient
 from tests.interop import process
 from tests.interop.apache import tool
 from tests.interop.compiling import class_files
@@ -32,19 +32,10 @@ class Times(NamedTuple):
     first_to_last_s: float
 
 
-def run(servers: str, work: Callable[[Client], Awaitable[object]]) -> None:
-    """Do something with a client."""
-
-    async def working() -> None:
-        async with Client(servers) as client:
-            await work(client)
-
-    asyncio.run(working())
-
-
 def fill(servers: str, topic: str, partitions: int, records: int) -> None:
     """A topic with so many records of 100 bytes, in batches of 16 KB as producers write them by default."""
-    run(servers, lambda client: topics.create(client, topics.NewTopic(topic, partitions)))
+    with BlockingClient(servers) as client:
+        client.call(topics.create, topics.NewTopic(topic, partitions))
     producer = Producer(
         {"bootstrap.servers": servers, "linger.ms": 20, "batch.size": 16_384, "queue.buffering.max.messages": 1_000_000}
     )
@@ -58,11 +49,6 @@ def fill(servers: str, topic: str, partitions: int, records: int) -> None:
         if not number % 10_000:
             producer.poll(0)
     assert producer.flush(60) == 0
-
-
-def configure(servers: str, group: str, **settings: object) -> None:
-    changes = [Change(Operation.SET, key.replace("_", "."), str(value)) for key, value in settings.items()]
-    run(servers, lambda client: alter(client, Resource(ResourceType.GROUP, group), changes))
 
 
 # --- Java -------------------------------------------------------------------------------------------------------------

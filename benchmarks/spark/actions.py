@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from ottla.spark import explain_error
 
@@ -51,17 +52,23 @@ def parquet(spark: SparkSession, source: Source, records: int) -> float:
 
 def catch_up(spark: SparkSession, source: Source, records: int) -> float:
     """A stream from the first record to the last, into nothing."""
+    seconds, query = drain(source.stream(spark, startingOffsets="earliest"))
+    rows = sum(progress.numInputRows for progress in query.recentProgress)
+    assert rows == records, f"{source.name} gave {rows} of {records} rows"
+    return seconds
+
+
+def drain(stream: DataFrame) -> tuple[float, StreamingQuery]:
+    """All that a stream has now, into nothing: the seconds, and the query, which is over."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-stream-") as folder:
-        writer = source.stream(spark, startingOffsets="earliest").writeStream.format("noop")
+        writer = stream.writeStream.format("noop").option("checkpointLocation", folder)
         began_s = time.perf_counter()
-        query = writer.option("checkpointLocation", folder).trigger(availableNow=True).start()
+        query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         seconds = time.perf_counter() - began_s
     error = query.exception()
     assert error is None, explain_error(error)
-    rows = sum(progress.numInputRows for progress in query.recentProgress)
-    assert rows == records, f"{source.name} gave {rows} of {records} rows"
-    return seconds
+    return seconds, query
 
 
 ACTIONS: dict[str, Action] = {"aggregate": aggregate, "parquet": parquet, "catch-up": catch_up}

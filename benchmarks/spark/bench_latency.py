@@ -1,6 +1,6 @@
 """From produce to the row: how long records wait before a stream shows them, ours beside Spark's own connector.
 
-    python -m benchmarks.spark.bench_latency [--seconds 30] [--rate 1000] [--broker ottla] [--out FILE]
+    python -m benchmarks.spark.bench_latency [--seconds 30] [--rate 1000] [--quick] [--broker ottla] [--out FILE]
 
 A producer sends so many records a second, each with the time of its sending as its value; foreachBatch looks at the
 clock when it has the rows. The trigger has no interval: a batch follows the one before it at once.
@@ -13,71 +13,53 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import runner
-from benchmarks.runner import Case, Measurement
+from benchmarks.runner import Case, Size
+from benchmarks.spark import windows
 from benchmarks.spark.actions import Source
-from benchmarks.spark.bench_sources import OURS, PACKAGES, THEIRS, new_session
+from benchmarks.spark.windows import OURS, PACKAGES, THEIRS
 from ottla.client import topics
 from ottla.client.blocking import BlockingClient
-from tests.interop.apache import ApacheKafka
-from tests.interop.serving import OttlaServe
 
-WARM_UP_S = 5.0
+ROUNDS = {Size.FULL: 2, Size.QUICK: 1, Size.SMOKE: 1}
+SECONDS = {Size.FULL: 30.0, Size.QUICK: 5.0, Size.SMOKE: 0.2}
+WARM_UP_S = {Size.FULL: 5.0, Size.QUICK: 5.0, Size.SMOKE: 0.0}
 PARTITIONS = 4
 SHARES = {"median": 0.5, "p99": 0.99}
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--rate", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--quick", action="store_true", help="five seconds, one round")
-    parser.add_argument("--broker", default="apache", choices=("apache", "ottla"))
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args(arguments)
-    options.window = 0.0
-    if options.quick:
-        options.seconds, options.rounds = 5.0, 1
-    found = measure(options)
-    print("\n".join(table(found)), flush=True)
-    done = [(Case(name, []), measured(found, name, share)) for name, share in SHARES.items()]
-    runner.save("spark-latency", done, options, PACKAGES)
-    return 0
-
 
 Found = dict[str, list[list[float]]]
 """Source -> round -> seconds of each record."""
 
 
-def measured(found: Found, name: str, share: float) -> list[Measurement]:
-    return [
-        Measurement(name, source, 1, tuple(quantile(each, share) for each in rounds))
-        for source, rounds in found.items()
-    ]
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = windows.parser(__doc__)
+    parser.add_argument("--seconds", type=float, help="how long records are sent (30)")
+    parser.add_argument("--rate", type=int, default=1000, help="records in a second (%(default)s)")
+    options = runner.read_options(parser, arguments, rounds=ROUNDS, seconds=SECONDS, warm_up_s=WARM_UP_S)
+    found = measure(options)
+    print("\n".join(table(found)), flush=True)
+    done = []
+    for name, share in SHARES.items():
+        seconds = {source: [quantile(each, share) for each in rounds] for source, rounds in found.items()}
+        done.append((Case(name, []), windows.measurements(name, seconds)))
+    runner.save("spark-latency", done, options, PACKAGES)
+    return 0
 
 
 def measure(options: argparse.Namespace) -> Found:
     found: Found = {OURS: [], THEIRS: []}
-    kind = ApacheKafka if options.broker == "apache" else OttlaServe
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base, kind(Path(base) / "broker") as broker:
-        spark = new_session("2g")
-        try:
-            for number in range(options.rounds):
-                for name, form in ((OURS, "ottla"), (THEIRS, "kafka")):
-                    topic = f"latency-{number}-{form}"
-                    with BlockingClient(broker.bootstrap_servers) as client:
-                        client.call(topics.create, topics.NewTopic(topic, partitions=PARTITIONS))
-                    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
-                    found[name].append(delays(spark, Source(name, form, given), options))
-        finally:
-            spark.stop()
+    with windows.running(options) as place:
+        for number in range(options.rounds):
+            for name, form in ((OURS, "ottla"), (THEIRS, "kafka")):
+                topic = f"latency-{number}-{form}"
+                with BlockingClient(place.servers) as client:
+                    client.call(topics.create, topics.NewTopic(topic, partitions=PARTITIONS))
+                given = {"kafka.bootstrap.servers": place.servers, "subscribe": topic}
+                found[name].append(delays(place.spark, Source(name, form, given), options))
     return found
 
 
@@ -89,13 +71,13 @@ def delays(spark: SparkSession, source: Source, options: argparse.Namespace) -> 
     def look(rows: DataFrame, _: int) -> None:
         sent = [float(row[0]) for row in rows.selectExpr("cast(value as string)").collect()]
         now_s = time.time()
-        seen.extend(now_s - each for each in sent if each - began_s > WARM_UP_S)
+        seen.extend(now_s - each for each in sent if each - began_s > options.warm_up_s)
 
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = source.stream(spark, startingOffsets="earliest").writeStream.foreachBatch(look)
         query = writer.option("checkpointLocation", checkpoint).start()
         to = (source.options["kafka.bootstrap.servers"], source.options["subscribe"])
-        sender = threading.Thread(target=send, args=(*to, options.rate, WARM_UP_S + options.seconds))
+        sender = threading.Thread(target=send, args=(*to, options.rate, options.warm_up_s + options.seconds))
         sender.start()
         sender.join()
         query.processAllAvailable()

@@ -12,33 +12,22 @@ the machine; above a twentieth, only the ratios count. `ready-made` is the floor
 """
 
 import argparse
-import statistics
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
-
 from benchmarks import runner
-from benchmarks.runner import Case, Measurement
-from benchmarks.spark.actions import ACTIONS, Action, Source
+from benchmarks.runner import Size
+from benchmarks.spark import windows
+from benchmarks.spark.actions import ACTIONS, Source
 from benchmarks.spark.filling import fill
-from benchmarks.spark.floor import Floor
-from benchmarks.spark.machine import Busy, WorkerMemory
+from benchmarks.spark.windows import OURS, PACKAGES, THEIRS, Done, Place
 from ottla.client.blocking import BlockingClient
 from ottla.client.offsets import LATEST, list_offsets
-from ottla.spark import session
-from tests.interop.apache import ApacheKafka
-from tests.interop.jars import SPARK_KAFKA, libraries
-from tests.interop.serving import OttlaServe
 
-PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "cramjam")
-OURS, FILES, THEIRS, FLOOR = "ottla", "ottla-log", "Spark's connector", "ready-made"
+FILES, FLOOR = "ottla-log", "ready-made"
 PARTITIONS = 4
-MIB = 1024 * 1024
 
 
 class Load(NamedTuple):
@@ -50,32 +39,23 @@ class Load(NamedTuple):
         return f"{self.records:,} x {self.value_bytes} B {self.codec}"
 
 
-LOADS = [
+FULL = [
     Load(records, size, codec) for records, size in ((5_000_000, 100), (500_000, 1024)) for codec in ("none", "zstd")
 ]
-QUICK = 10
-"""A look takes a tenth of the records."""
+LOADS = {
+    Size.FULL: FULL,
+    Size.QUICK: [load._replace(records=load.records // 10) for load in FULL],
+    Size.SMOKE: [Load(4_000, 100, "zstd")],
+}
 
 
 def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, help="windows that count, of each source and action (5; 2 with --quick)")
-    parser.add_argument("--quick", action="store_true", help="fewer records: a look, not a claim")
-    parser.add_argument("--only", default="", help="run the cases whose name contains this text")
-    parser.add_argument("--broker", default="apache", choices=("apache", "ottla"))
-    parser.add_argument("--records", type=int, default=0, help="so many records instead of each load's own number")
-    parser.add_argument("--memory", default="4g", help="of the driver (%(default)s)")
-    parser.add_argument("--out", type=Path, help="file for the results (benchmarks/results/spark.json)")
-    options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (2 if options.quick else 5)
-    options.window = 0.0
-    return options
+    return runner.read_options(windows.parser(__doc__), arguments, rounds=windows.ROUNDS, loads=LOADS)
 
 
 def loads(options: argparse.Namespace) -> Iterator[Load]:
-    for load in LOADS:
-        records = options.records or (load.records // QUICK if options.quick else load.records)
-        chosen = load._replace(records=records)
+    for load in options.loads:
+        chosen = load._replace(records=options.records or load.records)
         if any(options.only in name_of(action, chosen) for action in ACTIONS):
             yield chosen
 
@@ -87,89 +67,21 @@ def name_of(action: str, load: Load) -> str:
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Windows:
-    """What was seen of each source at one action."""
-
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    memory: dict[str, int] = field(default_factory=dict)
-    """The largest Python worker."""
-    busy: list[float] = field(default_factory=list)
-    """Which part of the machine others took."""
-
-    def add(self, name: str, seconds: float, memory: int, busy: float) -> None:
-        self.seconds.setdefault(name, []).append(seconds)
-        self.memory[name] = max(self.memory.get(name, 0), memory)
-        self.busy.append(busy)
-
-    @property
-    def foreign(self) -> float:
-        return statistics.median(self.busy)
-
-
-def measure(options: argparse.Namespace) -> list[tuple[Case, list[Measurement]]]:
-    done = []
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
-        kind = ApacheKafka if options.broker == "apache" else OttlaServe
-        with kind(Path(base) / "broker") as broker:
-            spark = new_session(options.memory)
-            try:
-                for number, load in enumerate(loads(options)):
-                    done += _measure_load(spark, broker, load, f"load-{number}", options)
-            finally:
-                spark.stop()
-    return done
-
-
-def new_session(memory: str) -> SparkSession:
-    jars = ",".join(str(path) for path in libraries(SPARK_KAFKA).glob("*.jar"))
-    conf = {
-        "spark.driver.memory": memory,
-        "spark.jars": jars,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-    }
-    spark = session("local[2]", conf=conf)
-    spark.dataSource.register(Floor)
-    return spark
-
-
-def _measure_load(
-    spark: SparkSession, broker: ApacheKafka | OttlaServe, load: Load, topic: str, options: argparse.Namespace
-) -> list[tuple[Case, list[Measurement]]]:
+def measure_load(place: Place, load: Load, topic: str, options: argparse.Namespace) -> Iterator[Done]:
     print(f"filling: {load}", file=sys.stderr, flush=True)
-    fill(broker.bootstrap_servers, topic, partitions=PARTITIONS, **load._asdict())
-    records = _record_count(broker.bootstrap_servers, topic)
-    found = []
-    for action in ACTIONS:
+    fill(place.servers, topic, partitions=PARTITIONS, **load._asdict())
+    records = _record_count(place.servers, topic)
+    for action, act in ACTIONS.items():
         name = name_of(action, load)
         if options.only in name:
-            sources = _sources(broker, topic, load, records, is_stream=action == "catch-up")
-            windows = _measure_action(spark, ACTIONS[action], sources, records, options.rounds)
-            print("\n".join(table(name, windows, records)), flush=True)
-            facts: dict[str, int | str] = {"records": records, "foreign_cpu": f"{windows.foreign:.0%}"}
-            measured = [Measurement(name, each, 1, tuple(values)) for each, values in windows.seconds.items()]
-            found.append((Case(name, [], facts), measured))
-    return found
+            sources = _sources(place, topic, load, records, is_stream=action == "catch-up")
+            runs = {source.name: partial(act, place.spark, source, records) for source in sources}
+            yield windows.measure(name, runs, records, options.rounds)
 
 
-def _measure_action(spark: SparkSession, run: Action, sources: list[Source], records: int, rounds: int) -> Windows:
-    windows = Windows()
-    for number in range(rounds + 1):
-        for source in sources:
-            with Busy() as others, WorkerMemory() as workers:
-                seconds = run(spark, source, records)
-            if number:  # the first is for the JVM
-                windows.add(source.name, seconds, workers.peak_bytes, others.share)
-    return windows
-
-
-def _sources(
-    broker: ApacheKafka | OttlaServe, topic: str, load: Load, records: int, *, is_stream: bool
-) -> list[Source]:
-    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
-    files = {"path": str(broker.data_dir), "topic": topic}
+def _sources(place: Place, topic: str, load: Load, records: int, *, is_stream: bool) -> list[Source]:
+    options = {"kafka.bootstrap.servers": place.servers, "subscribe": topic}
+    files = {"path": str(place.broker.data_dir), "topic": topic}
     made = {"records": str(records), "value_bytes": str(load.value_bytes)}
     found = [Source(OURS, "ottla", options), Source(THEIRS, "kafka", options)]
     return found if is_stream else [*found, Source(FILES, "ottla-log", files), Source(FLOOR, "ready-made", made)]
@@ -181,20 +93,15 @@ def _record_count(bootstrap_servers: str, topic: str) -> int:
     return sum(each.offset for each in ends.values())
 
 
-def table(name: str, windows: Windows, records: int) -> list[str]:
-    medians = {each: statistics.median(values) for each, values in windows.seconds.items()}
-    lines = [f"{name} (others took {windows.foreign:.0%} of the machine)"]
-    lines.append(f"  {'':20}{'rows/s':>12}{'range':>25}{'of Spark':>10}{'workers':>10}")
-    for each, values in windows.seconds.items():
-        rate, ratio = records / medians[each], medians.get(THEIRS, medians[each]) / medians[each]
-        span = f"{records / max(values):,.0f}..{records / min(values):,.0f}"
-        lines.append(f"  {each:20}{rate:>12,.0f}{span:>25}{ratio:>9.2f}x{windows.memory[each] // MIB:>6} MiB")
-    return lines
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     options = read_options(arguments)
-    runner.save("spark", measure(options), options, PACKAGES)
+    with windows.running(options) as place:
+        done = [
+            each
+            for number, load in enumerate(loads(options))
+            for each in measure_load(place, load, f"load-{number}", options)
+        ]
+    runner.save("spark", done, options, PACKAGES)
     return 0
 
 

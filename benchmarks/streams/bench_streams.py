@@ -11,18 +11,20 @@ assignor   five hundred members and ten thousand tasks, beside Kafka's own class
 A ratio says how many times ottla's figure Apache Kafka's is. Java and Maven are needed; Linux only.
 """
 
-import subprocess
+import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import rounds, runner
-from benchmarks.broker import raw
+from benchmarks import rounds
 from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads
 from benchmarks.groups.lines import Line, in_turn
+from benchmarks.rounds import Figures
+from benchmarks.runner import Size
 from benchmarks.streams.members import settled_members
 from ottla.core.groups.streams.sticky import MemberInput, assign
 from ottla.wire.types import StreamsGroupDescribeRequest
@@ -41,19 +43,23 @@ SETTINGS = {
 }
 """Kafka's defaults for both; the interop fixtures' are quicker."""
 CONNECTIONS = 64
-MEMBERS, TASKS_OF_EACH, SUBTOPOLOGIES = 500, 100, 100
+TIMES = 5
 
 
 class Scale(NamedTuple):
     heartbeats: int
     groups: int
     group_size: int
+    members: int
+    subtopologies: int
+    tasks_of_each: int
 
 
-FULL = Scale(100_000, 10, 100)
-QUICK = Scale(10_000, 4, 25)
-
-Figures = Iterator[tuple[str, float]]
+SCALES = {
+    Size.FULL: Scale(100_000, 10, 100, 500, 100, 100),
+    Size.QUICK: Scale(10_000, 4, 25, 500, 100, 100),
+    Size.SMOKE: Scale(100, 2, 2, 5, 2, 5),
+}
 
 
 def servers(broker: Broker) -> str:
@@ -77,9 +83,7 @@ def measure_start(broker: Broker, scale: Scale, directory: Path) -> Figures:
 
 
 def set_delay(broker: Broker, prefix: str, delay_ms: int) -> None:
-    command = [sys.executable, "-m", "ottla", "configs", "alter", "group", f"{prefix}-app"]
-    setting = f"streams.initial.rebalance.delay.ms={delay_ms}"
-    subprocess.run([*command, "--set", setting, "--bootstrap-server", servers(broker)], check=True, capture_output=True)
+    loads.configure_group(broker.port, f"{prefix}-app", streams_initial_rebalance_delay_ms=delay_ms)
 
 
 def measure_scaling(broker: Broker, scale: Scale, directory: Path) -> Figures:
@@ -127,7 +131,7 @@ def measure_heartbeats(broker: Broker, scale: Scale, directory: Path) -> Figures
     lines, frames = lines[: len(members)], frames[: len(members)]
     in_turn(lines, frames, scale.heartbeats // 4)  # what is compiled or remembered at run time is by then
     seconds, cpu = under_load(broker, lambda: in_turn(lines, frames, scale.heartbeats))
-    yield "heartbeat of one of 1,000 members", seconds / scale.heartbeats
+    yield f"heartbeat of one of {len(members):,} members", seconds / scale.heartbeats
     yield "heartbeat: broker's processor time", cpu / scale.heartbeats
     for line in (set_up, *lines):
         line.close()
@@ -135,30 +139,30 @@ def measure_heartbeats(broker: Broker, scale: Scale, directory: Path) -> Figures
 
 def measure_assignor(broker: Broker, scale: Scale, directory: Path) -> Figures:
     """Independent of a running broker; it stands here to appear beside the others."""
-    name = f"assignor: {MEMBERS} members, {SUBTOPOLOGIES * TASKS_OF_EACH:,} tasks, one standby"
-    yield name, our_assignor_s() if broker.name == "ottla" else their_assignor_s()
+    name = f"assignor: {scale.members} members, {scale.subtopologies * scale.tasks_of_each:,} tasks, one standby"
+    yield name, our_assignor_s(scale) if broker.name == "ottla" else their_assignor_s(scale)
 
 
-def our_assignor_s() -> float:
-    members = [MemberInput(f"m{each:04}", f"p{each // 2:04}") for each in range(MEMBERS)]
-    counts = {str(each): TASKS_OF_EACH for each in range(SUBTOPOLOGIES)}
+def our_assignor_s(scale: Scale) -> float:
+    members = [MemberInput(f"m{each:04}", f"p{each // 2:04}") for each in range(scale.members)]
+    counts = {str(each): scale.tasks_of_each for each in range(scale.subtopologies)}
     found = []
-    for _ in range(5):
+    for _ in range(TIMES):
         start = time.perf_counter()
         assign(members, counts, frozenset(counts), 1)
         found.append(time.perf_counter() - start)
     return min(found)
 
 
-def their_assignor_s() -> float:
+def their_assignor_s(scale: Scale) -> float:
     classpath = f"{compiled()}:{libraries(APACHE_KAFKA)}/*"
-    arguments = (str(MEMBERS), str(SUBTOPOLOGIES), str(TASKS_OF_EACH))
+    arguments = (str(scale.members), str(scale.subtopologies), str(scale.tasks_of_each))
     command = process.java(classpath, "streams.AssignorTime", *arguments, heap="1g")
     lines = process.run(command).splitlines()
     return float(next(line for line in lines if line.startswith("SECONDS")).split()[1])
 
 
-PARTS = {
+PARTS: dict[str, Callable[[Broker, Scale, Path], Figures]] = {
     "start": measure_start,
     "scaling": measure_scaling,
     "heartbeats": measure_heartbeats,
@@ -166,31 +170,21 @@ PARTS = {
 }
 
 
-def measure_all(broker: Broker, scale: Scale, only: str, directory: Path) -> Figures:
-    broker.prepare()
-    broker.exec()
-    raw.first_produce(broker.port, "first")
-    loads.create_topic(broker.port, "first", 1)
+def measure_all(broker: Broker, directory: Path, options: argparse.Namespace) -> Figures:
+    rounds.boot(broker)
     loads.await_coordinator(broker.port, "first")
-    for name, part in PARTS.items():
-        if only in name:
-            print(f"  {name}", file=sys.stderr, flush=True)
-            yield from part(broker, scale, directory)
+    given = (broker, options.scale, directory / "apps")
+    yield from rounds.run_parts(PARTS, options, *given, with_java=("start", "scaling"))
 
 
-def shown(case: str, figure: float) -> str:
-    return f"{1 / figure:,.0f}/s" if case.startswith("heartbeat of") else runner.duration(figure)
+def is_rate(case: str) -> bool:
+    return case.startswith("heartbeat of")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = rounds.read_options("streams", __doc__, f"part of one of: {', '.join(PARTS)}", arguments)
-    scale = QUICK if options.quick else FULL
-    found = rounds.run_rounds(
-        options, lambda broker, directory: measure_all(broker, scale, options.only, directory / "apps"), SETTINGS
-    )
-    print("\n".join(rounds.table(found, shown)), flush=True)
-    rounds.save("streams", found, options, PACKAGES)
-    return 0
+    options = rounds.read_options(__doc__, f"part of one of: {', '.join(PARTS)}", arguments, SCALES)
+    measures = [partial(measure_all, options=options)]
+    return rounds.run("streams", options, measures, PACKAGES, settings=SETTINGS, is_rate=is_rate)
 
 
 if __name__ == "__main__":

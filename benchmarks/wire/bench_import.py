@@ -45,8 +45,7 @@ def table(measured: Sequence[Measurement]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
-    options.window = 0.0  # one process per window
+    options = runner.read_options(runner.parser(__doc__), arguments, rounds=runner.ROUNDS)
     if options.only not in "import":
         return 0
     with TemporaryDirectory() as bytecode:

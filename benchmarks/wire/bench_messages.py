@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks import runner
-from benchmarks.runner import Case, Subject
+from benchmarks.runner import Case, Size, Subject
 from benchmarks.wire.codecs import Aiokafka, Codec, KafkaPython, Kio, Ottla, OttlaPrepared
 from benchmarks.wire.contents import MESSAGES, VARIANTS, Message
 
 PACKAGES = ("msgspec", "kio", "kafka-python", "aiokafka")
+MESSAGES_BY_SIZE = {Size.FULL: MESSAGES, Size.QUICK: MESSAGES, Size.SMOKE: MESSAGES[1:]}
+"""The first one is large: checking it alone takes seconds."""
 
 
 class Disagreement(Exception):
@@ -66,8 +68,8 @@ def entries_of(message: Message, version: int, codecs: Sequence[Codec], kio: Kio
     return entries
 
 
-def cases(codecs: Sequence[Codec], kio: Kio) -> Iterator[Case]:
-    for message in MESSAGES:
+def cases(messages: Sequence[Message], codecs: Sequence[Codec], kio: Kio) -> Iterator[Case]:
+    for message in messages:
         entries = {version: entries_of(message, version, codecs, kio) for version in message.versions}
         older = [entry for entry in entries[message.versions[-1]] if isinstance(entry.codec, Aiokafka)]
         for version in message.versions:
@@ -85,10 +87,10 @@ def both_ways(message: Message, version: int, entries: Sequence[Entry]) -> Itera
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.parser(__doc__).parse_args(arguments)
+    options = runner.read_windows(runner.parser(__doc__), arguments, messages=MESSAGES_BY_SIZE)
     kio = Kio()
     codecs: list[Codec] = [Ottla(), OttlaPrepared(), kio, KafkaPython(), Aiokafka()]
-    runner.run("wire-messages", cases(codecs, kio), options, PACKAGES)
+    runner.run("wire-messages", cases(options.messages, codecs, kio), options, PACKAGES)
     return 0
 
 

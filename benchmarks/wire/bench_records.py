@@ -27,13 +27,14 @@ from tempfile import TemporaryDirectory
 from aiokafka.record._crecords import MemoryRecords as AiokafkaRecords
 
 from benchmarks import runner
-from benchmarks.runner import Case, Measurement, Settings, Subject
+from benchmarks.runner import Case, Measurement, Settings, Size, Subject
 from ottla.wire.batch import BatchBuilder, Compression, split_batches
 from ottla.wire.columns import decode_columns, warm_up
 
 PACKAGES = ("numba", "numpy", "pyarrow", "crc32c", "cramjam", "aiokafka", "kafka-python")
 BATCH_BYTES = 16 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
+RECORDS = {Size.FULL: 1_000_000, Size.QUICK: 100_000, Size.SMOKE: 1_000}
 KAFKA_VERSION = "4.4.0"
 JAVA_FOLDER = runner.ROOT / "build" / "bench-records-java"
 
@@ -295,9 +296,8 @@ def measure_with_java(one: Case, settings: Settings, stack: ExitStack) -> list[M
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = runner.parser(__doc__)
     parser.add_argument("--json", type=Path, dest="out", help="the same as --out")
-    parser.add_argument("--records", type=int, default=1_000_000, help="records of the main cases (%(default)s)")
-    parser.add_argument("--no-java", action="store_true", help="leave Java out")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--records", type=int, help="records of the main cases (1,000,000)")
+    options = runner.read_windows(parser, arguments, records=RECORDS)
     warm_up()
     missing = "left out on demand" if options.no_java else fetch_jars()
     if missing:

@@ -10,6 +10,7 @@ from benchmarks import rounds
 from benchmarks.broker import bench_brokers as bench
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import cpu_seconds, resident_bytes
+from benchmarks.runner import Size
 from ottla.wire import frames
 from ottla.wire.batch import read_header
 from ottla.wire.types import ProduceResponse
@@ -56,7 +57,7 @@ def test_this_process_has_used_time_and_memory() -> None:
 
 
 def test_the_table_has_medians_and_ratios() -> None:
-    header, start, produce, memory = rounds.table(FOUND, bench.shown)
+    header, start, produce, memory = rounds.table(FOUND, bench.is_rate)
     assert header.split()[-1] == "ratio"
     assert start.split()[-5:] == ["250", "ms", "2.5", "s", "10.00x"]
     assert produce.split()[-3:] == ["500,000/s", "1,000,000/s", "0.50x"]
@@ -68,8 +69,9 @@ def test_percentiles() -> None:
 
 
 def test_the_file_has_times_as_every_benchmark_has_and_memory_beside(tmp_path: Path) -> None:
-    options = argparse.Namespace(rounds=3, only="", out=tmp_path / "broker.json")
-    content = json.loads(bench.save(FOUND, options).read_text(encoding="utf-8"))
+    options = argparse.Namespace(rounds=3, window=0.0, size=Size.FULL, only="", out=tmp_path / "broker.json")
+    rounds.save("broker", FOUND, options, bench.PACKAGES)
+    content = json.loads(options.out.read_text(encoding="utf-8"))
     rows = {(row["case"], row["subject"]): row for row in content["results"]}
     assert len(rows) == 4
     start = rows["start: exec to first acknowledged produce", "Apache Kafka"]

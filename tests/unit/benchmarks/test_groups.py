@@ -12,6 +12,7 @@ from benchmarks.groups import bench_groups as bench
 from benchmarks.groups import loads, transactions
 from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
 from benchmarks.groups.loads import CLASSIC, CONSUMER, Kind
+from benchmarks.runner import Size
 from ottla.wire.types import ApiVersionsRequest, ListGroupsRequest
 from tests.unit.broker.desk import running_node
 
@@ -88,11 +89,12 @@ def test_figures_arrive_in_the_table_and_in_the_file(tmp_path: Path):
         "commit, one outstanding": {"Apache Kafka": [2e-4, 4e-4, 3e-4], "ottla": [1e-4, 1e-4, 1e-4]},
         "classic rebalance, 50 members, 500 partitions, after a join": {"ottla": [0.05], "Apache Kafka": [0.1]},
     }
-    _, commit, rebalance = rounds.table(found, bench.shown)
+    _, commit, rebalance = rounds.table(found, bench.is_rate)
     assert commit.split()[-3:] == ["10,000/s", "3,333/s", "3.00x"]
     assert rebalance.split()[-5:] == ["50", "ms", "100", "ms", "2.00x"]
-    options = argparse.Namespace(rounds=3, only="", out=tmp_path / "groups.json")
-    saved = json.loads(rounds.save("groups", found, options, bench.PACKAGES).read_text(encoding="utf-8"))
+    options = argparse.Namespace(rounds=3, window=0.0, size=Size.FULL, only="", out=tmp_path / "groups.json")
+    rounds.save("groups", found, options, bench.PACKAGES)
+    saved = json.loads(options.out.read_text(encoding="utf-8"))
     assert [(each["subject"], each["paired_over_first"]) for each in saved["results"][:2]] == [
         ("ottla", 1.0),
         ("Apache Kafka", 3.0),

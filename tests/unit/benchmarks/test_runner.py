@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import runner
-from benchmarks.runner import Case, Measurement, Settings, Subject
+from benchmarks.runner import Case, Measurement, Settings, Size, Subject
 
 
 class Machine:
@@ -82,10 +82,11 @@ def test_durations_read_well(seconds: float, text: str):
 
 
 def test_results_can_be_judged_by_a_stranger(tmp_path: Path):
-    options = argparse.Namespace(rounds=2, window=0.001, only="task", out=tmp_path / "deep" / "out.json")
+    out = tmp_path / "deep" / "out.json"
+    options = argparse.Namespace(rounds=2, window=0.001, size=Size.FULL, only="task", out=out)
     cases = [Case("a task", [Subject("ottla", abs, [(-1,)])], {"message_bytes": 3}), Case("other", [])]
-    path = runner.run("test", cases, options, ["pytest"])
-    content = json.loads(path.read_text(encoding="utf-8"))
+    runner.run("test", cases, options, ["pytest"])
+    content = json.loads(out.read_text(encoding="utf-8"))
     assert content["settings"] == {"rounds": 2, "window_s": 0.001}
     assert set(content["versions"]) == {"python", "pytest"}
     assert content["machine"]["cores"] >= 1
@@ -96,11 +97,33 @@ def test_results_can_be_judged_by_a_stranger(tmp_path: Path):
     assert 0 < row["best_s"] <= row["median_s"]
 
 
-def test_a_part_does_not_replace_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        ([], ["test.json"]),
+        (["--only", "task"], ["test-part.json"]),
+        (["--quick"], ["test-part.json"]),
+        (["--smoke"], []),
+    ],
+)
+def test_only_a_whole_run_replaces_what_is_kept(
+    arguments: list[str], files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(runner, "RESULTS", tmp_path)
-    for only, name in (("", "test.json"), ("task", "test-part.json")):
-        options = argparse.Namespace(rounds=1, window=0.0, only=only, out=None)
-        assert runner.run("test", [], options, []) == tmp_path / name
+    runner.run("test", [], runner.read_windows(runner.parser(None), arguments), [])
+    assert [path.name for path in tmp_path.iterdir()] == files
+
+
+def test_the_size_decides_what_the_command_line_does_not_say():
+    records = {Size.FULL: 1000, Size.QUICK: 100, Size.SMOKE: 10}
+    options = runner.read_windows(runner.parser(None), ["--smoke", "--rounds", "7"], records=records)
+    assert (options.rounds, options.window, options.records) == (7, 0.0, 10)
+
+
+def test_a_smoke_run_has_no_use_for_a_file(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        runner.read_options(runner.parser(None), ["--smoke", "--out", "x.json"])
+    assert "--smoke writes nothing" in capsys.readouterr().err
 
 
 def test_only_a_clean_tree_is_called_by_its_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

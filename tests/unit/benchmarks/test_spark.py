@@ -2,7 +2,7 @@
 
 import os
 
-from benchmarks.spark import bench_growth, bench_latency, bench_sources
+from benchmarks.spark import bench_growth, bench_latency, bench_sources, windows
 from benchmarks.spark.filling import batches, values
 from benchmarks.spark.machine import Busy, descendants
 from ottla.wire.batch import split_batches
@@ -25,10 +25,10 @@ def test_a_part_can_be_chosen():
 
 
 def test_rates_stand_beside_those_of_sparks_connector():
-    windows = bench_sources.Windows()
-    for name, seconds in (("ottla", 1.0), (bench_sources.THEIRS, 2.0), ("ottla", 1.0), (bench_sources.THEIRS, 4.0)):
-        windows.add(name, seconds, 50 << 20, 0.02)
-    lines = bench_sources.table("aggregate", windows, 600)
+    seen = windows.Windows()
+    for name, seconds in (("ottla", 1.0), (windows.THEIRS, 2.0), ("ottla", 1.0), (windows.THEIRS, 4.0)):
+        seen.add(name, seconds, 50 << 20, 0.02)
+    lines = windows.table("aggregate", seen, 600)
     assert lines[0] == "aggregate (others took 2% of the machine)"
     assert lines[2].split() == ["ottla", "600", "600..600", "3.00x", "50", "MiB"]
     assert lines[3].split()[-4:] == ["150..300", "1.00x", "50", "MiB"]
