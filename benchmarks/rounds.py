@@ -21,7 +21,7 @@ from tests.interop.apache import free_ports
 
 __all__ = ["Figures", "Found", "boot", "read_options", "run", "run_parts", "save", "table"]
 
-SUBJECTS = ("ottla", "Apache Kafka")
+SUBJECTS = (Ottla.name, Apache.name)
 ROUNDS = {Size.FULL: 3, Size.QUICK: 1, Size.SMOKE: 1}
 UNITS = {"memory": "bytes", "files": "count"}
 """What is no time, by a word in the name of its case."""
@@ -65,21 +65,27 @@ def run(
 
 def _run_rounds(options: argparse.Namespace, measure: Measure, settings: Mapping[str, str] | None) -> Found:
     found: Found = {}
-    turn = deque(name for name in SUBJECTS if options.brokers in name and (name == "ottla" or not options.no_java))
+    turn = deque(name for name in SUBJECTS if options.brokers in name and not (options.no_java and name == Apache.name))
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base:
         for number in range(options.rounds):
             for name in turn:
                 print(f"round {number + 1}: {name}", file=sys.stderr, flush=True)
                 directory = Path(base) / f"{number}-{name.split()[0]}"
-                for case, figure in _run_round(name, directory, measure, settings).items():
+                bytecode = None if options.size is Size.SMOKE else Path(base) / "bytecode"
+                broker = _new_broker(name, directory, settings, bytecode)
+                for case, figure in _run_round(broker, directory, measure).items():
                     found.setdefault(case, {}).setdefault(name, []).append(figure)
             turn.rotate(-1)
     return found
 
 
-def _run_round(name: str, directory: Path, measure: Measure, settings: Mapping[str, str] | None) -> dict[str, float]:
-    is_ours = name == "ottla"
-    broker: Broker = Ottla(directory, free_ports(1)[0], settings) if is_ours else Apache(directory, settings)
+def _new_broker(name: str, directory: Path, settings: Mapping[str, str] | None, bytecode: Path | None) -> Broker:
+    if name == Apache.name:
+        return Apache(directory, settings)
+    return Ottla(directory, free_ports(1)[0], settings, bytecode)
+
+
+def _run_round(broker: Broker, directory: Path, measure: Measure) -> dict[str, float]:
     try:
         return dict(measure(broker, directory))
     finally:

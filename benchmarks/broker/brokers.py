@@ -34,26 +34,34 @@ class Broker(Protocol):
 
 
 class Ottla:
-    """`ottla serve`. A start before the first one that counts writes the bytecode, as an installation would have."""
+    """`ottla serve`. A start before the first one that counts writes the bytecode, as an installation would have.
+
+    Without a folder for the bytecode there is no such start, and Python puts it where it usually does.
+    """
 
     name = "ottla"
 
-    def __init__(self, directory: Path, port: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, port: int, settings: Mapping[str, str] | None = None, bytecode: Path | None = None
+    ) -> None:
         self.directory, self.port, self.pid = directory, port, 0
+        self._bytecode = bytecode
         self._settings = [f"--set={name}={value}" for name, value in (settings or {}).items()]
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
         self.directory.mkdir(parents=True)
-        self.exec("--ephemeral")
-        first_produce(self.port, "bytecode")
-        self.stop()
+        if self._bytecode is not None:
+            self.exec("--ephemeral")
+            first_produce(self.port, "bytecode")
+            self.stop()
 
     def exec(self, *options: str) -> None:
         command = [sys.executable, "-m", "ottla", "serve", "--port", str(self.port)]
         hidden = ("PYTHONDONTWRITEBYTECODE", "OTTLA_")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-        environment["PYTHONPYCACHEPREFIX"] = str(self.directory.parent / "bytecode")
+        if self._bytecode is not None:
+            environment["PYTHONPYCACHEPREFIX"] = str(self._bytecode)
         with (self.directory / "serve.log").open("wb") as output:
             self._process = subprocess.Popen(
                 process.tied([*command, *self._settings, *(options or ("--data", str(self.directory / "data")))]),

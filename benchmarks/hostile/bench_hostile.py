@@ -37,7 +37,6 @@ from tests.unit.broker.desk import Topic
 PACKAGES = ("msgspec",)
 BATCH_ROOM = 1 << 20
 READY_S = 120
-PAUSE_S = 0.005
 FORK = multiprocessing.get_context("fork")
 
 
@@ -75,8 +74,7 @@ def watched(place: Place, name: str, attack: Callable[[], None]) -> Figures:
     beside = place.beside
     began = len(beside.waits_ms)
     attack()
-    while len(beside.waits_ms) == began and beside.failure is None:
-        time.sleep(PAUSE_S)
+    beside.await_served(began + 1)
     waits_s = sorted(each / 1000 for each in beside.waits_ms[began:])
     yield f"{name}: p50", statistics.median(waits_s)
     yield f"{name}: p99", waits_s[int(len(waits_s) * 0.99)]

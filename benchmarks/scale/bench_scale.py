@@ -105,6 +105,7 @@ def measure(broker: Broker, _: Path, shape: Shape, scale: Scale) -> Figures:
         began = time.perf_counter()
         topics = create(desk, shape)
         yield f"{shape.name}: create", time.perf_counter() - began
+        beside.await_served()
         yield f"{shape.name}: longest wait of others meanwhile", beside.longest_ms / 1000
         write_some(desk, topics, shape)
     desk.close_all()
@@ -113,7 +114,7 @@ def measure(broker: Broker, _: Path, shape: Shape, scale: Scale) -> Figures:
     broker.exec()
     raw.first_produce(broker.port, "first")
     yield f"{shape.name}: start to first acknowledged produce", time.perf_counter() - began
-    yield f"memory for {shape.name}", resident_bytes(broker.pid) - empty_bytes
+    yield f"memory for {shape.name}", max(resident_bytes(broker.pid) - empty_bytes, 1)
     yield f"files open with {shape.name}", open_files(broker.pid)
     yield from measure_requests(servers, shape, scale)
 
@@ -127,6 +128,7 @@ def measure_requests(servers: str, shape: Shape, scale: Scale) -> Figures:
     desk.close_all()
     with neighbour(servers) as beside:
         time.sleep(scale.quiet_s)
+        beside.await_served()
         yield f"{shape.name}: longest wait when nothing else happens", beside.longest_ms / 1000
 
 

@@ -12,9 +12,3 @@ SPARK = {"pipeline", "spark"}
 def test_without_java(folder: str):
     printed = smoke_run(folder, "--no-java")
     assert printed.count("not written") == len(benchmarks_of(folder))
-
-
-@pytest.mark.parametrize("folder", sorted(SPARK))
-def test_without_java_there_is_no_spark(folder: str):
-    with pytest.raises(AssertionError, match="unrecognized arguments: --no-java"):
-        smoke_run(folder, "--no-java")

@@ -31,6 +31,11 @@ class Neighbour:
         if self.failure is not None:
             raise self.failure
 
+    def await_served(self, times: int = 1) -> None:
+        """Until it was served so many times."""
+        while len(self.waits_ms) < times and self.failure is None:
+            time.sleep(PAUSE_S)
+
     @property
     def longest_ms(self) -> float:
         return max(self.waits_ms)
