@@ -148,6 +148,6 @@ def save(name: str, found: Found, options: argparse.Namespace, packages: Sequenc
             done.append((Case(case, []), measured))
             continue
         for each, figures in ours_first:
-            row = {"case": case, "subject": each, unit: [int(figure) for figure in figures]}
+            row: dict[str, object] = {"case": case, "subject": each, unit: [int(figure) for figure in figures]}
             beside.setdefault(next(word for word in UNITS if word in case), []).append(row)
     runner.save(name, done, options, packages, beside)

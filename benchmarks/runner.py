@@ -282,7 +282,8 @@ def read_windows(
 ) -> argparse.Namespace:
     """The options of a benchmark whose windows have many calls."""
     parser.add_argument("--window", type=float, default=None, help="seconds per window; else the size decides")
-    return read_options(parser, arguments, rounds=ROUNDS, window=WINDOWS_S, **by_size)
+    usual: dict[str, Mapping[Size, object]] = {"rounds": ROUNDS, "window": WINDOWS_S}
+    return read_options(parser, arguments, **usual | by_size)
 
 
 def run_python(code: str, bytecode: str) -> None:

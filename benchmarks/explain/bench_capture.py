@@ -61,7 +61,8 @@ def printed(path: Path, *options: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = runner.parser(__doc__)
     parser.add_argument("--megabytes", type=float, help="size of the capture (20)")
-    options = runner.read_options(parser, arguments, rounds=ROUNDS, megabytes=MEGABYTES)
+    options = runner.read_windows(parser, arguments, rounds=ROUNDS, megabytes=MEGABYTES)
+    options.window = 0.0  # one reading per window
     with TemporaryDirectory() as folder:
         path = Path(folder) / "traffic.pcap"
         packets = write_capture(path, round(options.megabytes * 1_000_000))

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,12 +89,12 @@ def hold(make: Callable[[], AbstractContextManager[Any]], ready: Event, end: Eve
 
 
 @contextmanager
-def elsewhere(target: Callable[..., None], *arguments: object) -> Iterator[BaseProcess]:
+def elsewhere(target: Callable[..., object], *arguments: object) -> Iterator[None]:
     """Something in a process of its own, which has to come to a good end."""
     process = FORK.Process(target=target, args=arguments)
     process.start()
     try:
-        yield process
+        yield
     finally:
         process.join()
     if process.exitcode:
@@ -121,7 +120,7 @@ def shooting(place: Place) -> None:
 
 def parts(place: Place) -> dict[str, Callable[[], Figures]]:
     address, scale, topic = place.address, place.scale, place.topic
-    held = {
+    held: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         f"{scale.half_open:,} half-open connections": partial(attacks.half_open, address, scale.half_open),
         f"{scale.idle:,} idle connections": partial(attacks.idle, address, scale.idle),
         f"{scale.greedy} clients that never read": partial(

@@ -45,7 +45,8 @@ def table(measured: Sequence[Measurement]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = runner.read_options(runner.parser(__doc__), arguments, rounds=runner.ROUNDS)
+    options = runner.read_windows(runner.parser(__doc__), arguments)
+    options.window = 0.0  # one process per window
     if options.only not in "import":
         return 0
     with TemporaryDirectory() as bytecode:
