@@ -10,12 +10,11 @@ segments. The data is larger than the caches, so nothing remembered is measured.
 - **into Arrow**: keys and values copied into Arrow buffers. This one is like aiokafka's copies.
 - **objects**: one Python object a record, by interpreted Python only; fewer records, as it is slow.
 
-Java takes part if `java` and `mvn` are there (the jar is fetched once into build/). It runs in a process of its own,
-which is warmed up first and times its passes itself.
+Java takes part if `java` and `mvn` are there; its jars are fetched once, as for the interop tests. It runs in a process
+of its own, which is warmed up first and times its passes itself.
 """
 
 import argparse
-import shutil
 import subprocess
 import sys
 from collections import deque
@@ -30,13 +29,12 @@ from benchmarks import runner
 from benchmarks.runner import Case, Measurement, Settings, Size, Subject
 from ottla.wire.batch import BatchBuilder, Compression, split_batches
 from ottla.wire.columns import decode_columns, warm_up
+from tests.interop.jars import CLIENTS_4_4, SetupError, classpath, libraries
 
 PACKAGES = ("numba", "numpy", "pyarrow", "crc32c", "cramjam", "aiokafka", "kafka-python")
 BATCH_BYTES = 16 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
 RECORDS = {Size.FULL: 1_000_000, Size.QUICK: 100_000, Size.SMOKE: 1_000}
-KAFKA_VERSION = "4.4.0"
-JAVA_FOLDER = runner.ROOT / "build" / "bench-records-java"
 
 Chunks = Sequence[bytes]
 
@@ -175,13 +173,6 @@ public class Passes {
 }
 """
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-<modelVersion>4.0.0</modelVersion><groupId>bench</groupId><artifactId>records</artifactId><version>1</version>
-<dependencies><dependency>
-<groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId><version>{KAFKA_VERSION}</version>
-</dependency></dependencies></project>
-"""
-
 
 class Java:
     """A Java process that makes one pass whenever it is told to."""
@@ -194,7 +185,7 @@ class Java:
         file.write_bytes(b"".join(parts))
         source = folder / "Passes.java"
         source.write_text(JAVA)
-        command = ["java", "-Xmx2g", "-cp", str(JAVA_FOLDER / "lib" / "*"), str(source), str(file)]
+        command = ["java", "-Xmx2g", "-cp", classpath(CLIENTS_4_4), str(source), str(file)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -215,18 +206,13 @@ class Java:
         self._process.wait()
 
 
-def fetch_jars() -> str | None:
-    """Put Kafka's jars into build/, unless they are there; what is missing, if something is."""
-    for tool in ("java", "mvn"):
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed"
-    if list(JAVA_FOLDER.glob(f"lib/kafka-clients-{KAFKA_VERSION}.jar")):
-        return None
-    JAVA_FOLDER.mkdir(parents=True, exist_ok=True)
-    (JAVA_FOLDER / "pom.xml").write_text(POM)
-    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={JAVA_FOLDER / 'lib'}"]
-    done = subprocess.run(command, cwd=JAVA_FOLDER, capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else "Maven could not fetch the jars"
+def missing_for_java() -> str | None:
+    """What is missing, after an attempt to fetch Kafka's jars."""
+    try:
+        libraries(CLIENTS_4_4)
+    except SetupError as missing:
+        return str(missing)
+    return None
 
 
 def java_subject(data: Chunks, stack: ExitStack) -> tuple[Java, Subject]:
@@ -299,7 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--records", type=int, help="records of the main cases (1,000,000)")
     options = runner.read_windows(parser, arguments, records=RECORDS)
     warm_up()
-    missing = "left out on demand" if options.no_java else fetch_jars()
+    missing = "left out on demand" if options.no_java else missing_for_java()
     if missing:
         print(f"without Java: {missing}")
     with ExitStack() as stack:

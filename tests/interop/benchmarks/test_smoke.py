@@ -12,3 +12,4 @@ from tests.benchmarks.running import smoke_run
 def test_beside_the_others(folder: str, apache_jars: Path):
     printed = smoke_run(folder)
     assert printed.count("not written") == len(benchmarks_of(folder))
+    assert "without Java" not in printed
