@@ -118,7 +118,8 @@ def table(name: str, windows: Windows, records: int) -> list[str]:
     lines = [f"{name} (others took {windows.foreign:.0%} of the machine)"]
     lines.append(f"  {'':20}{'rows/s':>12}{'range':>25}{'of Spark':>10}{'workers':>10}")
     for each, values in windows.seconds.items():
-        rate, ratio = records / medians[each], medians.get(THEIRS, medians[each]) / medians[each]
         span = f"{records / max(values):,.0f}..{records / min(values):,.0f}"
-        lines.append(f"  {each:20}{rate:>12,.0f}{span:>25}{ratio:>9.2f}x{windows.memory[each] // MIB:>6} MiB")
+        ratio = f"{medians[THEIRS] / medians[each]:.2f}x" if THEIRS in medians else ""
+        rate = records / medians[each]
+        lines.append(f"  {each:20}{rate:>12,.0f}{span:>25}{ratio:>10}{windows.memory[each] // MIB:>6} MiB")
     return lines
