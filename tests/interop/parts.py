@@ -12,6 +12,7 @@ PARTS = {
     "clients": (
         "interop/demo",
         "interop/admin",
+        "interop/benchmarks",
         "interop/descriptions",
         "interop/node",
         "interop/test_apache.py",
