@@ -14,6 +14,7 @@ from ottla.broker.network.request import Later
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.controller import Controller
+from ottla.wire.reject import Reject
 from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.describe_configs import DescribeConfigsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -74,7 +75,10 @@ class SettingsNode:
         connection = SimpleNamespace(peer=SimpleNamespace(listener="PLAINTEXT"))
         seen = wire.decode(name, version, wire.encode(body, version))
         asked: Any = SimpleNamespace(api_key=api.key, body=seen, version=version, connection=connection)
-        answer = api.handle(self, asked)
+        try:
+            answer = api.handle(self, asked)
+        except Reject as reject:
+            answer = api.refuse(asked, reject.code, reject.message)
         if isinstance(answer, Later):
             replies: list[Any] = []
             answer.deliver_to(replies.append)

@@ -21,9 +21,8 @@ def refused(error: Exception) -> tuple[int, str | None]:
         raise error
 
     api = Api(93, "Some", 0, 0, handle, lambda _, code, message: (code, message))
-    return cast(
-        tuple[int, str | None], Dispatch(SimpleNamespace()).call(api, cast(Request, SimpleNamespace(version=0)))
-    )
+    dispatch = Dispatch(SimpleNamespace(), lambda key, is_unstable: api)
+    return cast(tuple[int, str | None], dispatch.call(api, cast(Request, SimpleNamespace(version=0))))
 
 
 def test_message_of_a_refusal_is_told_as_it_is() -> None:
