@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.gathering import gather
+from ottla.broker.network.gathering import gather
 from ottla.broker.network.request import Later, Request
 from ottla.core.groups.admin import DeleteGroup
 from ottla.wire.access import Operation, ResourceType

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.gathering import gather
 from ottla.broker.network.authorization import group_operations
+from ottla.broker.network.gathering import gather
 from ottla.broker.network.request import Later, Request
 from ottla.core.groups.admin import DescribeGroup
 from ottla.wire.access import Operation, ResourceType

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.handlers.gathering import gather
+from ottla.broker.network.gathering import gather
 from ottla.broker.network.request import Later, Request
 from ottla.broker.share.summaries import AskedTopic, summarize
 from ottla.core.share.group.describing import ListShareState

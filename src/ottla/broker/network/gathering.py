@@ -1,4 +1,4 @@
-"""One answer made of those of several coordinators. No handler."""
+"""One answer made of several that are asked for."""
 
 from __future__ import annotations
 

@@ -1,29 +1,43 @@
-"""What the APIs that describe groups of one kind have in common. No handler.
+"""ConsumerGroupDescribe (69) and ShareGroupDescribe (77): groups with their epochs and members.
 
-Groups that the asker must not describe come first. A group with a topic that he must not describe is refused as a
-whole.
+Consumer groups (KIP-848) are served in versions 0 and 1, with what each member has and is to have; from 1 on it is told
+which protocol a member speaks. Share groups (KIP-932) are served in version 1, with what each member may fetch. Groups
+that the client must not describe come first. A group with a topic that it must not describe is refused as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ottla.broker.handlers.gathering import gather
 from ottla.broker.network.authorization import group_operations
+from ottla.broker.network.gathering import gather
 from ottla.broker.network.request import Later, Request
+from ottla.core.groups.consumer import settings as consumer_settings
+from ottla.core.groups.consumer.describing import DescribeConsumerGroup
+from ottla.core.share.group import settings as share_settings
+from ottla.core.share.group.describing import DescribeShareGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
+from ottla.wire.types.consumer_group_describe import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseDescribedGroup,
+)
+from ottla.wire.types.share_group_describe import ShareGroupDescribeResponse, ShareGroupDescribeResponseDescribedGroup
 
 if TYPE_CHECKING:
     from ottla.broker.handlers.ports import Groups
+    from ottla.core.coordinator.contract import World
+
+__all__ = ["handle", "refuse"]
 
 
-class Describing(NamedTuple):
+class _Kind(NamedTuple):
     """One kind of group: the question that its coordinator is asked about a group, and the classes of the answer."""
 
+    check_served: Callable[[World], None]
     ask: Callable[[str], Any]
     response: type[Any]
     topics: Callable[[Any], set[str]]
@@ -33,7 +47,9 @@ class Describing(NamedTuple):
         return self.response.DescribedGroup(error_code=code, error_message=message, group_id=group_id)
 
 
-def describe(node: Groups, request: Request, kind: Describing) -> Later:
+def handle(node: Groups, request: Request) -> Later:
+    kind = _KINDS[request.api_key]
+    kind.check_served(node.groups.world)
     may = {
         group_id: node.authorize(request, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         for group_id in request.body.group_ids
@@ -59,11 +75,12 @@ def describe(node: Groups, request: Request, kind: Describing) -> Later:
     return gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
 
 
-def refusal(request: Request, kind: Describing, code: int, message: str | None) -> Any:  # noqa: ANN401
+def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401
+    kind = _KINDS[request.api_key]
     return kind.response(groups=tuple(kind.error(group_id, code, message) for group_id in request.body.group_ids))
 
 
-def _shown(node: Groups, request: Request, kind: Describing, group: Any) -> Any:  # noqa: ANN401
+def _shown(node: Groups, request: Request, kind: _Kind, group: Any) -> Any:  # noqa: ANN401
     """The group as this asker may see it."""
     if group.error_code:
         return group
@@ -74,3 +91,23 @@ def _shown(node: Groups, request: Request, kind: Describing, group: Any) -> Any:
     if not request.body.include_authorized_operations:
         return group
     return replace(group, authorized_operations=group_operations(node, request, group.group_id))
+
+
+def _consumer_topics(group: ConsumerGroupDescribeResponseDescribedGroup) -> set[str]:
+    return {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+
+
+def _share_topics(group: ShareGroupDescribeResponseDescribedGroup) -> set[str]:
+    return {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
+
+
+_KINDS: Final = {
+    69: _Kind(consumer_settings.check_served, DescribeConsumerGroup, ConsumerGroupDescribeResponse, _consumer_topics),
+    77: _Kind(share_settings.check_served, DescribeShareGroup, ShareGroupDescribeResponse, _share_topics),
+}
+"""By API key."""
