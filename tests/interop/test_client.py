@@ -68,6 +68,18 @@ async def eventually(look: Callable[[], Coroutine[Any, Any, T]], is_right: Calla
     return found
 
 
+async def known(look: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Look until the broker knows of the topic: the controller answers its creation first."""
+    for _ in range(1000):
+        try:
+            return await look()
+        except ResponseError as error:
+            if "UNKNOWN_TOPIC_OR_PARTITION" not in str(error):
+                raise
+            await asyncio.sleep(0.05)
+    return await look()
+
+
 async def values(client: Client, name: str, start: int = EARLIEST, **options: Any) -> list[bytes | None]:
     return [record.value async for record in fetch(client, {(name, 0): start}, until=LATEST, **options)]
 
@@ -342,7 +354,7 @@ def test_the_life_of_a_topic(apache_kafka: ApacheKafka):
 def test_configurations(apache_kafka: ApacheKafka):
     async def body(client: Client, name: str) -> None:
         topic = Resource(ResourceType.TOPIC, name)
-        assert len(await configs.describe(client, topic)) == 33
+        assert len(await known(lambda: configs.describe(client, topic))) == 33
         changes = [Change(Operation.SET, "retention.ms", "77"), Change(Operation.APPEND, "cleanup.policy", "compact")]
         await configs.alter(client, topic, changes, validate_only=True)
         assert (await configs.describe(client, topic))["retention.ms"].value == "604800000"

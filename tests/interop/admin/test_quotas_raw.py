@@ -60,7 +60,7 @@ def test_spec_85_pauses_after_a_burst(desk: Desk) -> None:
     assert [produce(line, topic, 30_000) for _ in range(3)] == [0, 0, 0]
     took_ms = (time.monotonic() - started) * 1000
     pause_ms = produce(line, topic, 30_000)
-    assert 2_040 - took_ms - 300 <= pause_ms <= 2_040
+    assert 2_040 - took_ms - 300 <= pause_ms <= 2_060  # four requests of 30,140 bytes are 12,056 ms' worth
     paused_at = time.monotonic()
     number = line.send(ApiVersionsRequest(), 0)
     line.receive(18, 0, number)

@@ -58,7 +58,7 @@ def versions(module: Any) -> range:
 
 def new_group(desk: Desk) -> str:
     """A name nobody has used, at a coordinator that is there: Apache Kafka needs a moment for the first."""
-    name = f"classic-{next(_serial)}"
+    name = f"raw-classic-{next(_serial)}"
     for _ in range(READY_ATTEMPTS):
         (found,) = desk.ask(FindCoordinatorRequest(coordinator_keys=(name,)), 6).coordinators
         if not found.error_code and desk.ask(HeartbeatRequest(name, 1, "m"), 4).error_code == UNKNOWN:

@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.quota.ClientQuotaFilter;
 
-/** The questions of an operator: the cluster, the quorum, topics, configs, and every group there is. */
+/** The questions of an operator: the cluster, the quorum, topics, configs, and every group that a client made. */
 public final class AdminCalls {
     public static void main(String[] arguments) {
         Program.main(arguments, AdminCalls::run);
@@ -75,6 +75,9 @@ public final class AdminCalls {
 
     private static void groups(Admin admin) throws Exception {
         for (GroupListing group : admin.listGroups().all().get()) {
+            if (group.groupId().startsWith("raw-")) {
+                continue; // made of raw frames, with assignments that no client could read
+            }
             List<String> id = List.of(group.groupId());
             GroupType type = group.type().orElse(GroupType.UNKNOWN);
             switch (type) {
