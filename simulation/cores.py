@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.broker.coordinators.composing import CORES, CorePlace
+from ottla.broker.coordinators.core_factory import CORES, CorePartition
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from ottla.core.coordinator.contract import Core
 
 __all__ = ["KINDS", "Kind", "MakeCore"]
 
 
-MakeCore = Callable[[CorePlace], Core]
+MakeCore = Callable[[CorePartition], Core]
 
 
 class Kind(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, Protocol, cast
 
-from ottla.broker.coordinators.composing import CorePlace
+from ottla.broker.coordinators.core_factory import CorePartition
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.shard import Shard
@@ -130,7 +130,7 @@ class Host:
     def new_core(self) -> Core:
         """An empty core, as one is made at this place."""
         settings = self.surroundings.world.settings
-        return self._make_core(CorePlace(0, self._leader_epoch, lambda topic, partition: True, settings))
+        return self._make_core(CorePartition(0, self._leader_epoch, lambda topic, partition: True, settings))
 
     def restart(self) -> None:
         """The process is killed; another starts on what the disk has left."""

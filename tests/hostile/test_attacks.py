@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.broker.brokers import resident_bytes
 from ottla.broker.network.request import CloseCause
-from ottla.broker.telemetry.causes import VALUES_MAX
+from ottla.broker.telemetry.log_deduplication import VALUES_MAX
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.interop.serving import OttlaServe

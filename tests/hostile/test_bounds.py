@@ -27,8 +27,8 @@ from ottla.broker.replicas import fetch_sessions
 from ottla.broker.replicas.fetch_sessions import FetchSessions, WantedPartition
 from ottla.broker.share import leader
 from ottla.broker.share.counts import OTHERS, GroupCounts
-from ottla.broker.telemetry import causes
-from ottla.broker.telemetry.causes import OncePerCause
+from ottla.broker.telemetry import log_deduplication
+from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.core.groups import topic_sets
 from ottla.core.groups.classic import group as classic_group
 from ottla.core.groups.consumer.patterns import check_regex
@@ -477,7 +477,7 @@ def producers_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None
         running.clock.advance(20 * MINUTES_MS)
         running.change(running.node.housekeeping.run_due)
         while len(log.producers):
-            running.change(lambda: None)  # it is done in slices
+            running.change(lambda: None)  # a cooperative task does it
 
 
 @reaches("transactions")
@@ -487,15 +487,15 @@ def transactional_ids_are_forgotten(_directory: Path, _patch: pytest.MonkeyPatch
 
 @reaches("logged-causes", "logged-values")
 def a_cause_is_logged_once(_directory: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(causes, "CAUSES_MAX", 30)
-    once = OncePerCause()
+    patch.setattr(log_deduplication, "CAUSES_MAX", 30)
+    once = DeduplicationFilter()
 
     def passes(text: str, *values: object) -> bool:
         return once.filter(logging.LogRecord("ottla.x", logging.WARNING, "file", 1, text, values, None))
 
     assert [passes("%s fails", 1) for _ in range(3)] == [True, False, False]
     told = sum(passes("%s fails", number) for number in range(2, 1_000))
-    assert told == causes.VALUES_MAX, "the others together have one line"
+    assert told == log_deduplication.VALUES_MAX, "the others together have one line"
     for number in range(100):
         passes(f"{number} is another text")
     assert len(once._causes) <= 30

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.broker.replicas.moves import copy_piece
+from ottla.broker.replicas.log_dir_moves import copy_piece
 from ottla.log.partition import Partition
 from ottla.log.producer_state import Origin, Verification
 from ottla.log.read import Isolation

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.broker.coordinators.composing import group_core
+from ottla.broker.coordinators.core_factory import group_core
 from ottla.core.coordinator.contract import COMMITTED, Outcome, Result
 from ottla.core.groups.admin import DeleteGroup
 from ottla.core.groups.coordinator import GroupCoordinator

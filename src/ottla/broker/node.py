@@ -33,11 +33,11 @@ from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from ottla.broker.handlers import SERVED, load_api
 from ottla.broker.loop.clock import Clock, SystemClock
+from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 from ottla.broker.loop.housekeeping import Housekeeping, Period
 from ottla.broker.loop.offload import Offload
+from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
-from ottla.broker.loop.slices import Slices
-from ottla.broker.loop.warming import Warming
 from ottla.broker.network.budget import Budget
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection, Limits
@@ -53,7 +53,7 @@ from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.formatting import random_uuid
 from ottla.broker.replicas.loading import Loading
 from ottla.broker.replicas.log_chores import LogChores
-from ottla.broker.replicas.moves import Moves
+from ottla.broker.replicas.log_dir_moves import LogDirMoves
 from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
@@ -140,13 +140,13 @@ class Node:
 
         self.loop = asyncio.get_running_loop()
         self.offload = Offload(self.loop)
-        self.slices = Slices(self.loop)
+        self.cooperative_tasks = CooperativeTasks(self.loop)
         self.purgatory = Purgatory(self.loop, clock)
 
         rules = Rules(config.static)
         self.image = loaded.image
         self.settings = Settings(config, rules, self.image)
-        self.encoded_topics = EncodedTopics(self.slices)
+        self.encoded_topics = EncodedTopics(self.cooperative_tasks)
         self.deleted_topics = DeletedTopics(clock)
 
         self.replicas = Replicas(
@@ -163,7 +163,7 @@ class Node:
         self.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], SESSION_EVICTION_MS, random_positive
         )
-        self.moves = Moves(self)
+        self.log_dir_moves = LogDirMoves(self)
 
         self.advertised = sockets.advertised()
         self.metadata = MetadataLog(
@@ -213,7 +213,7 @@ class Node:
         self.log_chores = LogChores(self)
         self.metadata_chores = MetadataChores(self)
         self.housekeeping = Housekeeping(self.loop, clock)
-        self._warming: Warming | None = None
+        self._preload: Preload | None = None
         self._frozen_count = 0
 
     def _make_listeners(self, sockets: Sockets) -> dict[str, Listener]:
@@ -374,7 +374,7 @@ class Node:
     async def _load_partitions(self) -> None:
         loading = Loading(self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid)
         for key, (directory, copy) in (await loading.run()).items():
-            self.moves.resume(self.replicas.by_key[key], directory, copy)
+            self.log_dir_moves.resume(self.replicas.by_key[key], directory, copy)
 
     def _serve(self) -> None:
         self.loggers.changed()
@@ -383,10 +383,10 @@ class Node:
         self._plan_chores()
         self.log_chores.remove_leftovers()
         self.housekeeping.start()
-        self._warming = Warming(self.loop)
+        self._preload = Preload(self.loop)
         self.is_serving = self.purgatory.is_open = True
         self._show_pages()
-        self.moves.start()
+        self.log_dir_moves.start()
         for listener in self.listeners.values():
             listener.change_limits(self._limits(self.settings))
             listener.start()
@@ -552,7 +552,7 @@ class Node:
         self.deleted_topics.follow(changes)
         self.encoded_topics.follow(changes, self.image)
         self.replicas.apply(self.image, changes)
-        self.moves.follow()
+        self.log_dir_moves.follow()
         self.coordinators.follow(changes)
         if self._share is not None:
             self._share.follow(changes)
@@ -611,13 +611,13 @@ class Node:
     def _end_background(self) -> None:
         if self.descriptions is not None:
             self.descriptions.cancel()
-        if self._warming is not None:
-            self._warming.stop()
+        if self._preload is not None:
+            self._preload.stop()
         self.housekeeping.stop()
         self.unit_of_work.close()
         if self._share is not None:
             self._share.close()
-        self.slices.close()
+        self.cooperative_tasks.close()
         self._pages.close()
 
     async def _drain(self) -> None:
@@ -638,7 +638,7 @@ class Node:
         for directory in self.storage.directories:
             if directory.is_offline:
                 continue
-            logs = self.replicas.logs(directory) + self.moves.logs(directory)
+            logs = self.replicas.logs(directory) + self.log_dir_moves.logs(directory)
             for partition in logs:
                 partition.close()
             directory.write_checkpoints(logs)

@@ -64,7 +64,7 @@ def _found(name: str) -> list[dict[str, Any]]:
 
 
 def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
-    from ottla.broker.config.acted_on import ACTED_ON
+    from ottla.broker.config.supported_settings import SUPPORTED_SETTINGS
 
     return {
         "name": key.name,
@@ -77,7 +77,7 @@ def _facts(kind: str, key: ConfigKey) -> dict[str, Any]:
         "changed": key.update_mode if kind == "broker" else "while it runs",
         "also": _also(kind, key.name),
         "bounds": _bounds(key.name) if kind == "group" else [],
-        "acted_on": key.name in ACTED_ON if kind == "broker" else None,
+        "acted_on": key.name in SUPPORTED_SETTINGS if kind == "broker" else None,
     }
 
 

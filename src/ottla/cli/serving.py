@@ -17,7 +17,7 @@ from ottla.broker.controller.metadata_log import MetadataLogError
 from ottla.broker.network.file_limit import raise_limit
 from ottla.broker.node import Node, StartError
 from ottla.broker.replicas.storage import StorageProblem
-from ottla.broker.telemetry.causes import OncePerCause
+from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.broker.telemetry.loggers import REQUESTS
 from ottla.core.quorum.quorum import QuorumError
 from ottla.core.quorum.stored import StoredStateError
@@ -134,7 +134,7 @@ def _say_ready(node: Node, out: TextIO, began: float) -> None:
 def _set_up_logging(verbosity: int) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
-    handler.addFilter(OncePerCause(exempt=frozenset({"ottla.requests"})))
+    handler.addFilter(DeduplicationFilter(exempt=frozenset({"ottla.requests"})))
     root = logging.getLogger("ottla")
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)

@@ -326,7 +326,7 @@ class RunningNode:
         def snapshot() -> None:
             self.node.metadata.bytes_since_snapshot = 1 << 30
             self.node.metadata_chores.snapshot()
-            self.node.slices.run_for(10)
+            self.node.cooperative_tasks.run_for(10)
 
         self.change(snapshot)
 

@@ -174,7 +174,7 @@ def test_a_node_outlives_a_disk_that_stalls_longer_than_a_checkpoint_takes_to_be
             log.delete_records(log.high_watermark)
             clock.shift_ms += period_ms
             node.housekeeping.run_due()
-            node.slices.run_for(20)
+            node.cooperative_tasks.run_for(20)
 
         for _ in range(4):
             running.desk.produce(topic, batch(b"a"))

@@ -16,7 +16,7 @@ from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import RECEIVE_BYTES, Limits, Peer
 from ottla.broker.network.outgoing import FileSpan
 from ottla.broker.network.request import Answer, Close, CloseCause, Request
-from ottla.broker.telemetry.causes import OncePerCause
+from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
@@ -227,7 +227,7 @@ def test_an_address_that_opens_connections_too_fast_is_named(tmp_path: Path, cap
 
 
 def test_a_client_is_named_once_for_each_cause(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.handler.addFilter(once := OncePerCause())
+    caplog.handler.addFilter(once := DeduplicationFilter())
     closed = ClosedConnections()
 
     def close(client_id: str, cause: CloseCause, reason: str, port: int = 1) -> None:

@@ -44,7 +44,7 @@ class Scene:
         def run() -> None:
             self.clock.shift_ms += ms
             self.node.housekeeping.run_due()
-            self.node.slices.run_for(20)
+            self.node.cooperative_tasks.run_for(20)
             self.node.offload.finish_all()
 
         self.running.change(run)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ShiftedClock
+from ottla.broker.loop.cooperative_tasks import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, CooperativeTasks
 from ottla.broker.loop.offload import Offload
-from ottla.broker.loop.slices import REST_FACTOR, SLICE_SECONDS, URGENT_REST_FACTOR, Slices
 from ottla.core.metadata.context import Result
 from ottla.log.checkpoint import parse_offsets
 from ottla.wire.keyed import Versioned
@@ -42,7 +42,7 @@ class Timed:
     def _pass(self, ms: int) -> None:
         self._clock.shift_ms += ms
         self.node.housekeeping.run_due()
-        self.node.slices.run_for(20)
+        self.node.cooperative_tasks.run_for(20)
         self.node.offload.finish_all()
 
     def checkpoint(self, name: str) -> dict[Any, int]:
@@ -239,12 +239,12 @@ def test_no_op_records_come_by_the_clock_if_they_are_wanted(tmp_path: Path):
         assert running.node.image.last_offset >= before + 2
 
 
-# --- slices -----------------------------------------------------------------------------------------------------------
+# --- tasks -----------------------------------------------------------------------------------------------------------
 
 
 def test_long_work_leaves_most_of_the_time_to_others():
     async def life() -> tuple[int, int]:
-        slices = Slices(asyncio.get_running_loop())
+        tasks = CooperativeTasks(asyncio.get_running_loop())
         turns = steps = 0
 
         def work() -> Generator[None, None, None]:
@@ -257,9 +257,9 @@ def test_long_work_leaves_most_of_the_time_to_others():
                 steps += 1
                 yield
 
-        assert slices.add("work", work())
-        assert not slices.add("work", work()), "not twice"
-        while len(slices):
+        assert tasks.add("work", work())
+        assert not tasks.add("work", work()), "not twice"
+        while len(tasks):
             await asyncio.sleep(0)
             turns += 1
         return turns, steps
@@ -281,11 +281,11 @@ def test_work_that_fails_does_not_stop_the_rest(caplog: pytest.LogCaptureFixture
         raise RuntimeError("oh")
 
     async def life() -> None:
-        slices = Slices(asyncio.get_running_loop())
-        slices.add("bad", bad())
-        slices.add("good", good())
-        slices.run_for(1)
-        slices.close()
+        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks.add("bad", bad())
+        tasks.add("good", good())
+        tasks.run_for(1)
+        tasks.close()
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(life())
@@ -304,10 +304,10 @@ def test_work_that_is_given_up_is_closed():
             ended.append("closed")
 
     async def life() -> None:
-        slices = Slices(asyncio.get_running_loop())
-        slices.add("work", work())
-        slices.run_for(0)
-        slices.close()
+        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks.add("work", work())
+        tasks.run_for(0)
+        tasks.close()
 
     asyncio.run(life())
     assert ended == ["closed"]
@@ -387,19 +387,19 @@ def test_what_requests_wait_for_goes_first():
             done.append(name)
             yield
         for each in then:
-            slices.add(each, work(each), is_urgent=True)
+            tasks.add(each, work(each), is_urgent=True)
 
     async def run() -> None:
-        nonlocal slices
-        slices = Slices(asyncio.get_running_loop())
-        slices.add("long", work("long"))
-        slices.run_for(0)
-        slices.add("urgent", work("urgent", "more"), is_urgent=True)
-        while len(slices):
-            slices.run_for(0)
-        slices.close()
+        nonlocal tasks
+        tasks = CooperativeTasks(asyncio.get_running_loop())
+        tasks.add("long", work("long"))
+        tasks.run_for(0)
+        tasks.add("urgent", work("urgent", "more"), is_urgent=True)
+        while len(tasks):
+            tasks.run_for(0)
+        tasks.close()
 
-    slices: Slices
+    tasks: CooperativeTasks
     asyncio.run(run())
     assert done == ["long", "urgent", "urgent", "more", "more", "long"]
 
@@ -425,6 +425,6 @@ def test_work_rests_for_so_many_times_as_long_as_it_ran(
         def call_later(self, seconds: float, call: Any) -> Any:
             rests.append(seconds)
 
-    monkeypatch.setattr("ottla.broker.loop.slices.time", SimpleNamespace(monotonic=lambda: now))
-    Slices(Loop()).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
+    monkeypatch.setattr("ottla.broker.loop.cooperative_tasks.time", SimpleNamespace(monotonic=lambda: now))
+    CooperativeTasks(Loop()).add("work", work(), is_urgent=is_urgent)  # type: ignore[arg-type]
     assert rests == [pytest.approx(SLICE_SECONDS * factor)]

@@ -222,7 +222,7 @@ def test_a_partition_can_be_called_back_while_its_copy_is_synced(tmp_path: Path)
         place = place_of(desk, topic.name)
         disk.is_slow = True
         move(desk, tmp_path / other(place), topic.name)
-        on_its_way = running.node.moves.by_key[TopicPartition(topic.name, 0)]
+        on_its_way = running.node.log_dir_moves.by_key[TopicPartition(topic.name, 0)]
         assert any(on_its_way.job is not None or disk.let_go.wait(0.005) for _ in range(4_000))
         threading.Timer(0.05, disk.let_go.set).start()
         assert move(desk, tmp_path / place, topic.name) == [0]

@@ -123,7 +123,7 @@ BOUNDS: Final = (
           "ottla.broker.telemetry.clients.points:PUSH_BYTES_MAX"),
     Bound("telemetry-bytes", "size of a push as it comes", "TELEMETRY_TOO_LARGE", setting="telemetry.max.bytes"),
     Bound("logged-causes", "causes remembered so that each is logged once", "all are forgotten",
-          "ottla.broker.telemetry.causes:CAUSES_MAX"),
+          "ottla.broker.telemetry.log_deduplication:CAUSES_MAX"),
     Bound("logged-values", "values told apart in one text of the log", "one line for all others",
-          "ottla.broker.telemetry.causes:VALUES_MAX"),
+          "ottla.broker.telemetry.log_deduplication:VALUES_MAX"),
 )  # fmt: skip

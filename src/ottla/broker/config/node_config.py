@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.config.acted_on import ACTED_ON, idle_text
 from ottla.broker.config.group_bounds import check_group_bounds
 from ottla.broker.config.providers import PROVIDERS, Providers
+from ottla.broker.config.supported_settings import SUPPORTED_SETTINGS, unsupported_text
 from ottla.core.metadata.config_defs import ConfigError, broker_defs
 from ottla.core.metadata.config_values import split_list
 from ottla.wire.properties import read_properties
@@ -277,12 +277,12 @@ class NodeConfig:
 
     def warnings(self) -> list[str]:
         """Settings that were made and change nothing."""
-        idle = [
+        unsupported = [
             name
             for name, value in self.static.items()
-            if name in broker_defs() and name not in ACTED_ON and value != broker_defs()[name].default
+            if name in broker_defs() and name not in SUPPORTED_SETTINGS and value != broker_defs()[name].default
         ]
-        return [idle_text(idle)] if idle else []
+        return [unsupported_text(unsupported)] if unsupported else []
 
 
 def _check_names(listeners: Iterable[ListenerConfig]) -> None:

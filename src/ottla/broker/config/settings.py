@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ottla.broker.config.acted_on import ACTED_ON, idle_text
 from ottla.broker.config.node_config import NodeConfig
+from ottla.broker.config.supported_settings import SUPPORTED_SETTINGS, unsupported_text
 from ottla.core.metadata.config_defs import ConfigError, broker_defs, topic_defs
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.image import BROKER, CLUSTER_DEFAULT, TOPIC, MetadataImage
@@ -112,18 +112,18 @@ class Settings:
 
     def forget(self) -> None:
         """Settings of brokers have changed."""
-        self._warn_of_idle()
+        self._warn_of_unsupported()
         self._values.clear()
         self._resolved.clear()
         self._log_configs.clear()
 
-    def _warn_of_idle(self) -> None:
+    def _warn_of_unsupported(self) -> None:
         """Say of settings that were made while the node ran that they change nothing, once of each."""
         made = {name for place in (str(self.config.node_id), CLUSTER_DEFAULT) for name in self.as_given(place)}
-        idle = {name for name in made if name in broker_defs() and name not in ACTED_ON} - self._warned
-        if idle:
-            self._warned |= idle
-            log.warning("%s", idle_text(idle))
+        unsupported = {name for name in made if name in broker_defs() and name not in SUPPORTED_SETTINGS} - self._warned
+        if unsupported:
+            self._warned |= unsupported
+            log.warning("%s", unsupported_text(unsupported))
 
     def topic_value(self, topic_name: str, name: str) -> Any:  # noqa: ANN401
         """One setting of a topic."""

@@ -1,8 +1,8 @@
-"""Metadata of many topics, without keeping others waiting: each topic is encoded once and remembered.
+"""A cache of encoded topics for Metadata, so that a request about many topics does not hold up others.
 
-Whoever asks for all of 10,000 topics gets an answer of a megabyte. To build and encode it takes a tenth of a second,
-during which nobody else would be served. So topics are encoded one by one, in slices of the loop's time, and an answer
-is put together from what is remembered; a topic that changes is forgotten, and all are when a broker does.
+A response about 10,000 topics is a megabyte. Building and encoding it takes a tenth of a second, during which no other
+request would be served. So topics are encoded one by one in a cooperative task, and the response is put together from
+the cache. A topic that changes leaves the cache; when a broker changes, all topics do.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ottla.wire.trace import uvarint
 from ottla.wire.types.metadata import MetadataResponse, MetadataResponseMetadataResponseTopic
 
 if TYPE_CHECKING:
-    from ottla.broker.loop.slices import Slices
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 
 __all__ = ["FORMS_MAX", "EncodedTopics"]
 
 FORMS_MAX: Final = 4
 """Versions and listeners for which topics are remembered; with another one all are forgotten."""
 AT_ONCE_SECONDS: Final = 0.002
-"""What takes longer goes on in slices."""
+"""What takes longer goes on in a cooperative task."""
 _TOPICS_PER_STEP: Final = 20
 _FLEXIBLE_FROM: Final = 9
 
@@ -36,8 +36,8 @@ Form = tuple[int, str]
 
 
 class EncodedTopics:
-    def __init__(self, slices: Slices) -> None:
-        self._slices = slices
+    def __init__(self, cooperative_tasks: CooperativeTasks) -> None:
+        self._tasks = cooperative_tasks
         self._forms: dict[Form, dict[str, bytes]] = {}
         self._serial = 0
 
@@ -69,7 +69,7 @@ class EncodedTopics:
         later = Later()
         rest = _then(work, lambda: later.complete(frame.complete(finish(), pieces)))
         self._serial += 1
-        self._slices.add(f"metadata {self._serial}", rest, is_urgent=True)
+        self._tasks.add(f"metadata {self._serial}", rest, is_urgent=True)
         return later
 
     def _known(self, form: Form) -> dict[str, bytes]:

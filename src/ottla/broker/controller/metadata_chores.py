@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.controller.membership import Membership
     from ottla.broker.controller.metadata_log import MetadataLog
     from ottla.broker.loop.clock import Clock
-    from ottla.broker.loop.slices import Slices
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 
 __all__ = ["MetadataChores", "Ports"]
 
@@ -28,7 +28,7 @@ class Ports(Protocol):
     """What the chores need of the node."""
 
     clock: Clock
-    slices: Slices
+    cooperative_tasks: CooperativeTasks
     settings: Settings
     metadata: MetadataLog
     membership: Membership
@@ -61,7 +61,7 @@ class MetadataChores:
     def snapshot(self) -> None:
         """Write a snapshot if it is time for one; then throw away what it makes needless."""
         if self._is_due():
-            self._node.slices.add("snapshot", self._write())
+            self._node.cooperative_tasks.add("snapshot", self._write())
 
     def _is_due(self) -> bool:
         node = self._node

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.config.settings import Settings
     from ottla.broker.controller.metadata_log import MetadataLog
-    from ottla.broker.loop.slices import Slices
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.unit_of_work import UnitOfWork
     from ottla.core.metadata.image import MetadataImage
@@ -31,6 +31,6 @@ class Ports(TopicCreation, Protocol):
     """What runs a coordinator: the loop, the logs it writes to, and who may do what."""
 
     loop: asyncio.AbstractEventLoop
-    slices: Slices
+    cooperative_tasks: CooperativeTasks
     replicas: Replicas
     unit_of_work: UnitOfWork

@@ -1,9 +1,9 @@
 """The runtime of one kind of coordinator: the shards of an internal topic, found by key, loaded and unloaded.
 
 Theory of operation. The partitions of the topic that this node leads have a shard each. Before the node listens, all of
-them are loaded; one that it comes to lead later is loaded in slices between requests, and whoever asks meanwhile is
-told to wait (COORDINATOR_LOAD_IN_PROGRESS). When leadership goes, or the log fails, the shard is discarded, and those
-who wait at it are sent away (NOT_COORDINATOR).
+them are loaded; one that it comes to lead later is loaded in a cooperative task, between requests, and a client that
+asks meanwhile is told to retry (COORDINATOR_LOAD_IN_PROGRESS). When leadership goes, or the log fails, the shard is
+discarded, and requests that wait at it get NOT_COORDINATOR.
 
 =====================================  ===============================
 a request for                          is answered
@@ -27,7 +27,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ottla.broker.coordinators.composing import CORES, CorePlace
+from ottla.broker.coordinators.core_factory import CORES, CorePartition
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
@@ -301,7 +301,7 @@ class Runtime:
                 pass
             return
         self.loading.add(partition)
-        self._node.slices.add(f"loading {replica.topic_partition}", self._load(partition), is_urgent=True)
+        self._node.cooperative_tasks.add(f"loading {replica.topic_partition}", self._load(partition), is_urgent=True)
 
     def _load(self, partition: int) -> Generator[None, None, None]:
         """Load a partition, if it can be, in steps."""
@@ -312,7 +312,7 @@ class Runtime:
         self.loading.add(partition)
         journal = self._journal(replica)
         self._attach()
-        core = self._make_core(CorePlace(partition, replica.leader_epoch, self._leads, self._node.settings))
+        core = self._make_core(CorePartition(partition, replica.leader_epoch, self._leads, self._node.settings))
         try:
             yield from self._replay(journal, core)
         except StorageError as error:

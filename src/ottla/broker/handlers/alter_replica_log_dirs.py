@@ -69,7 +69,7 @@ def _place(node: LogDirectories, key: TopicPartition, path: str) -> int:
         if directory is not replica.directory and any(each.is_offline for each in node.storage.directories):
             # The partition may be in there, too, on its way to somewhere else.
             return ErrorCode.KAFKA_STORAGE_ERROR
-        node.moves.place(replica, directory)
+        node.log_dir_moves.move(replica, directory)
     except Reject as reject:
         return reject.code
     return ErrorCode.NONE

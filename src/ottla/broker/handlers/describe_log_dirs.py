@@ -80,7 +80,7 @@ def _held(node: LogDirectories, directory: LogDirectory) -> Iterator[tuple[Topic
             size_bytes = replica.log.size_bytes if replica.has_log else 0
             lag = max(replica.high_watermark - replica.log_end_offset, 0)
             yield TopicPartition(*key), _Partition(key[1], size_bytes, lag)
-    for move in node.moves.in_directory(directory):
+    for move in node.log_dir_moves.in_directory(directory):
         key = move.replica.topic_partition
         yield key, _Partition(key.partition, move.size_bytes, move.lag, is_future_key=True)
 

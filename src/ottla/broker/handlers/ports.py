@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.broker.loop.purgatory import Purgatory
     from ottla.broker.network.request import Later, Request
     from ottla.broker.replicas.fetch_sessions import FetchSessions
-    from ottla.broker.replicas.moves import Moves
+    from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.storage import NodeStorage
     from ottla.broker.replicas.unit_of_work import UnitOfWork
@@ -131,7 +131,7 @@ class LogDirectories(Access, Protocol):
     settings: Settings
     storage: NodeStorage
     replicas: Replicas
-    moves: Moves
+    log_dir_moves: LogDirMoves
 
 
 class ClientTelemetry(Protocol):

@@ -1,1 +1,1 @@
-"""What runs on the event loop or beside it: clocks, threads, tasks in slices, requests that wait, chores."""
+"""The event loop and what works with it: clocks, threads, cooperative tasks, delayed operations, periodic chores."""

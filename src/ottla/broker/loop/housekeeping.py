@@ -1,8 +1,8 @@
 """What a node does by the clock: checkpoints, retention, compaction, removal of files, snapshots, heartbeats.
 
 Each chore has a period, which comes from the settings in force, and is due by the clock of timers. Chores only begin
-things: what takes long goes on in slices on the loop (`slices`), what waits for the disk in threads (`offload`). One
-that is due while its last run still goes on is left out once.
+things: what takes long goes on as a cooperative task (`cooperative_tasks`), and what waits for the disk in a thread
+(`offload`). A chore that is due while its last run still goes on is skipped once.
 
 ===================  ================================================  ===============================================
 chore                period (default)                                  does

@@ -47,10 +47,10 @@ class LogChores:
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def write_recovery_points(self) -> None:
-        self._node.slices.add("recovery points", self._recovery_points())
+        self._node.cooperative_tasks.add("recovery points", self._recovery_points())
 
     def write_high_watermarks(self) -> None:
-        self._node.slices.add("high watermarks", self._high_watermarks())
+        self._node.cooperative_tasks.add("high watermarks", self._high_watermarks())
 
     def _recovery_points(self) -> Generator[None, None, None]:
         for directory in self._online():
@@ -74,7 +74,7 @@ class LogChores:
 
     def _logs(self, directory: LogDirectory) -> list[Partition]:
         """With those that are on their way to here."""
-        return self._node.replicas.logs(directory) + self._node.moves.logs(directory)
+        return self._node.replicas.logs(directory) + self._node.log_dir_moves.logs(directory)
 
     def _online(self) -> list[LogDirectory]:
         return [directory for directory in self._node.storage.directories if not directory.is_offline]
@@ -99,7 +99,7 @@ class LogChores:
     # --- retention and compaction -------------------------------------------------------------------------------------
 
     def apply_retention(self) -> None:
-        self._node.slices.add("retention", self._retention())
+        self._node.cooperative_tasks.add("retention", self._retention())
 
     def _retention(self) -> Generator[None, None, None]:
         for replica in list(self._node.replicas):
@@ -122,7 +122,7 @@ class LogChores:
 
     def compact(self) -> None:
         if self._node.settings["log.cleaner.enable"]:
-            self._node.slices.add("compaction", self._compaction())
+            self._node.cooperative_tasks.add("compaction", self._compaction())
 
     def _compaction(self) -> Generator[None, None, None]:
         from ottla.log.cleaner import choose, compact
@@ -132,7 +132,7 @@ class LogChores:
             compacted = [
                 each
                 for each in self._node.replicas.logs(directory)
-                if each.config.is_compacted and each.topic_partition not in self._node.moves.by_key
+                if each.config.is_compacted and each.topic_partition not in self._node.log_dir_moves.by_key
             ]
             found = choose(compacted, directory.cleaner_offsets(), now_ms)
             if found is None:
@@ -184,7 +184,7 @@ class LogChores:
     # --- producers ----------------------------------------------------------------------------------------------------
 
     def expire_producers(self) -> None:
-        self._node.slices.add("producers", self._expire_producers())
+        self._node.cooperative_tasks.add("producers", self._expire_producers())
 
     def _expire_producers(self) -> Generator[None, None, None]:
         expiration_ms = self._node.settings["producer.id.expiration.ms"]

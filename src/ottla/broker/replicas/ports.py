@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from ottla.broker.config.settings import Settings
     from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.cooperative_tasks import CooperativeTasks
     from ottla.broker.loop.offload import Offload
-    from ottla.broker.loop.slices import Slices
-    from ottla.broker.replicas.moves import Moves
+    from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replica, Replicas
     from ottla.broker.replicas.storage import NodeStorage
     from ottla.log.directory import LogDirectory
@@ -28,7 +28,7 @@ class Work(Protocol):
     disk: Disk
     settings: Settings
     replicas: Replicas
-    slices: Slices
+    cooperative_tasks: CooperativeTasks
     offload: Offload
 
 
@@ -46,4 +46,4 @@ class Chores(Work, Protocol):
     """Writes checkpoints, applies retention, compacts, removes files."""
 
     storage: NodeStorage
-    moves: Moves
+    log_dir_moves: LogDirMoves

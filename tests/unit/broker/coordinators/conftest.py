@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.composing import CORES
+from ottla.broker.coordinators.core_factory import CORES
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.handlers import SERVED, Served
 from ottla.broker.loop.clock import ManualClock

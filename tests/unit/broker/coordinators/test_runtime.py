@@ -626,7 +626,9 @@ def test_leadership_that_goes_while_a_partition_is_loaded(running: RunningNode) 
         say(running, "put", "a", number)
     partition = partition_for("a", PARTITIONS)
     steps: list[Any] = []
-    running.change(lambda: setattr(running.node.slices, "add", lambda name, work, **_: steps.append(work) or True))
+    running.change(
+        lambda: setattr(running.node.cooperative_tasks, "add", lambda name, work, **_: steps.append(work) or True)
+    )
     change_leader(running, "a", 1)
     assert say(running, "get", "a") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     running.change(lambda: next(steps[0]))

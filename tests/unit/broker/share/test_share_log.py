@@ -89,7 +89,7 @@ def compacted(running: RunningNode, topic: Topic) -> None:
         assert isinstance(running.clock, ManualClock)
         running.clock.advance(16_000)
         running.node.housekeeping.run_due()
-        running.node.slices.run_for(20)
+        running.node.cooperative_tasks.run_for(20)
         running.node.offload.finish_all()
 
     running.change(chores)

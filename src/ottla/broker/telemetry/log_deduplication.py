@@ -1,9 +1,9 @@
-"""Each cause has its say in the log once: who repeats a mistake a million times must not fill the disk with it.
+"""Logs each cause once, so that a client that repeats a mistake a million times does not fill the disk.
 
-A cause is the text of a line before its values are filled in, with the values, or, for what was not foreseen, the place
-where it happened. A line that is logged with `extra={"cause": …}` has that in place of its values. Repetitions are
-counted and told with the first line after `SILENCE_MS`. Values may be chosen by a client, so of one text only the first
-`VALUES_MAX` are told apart.
+The cause of a line is its format string together with its values. For an exception it is the line of code that raised
+it, and for a line logged with `extra={"cause": …}` that value takes the place of the others. Repetitions are counted,
+and the first line after `SILENCE_MS` reports how many there were. Clients can choose values, so only the first
+`VALUES_MAX` of a format string count as different causes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Hashable, Iterator
 from types import TracebackType
 from typing import Final
 
-__all__ = ["CAUSES_MAX", "VALUES_MAX", "OncePerCause"]
+__all__ = ["CAUSES_MAX", "VALUES_MAX", "DeduplicationFilter"]
 
 SILENCE_MS: Final = 600_000
 CAUSES_MAX: Final = 1_000
 VALUES_MAX: Final = 20
 
 
-class OncePerCause(logging.Filter):
-    """For a handler. Lines for debugging, and those of the loggers in `exempt`, pass as they are."""
+class DeduplicationFilter(logging.Filter):
+    """Drops repeated lines of a logging handler. DEBUG lines and the loggers in `exempt` always pass."""
 
     def __init__(self, exempt: frozenset[str] = frozenset()) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which cores there are, and what they are made of. Nothing is imported before a partition is loaded."""
+"""Makes the core of each kind of coordinator. A core is imported when the first of its partitions is loaded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ottla.core.groups.coordinator import Family
     from ottla.core.groups.table import GroupTable
 
-__all__ = ["CORES", "CorePlace", "group_core", "share_state_core", "transaction_core"]
+__all__ = ["CORES", "CorePartition", "group_core", "share_state_core", "transaction_core"]
 
 
-class CorePlace(NamedTuple):
-    """Where a core is loaded."""
+class CorePartition(NamedTuple):
+    """The partition of an internal topic for which a core is made."""
 
     partition: int
     leader_epoch: int
@@ -57,24 +57,24 @@ def _families(table: GroupTable) -> list[Family]:
     ]
 
 
-def transaction_core(place: CorePlace) -> Core:
+def transaction_core(partition: CorePartition) -> Core:
     """A core for one partition of `__transaction_state`."""
     from ottla.core.txn.coordinator import TransactionCoordinator
 
-    return TransactionCoordinator(place.leader_epoch, place.leads)
+    return TransactionCoordinator(partition.leader_epoch, partition.leads)
 
 
-def share_state_core(place: CorePlace) -> Core:
+def share_state_core(partition: CorePartition) -> Core:
     """A core for one partition of `__share_group_state`."""
     from ottla.core.share.state import ShareStateCoordinator
 
-    updates_per_snapshot = place.settings["share.coordinator.snapshot.update.records.per.snapshot"]
-    return ShareStateCoordinator(place.partition, updates_per_snapshot)
+    updates_per_snapshot = partition.settings["share.coordinator.snapshot.update.records.per.snapshot"]
+    return ShareStateCoordinator(partition.partition, updates_per_snapshot)
 
 
-CORES: Final[dict[str, Callable[[CorePlace], Core]]] = {
-    GROUPS.name: lambda place: group_core(),
+CORES: Final[dict[str, Callable[[CorePartition], Core]]] = {
+    GROUPS.name: lambda partition: group_core(),
     TRANSACTIONS.name: transaction_core,
     SHARE_STATE.name: share_state_core,
 }
-"""Topic -> what makes a core for one of its partitions."""
+"""Internal topic -> the factory of the core for one of its partitions."""

@@ -1,8 +1,7 @@
-"""Long work in small pieces between the turns of the loop.
+"""Long work on the event loop, done in small pieces so that requests are served in between.
 
-Work is a generator that pauses every so often. It runs for at most two milliseconds at a time and then rests for three
-times as long as it ran, so that requests wait little and most of the time is theirs. Urgent work, which requests wait
-for, rests only as long as it ran.
+A task is a generator that yields often. It runs for at most two milliseconds at a time, and then the loop serves
+requests for three times as long. An urgent task, for which requests wait, pauses only as long as it ran.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Slices"]
+__all__ = ["CooperativeTasks"]
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +30,10 @@ class _Entry(NamedTuple):
     is_urgent: bool
 
 
-class Slices:
-    """Works one after the other, each under a name; a name that is there already is not taken twice.
+class CooperativeTasks:
+    """A queue of tasks, each with a name; a task whose name is already queued is dropped.
 
-    Urgent ones, which requests wait for, go before all others, even before one that is under way.
+    Urgent tasks, for which requests wait, go before all others, even before one that has begun.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,7 +48,7 @@ class Slices:
         return len(self._works)
 
     def add(self, name: str, work: Work, *, is_urgent: bool = False) -> bool:
-        """Queue work; False if work of that name is queued or under way."""
+        """Queue a task; False if one of that name is queued or has begun."""
         if name in self:
             work.close()
             return False
@@ -72,7 +71,7 @@ class Slices:
         return URGENT_REST_FACTOR if self._works[0].is_urgent else REST_FACTOR
 
     def run_for(self, seconds: float) -> None:
-        """Go on with the work for a while."""
+        """Run tasks for a while."""
         until = time.monotonic() + seconds
         while self._works:
             entry = self._works[0]
@@ -87,7 +86,7 @@ class Slices:
                 return
 
     def close(self) -> None:
-        """Give up what is not done."""
+        """Drop all tasks."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

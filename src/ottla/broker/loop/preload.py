@@ -1,8 +1,8 @@
-"""Loads, soon after the start and little by little, the code that the first request of its kind would have to wait for.
+"""Imports the handlers' modules soon after the start, so that the first request of a kind need not wait for them.
 
-A node serves long before all of its code is in memory: that is why it starts fast. But whoever then sends the first
-JoinGroup would wait for a tenth of a second while half the group coordinator is read from disk, and everybody else with
-him. So, once the first moments are over, modules are imported one by one with pauses between them.
+A node starts fast because it serves before all of its code is in memory. The first JoinGroup would then wait a tenth of
+a second while the group coordinator is imported, and so would all other requests. A second after the start the node
+imports these modules one by one, with pauses in between.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["Warming", "modules"]
+__all__ = ["Preload", "modules"]
 
 BEGIN_SECONDS: Final = 1.0
 """A broker that a test starts and stops again should not pay for this."""
@@ -31,7 +31,9 @@ _PACKAGES: Final = (
 )
 
 
-class Warming:
+class Preload:
+    """Imports one module after another, on the loop."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._modules = modules()
@@ -48,7 +50,7 @@ class Warming:
 
 
 def modules() -> Iterator[str]:
-    """What is loaded, in order; looked for only when it is its turn."""
+    """The names of the modules, in order; a package is searched only when its turn comes."""
     for package in _PACKAGES:
         yield package
         yield from _inside(package)

@@ -1,13 +1,13 @@
-"""The settings of brokers that ottla acts on. Whoever makes a handler look at another one adds it here."""
+"""The broker settings that ottla supports. A change that makes the broker read another setting adds it here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["ACTED_ON", "idle_text"]
+__all__ = ["SUPPORTED_SETTINGS", "unsupported_text"]
 
-ACTED_ON: Final = frozenset(
+SUPPORTED_SETTINGS: Final = frozenset(
     [
         "add.partitions.to.txn.retry.backoff.max.ms",
         "add.partitions.to.txn.retry.backoff.ms",
@@ -195,6 +195,6 @@ ACTED_ON: Final = frozenset(
 )
 
 
-def idle_text(names: Iterable[str]) -> str:
-    """What to say of settings that were made and change nothing."""
+def unsupported_text(names: Iterable[str]) -> str:
+    """The warning about settings that Kafka knows and ottla ignores."""
     return f"accepted, but ottla does not act on: {', '.join(sorted(names))}"

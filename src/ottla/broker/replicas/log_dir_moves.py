@@ -1,7 +1,7 @@
-"""Partitions on their way from one log directory of the node to another, while they are written to.
+"""Moves of partitions between the log directories of a node, while clients write to them (AlterReplicaLogDirs).
 
-A move begins with an empty log beside the others of its new directory, under a name that ends in `-future`. What the
-partition holds is copied there batch by batch, in slices on the loop, as a follower would copy it; what is written
+A move begins with an empty log in the new directory, under a name that ends in `-future`. What the
+partition holds is copied there batch by batch, in a cooperative task, as a follower would copy it; what is written
 meanwhile follows. The copy is synced by and by, in threads. When next to nothing is missing, this happens in one step
 of the loop, and so between two appends:
 
@@ -43,7 +43,7 @@ from ottla.log.recovery import LoadRequest, load
 if TYPE_CHECKING:
     from ottla.broker.replicas.ports import Moving
 
-__all__ = ["Move", "Moves"]
+__all__ = ["LogDirMove", "LogDirMoves"]
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ _REST_BYTES_MAX: Final = 256 << 10
 _SYNC_BYTES: Final = 16 << 20
 """After so much the copy is synced, so that no sync is so large that others feel it."""
 _TURN_SECONDS: Final = 0.05
-"""Then other work in slices has its turn."""
+"""Then other cooperative tasks have their turn."""
 _WORK: Final = "log moves"
 _RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
@@ -68,7 +68,7 @@ class _Stage(Enum):
     SYNCED = "the copy was synced, and little can be missing"
 
 
-class Move:
+class LogDirMove:
     """One partition on its way."""
 
     __slots__ = ("directory", "job", "log", "piece_bytes", "replica", "stage", "unsynced_bytes")
@@ -99,12 +99,12 @@ class Move:
         return self.replica.log_end_offset - (0 if self.log is None else self.log.log_end_offset)
 
 
-class Moves:
+class LogDirMoves:
     """All moves of a node."""
 
     def __init__(self, node: Moving) -> None:
         self._node = node
-        self.by_key: dict[TopicPartition, Move] = {}
+        self.by_key: dict[TopicPartition, LogDirMove] = {}
         self._copied_bytes = 0
         self._window_began = 0.0
 
@@ -115,13 +115,13 @@ class Moves:
         """The copies that lie in a directory."""
         return [move.log for move in self.in_directory(directory) if move.log is not None]
 
-    def in_directory(self, directory: LogDirectory) -> Iterable[Move]:
+    def in_directory(self, directory: LogDirectory) -> Iterable[LogDirMove]:
         return (move for move in self.by_key.values() if move.directory is directory)
 
     # --- beginning and ending -----------------------------------------------------------------------------------------
 
-    def place(self, replica: Replica, directory: LogDirectory) -> None:
-        """Bring a replica to a directory, or call it back if it is there."""
+    def move(self, replica: Replica, directory: LogDirectory) -> None:
+        """Begin to move a replica to a directory; cancel a move if the replica is there already."""
         known = self.by_key.get(replica.topic_partition)
         if known is not None and known.directory is directory:
             return
@@ -133,10 +133,10 @@ class Moves:
             replica.directory = directory
             self._node.assign_replicas([(replica, directory)], wait=False)
             return
-        self.by_key[replica.topic_partition] = Move(replica, directory)
+        self.by_key[replica.topic_partition] = LogDirMove(replica, directory)
         self._go_on()
 
-    def _begin(self, move: Move) -> None:
+    def _begin(self, move: LogDirMove) -> None:
         replica, directory, key = move.replica, move.directory, move.replica.topic_partition
         name = marked_directory_name(key, random_uuid().hex(), FUTURE_SUFFIX)
         path = f"{directory.path}/{name}"
@@ -153,10 +153,10 @@ class Moves:
         end_offset = replica.log_end_offset if end_offset < 0 else min(end_offset, replica.log_end_offset)
         if copy.log_end_offset > end_offset:
             copy.truncate_to(end_offset, self._node.clock.wall_ms())
-        self.by_key[replica.topic_partition] = Move(replica, directory, copy)
+        self.by_key[replica.topic_partition] = LogDirMove(replica, directory, copy)
         self._go_on()
 
-    def cancel(self, move: Move) -> None:
+    def cancel(self, move: LogDirMove) -> None:
         """Leave a partition where it is; what was copied is thrown away."""
         del self.by_key[move.replica.topic_partition]
         if move.job is not None:
@@ -178,7 +178,7 @@ class Moves:
 
     def _go_on(self) -> None:
         if self.by_key and self._node.is_serving:
-            self._node.slices.add(_WORK, self._turn())
+            self._node.cooperative_tasks.add(_WORK, self._turn())
 
     def start(self) -> None:
         """Go on with what the last run has left; the node serves from now on."""
@@ -208,7 +208,7 @@ class Moves:
         text = settings.broker_dynamic.get(_RATE) or settings.cluster_dynamic.get(_RATE)
         return float(text) if text else math.inf
 
-    def _step(self, move: Move) -> bool:
+    def _step(self, move: LogDirMove) -> bool:
         """Do the next small thing for a move; False if it waits for something or is over."""
         if move.replica.is_offline or move.directory.is_offline:
             self.by_key.pop(move.replica.topic_partition, None)  # the next start decides
@@ -223,11 +223,11 @@ class Moves:
             self._stay(move, error)
         return False
 
-    def _stay(self, move: Move, reason: object) -> None:
+    def _stay(self, move: LogDirMove, reason: object) -> None:
         log.warning("%s stays in %s: %s", move.replica.topic_partition, move.replica.directory.path, reason)
         self.cancel(move)
 
-    def _advance(self, move: Move) -> bool:
+    def _advance(self, move: LogDirMove) -> bool:
         if move.stage is _Stage.SYNCED:
             return self._complete(move)
         if move.stage is _Stage.WAITING:
@@ -239,7 +239,7 @@ class Moves:
             self._sync(move)
         return True
 
-    def _copy_piece(self, move: Move) -> None:
+    def _copy_piece(self, move: LogDirMove) -> None:
         began = time.monotonic()
         size_bytes = copy_piece(move.replica.log, move.copy, move.piece_bytes, self._node.clock.wall_ms())
         took = time.monotonic() - began
@@ -250,7 +250,7 @@ class Moves:
         elif took < _PIECE_SECONDS / 2:
             move.piece_bytes = min(move.piece_bytes * 2, _PIECE_BYTES_MAX)
 
-    def _sync(self, move: Move) -> None:
+    def _sync(self, move: LogDirMove) -> None:
         move.stage = _Stage.SYNCING
         move.unsynced_bytes = 0
         flush = move.copy.prepare_flush()
@@ -274,7 +274,7 @@ class Moves:
 
         move.job = self._node.offload(work, then)
 
-    def _synced(self, move: Move, flush: Flush) -> None:
+    def _synced(self, move: LogDirMove, flush: Flush) -> None:
         move.job = None
         is_fine = move.copy.finish_flush(flush, self._node.clock.wall_ms())
         if not is_fine:
@@ -284,7 +284,7 @@ class Moves:
 
     # --- arriving -----------------------------------------------------------------------------------------------------
 
-    def _complete(self, move: Move) -> bool:
+    def _complete(self, move: LogDirMove) -> bool:
         """The last step, as the module says; False when the partition has arrived."""
         replica, node = move.replica, self._node
         replica.log.write()
@@ -311,7 +311,7 @@ class Moves:
         return False
 
 
-def _failed(move: Move) -> LogDirectory:
+def _failed(move: LogDirMove) -> LogDirectory:
     return move.directory if move.directory.is_offline else move.replica.directory
 
 
