@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from ottla.broker.coordinators.internal_topics import InternalTopic
 from ottla.broker.handlers import share_acknowledge, share_fetch
-from ottla.broker.loop.waiting import Waiter, Waiting
-from ottla.broker.network.request import Later, Request
+from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.replicas.lookup import Endpoint, Leader
 from ottla.broker.share.acknowledging import acknowledge
 from ottla.broker.share.edge import Source
@@ -63,7 +63,7 @@ class ShareConnection:
 
     def __init__(self, member_id: str) -> None:
         self.member_id = member_id
-        self.waiting: set[Later] = set()
+        self.waiting: set[DelayedResponse] = set()
         self.is_open = True
 
 
@@ -193,14 +193,14 @@ class Broker:
         self._machine = machine
         self._clock = machine.machine.clock
         self._world = machine.surroundings.world
-        self._waiting = Waiting()
+        self._delayed = DelayedOperations()
         self._woken: dict[Hashable, None] = {}
         self._line_free_at_ms = 0
         self.sources: dict[int, _Source] = {}
         self.share_state = _StateLine(self)
         self.internal_topics = _NoTopics()
         self.clock = self._clock
-        self.purgatory = self._waiting
+        self.purgatory = self._delayed
         self.monotonic_ms = self._clock.monotonic_ms
         self.wall_ms = self._clock.wall_ms
         self.persist = Persister(self).ask
@@ -219,7 +219,7 @@ class Broker:
         except Reject as reject:
             answer(handler.refuse(request, reject.code, reject.message))
             return
-        if not isinstance(result, Later):
+        if not isinstance(result, DelayedResponse):
             answer(result)
             return
         connection.waiting.add(result)
@@ -247,25 +247,25 @@ class Broker:
     # --- time and waiting ---------------------------------------------------------------------------------------------
 
     def next_at_ms(self) -> int | None:
-        known = [self._waiting.next_deadline(), self.leader.next_at_ms()]
+        known = [self._delayed.next_deadline(), self.leader.next_at_ms()]
         return min((at_ms for at_ms in known if at_ms is not None), default=None)
 
     def expire(self) -> None:
         self.leader.expire()
-        self._waiting.expire(self.monotonic_ms())
+        self._delayed.expire(self.monotonic_ms())
 
     def rouse(self) -> bool:
         """Try those again who wait for something that has moved; whether there was anything."""
         woken, self._woken = self._woken, {}
         for key in woken:
-            self._waiting.wake(key)
+            self._delayed.wake(key)
         return bool(woken)
 
-    def park(self, waiter: Waiter) -> bool:
-        return self._waiting.park(waiter)
+    def park(self, delayed: DelayedOperation) -> bool:
+        return self._delayed.park(delayed)
 
-    def unpark(self, waiter: Waiter) -> None:
-        self._waiting.remove(waiter)
+    def unpark(self, delayed: DelayedOperation) -> None:
+        self._delayed.remove(delayed)
 
     def wake(self, key: Hashable) -> None:
         self._woken[key] = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ottla import wire
-from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.send_queue import FileSpan
 from ottla.core.share.partition.events import Acknowledgement, AcquiredRange
 from ottla.core.share.state.kept import Key
 from ottla.log.partition import Partition

@@ -16,12 +16,12 @@ from ottla.broker.config.bounds import BOUNDS
 from ottla.broker.controller.deleted_topics import REMEMBERED_MS
 from ottla.broker.controller.encoded_topics import FORMS_MAX
 from ottla.broker.loop.clock import ManualClock
-from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.network import connection, dispatch, listener
-from ottla.broker.network.budget import DEFAULT_BYTES, HELD_MAX_MS, Budget
 from ottla.broker.network.connection import RECEIVE_BYTES, Limits
 from ottla.broker.network.file_limit import shares_of
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.memory_pool import DEFAULT_BYTES, HELD_MAX_MS, MemoryPool
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.web_server import CONNECTIONS_MAX, WebServer
 from ottla.broker.replicas import fetch_sessions
 from ottla.broker.replicas.fetch_sessions import FetchSessions, WantedPartition
@@ -58,8 +58,8 @@ from ottla.wire.types import (
 from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fetch_request, running_node
-from tests.unit.broker.test_budget import Holder
 from tests.unit.broker.test_connection import Bench, answer_at_once, heartbeat
+from tests.unit.broker.test_memory_pool import Holder
 from tests.unit.broker.test_streams_apis import join, topology
 from tests.unit.core.txn import desk as transaction_desk
 from tests.unit.core.txn import test_coordinator
@@ -178,7 +178,7 @@ def one_read_takes_so_much(_directory: Path, _patch: pytest.MonkeyPatch) -> None
 
 
 def parked(_node: Any, _request: Request) -> Answer:
-    return Later()
+    return DelayedResponse()
 
 
 @reaches("queued-frames", "queued-bytes")
@@ -195,12 +195,12 @@ def requests_behind_a_parked_one_are_not_read_without_end(_directory: Path, patc
 
 @reaches("requests-bytes", "requests-time")
 def large_requests_share_one_room(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    budget = Budget()
+    memory_pool = MemoryPool()
     slow, next_one, waiting = Holder(), Holder(), Holder()
-    assert budget.take(slow, DEFAULT_BYTES - 1, 0)
-    assert budget.take(next_one, 100, 0)
-    assert not budget.take(waiting, 100, 0)
-    budget.expire(HELD_MAX_MS + 1)
+    assert memory_pool.take(slow, DEFAULT_BYTES - 1, 0)
+    assert memory_pool.take(next_one, 100, 0)
+    assert not memory_pool.take(waiting, 100, 0)
+    memory_pool.expire(HELD_MAX_MS + 1)
     assert slow.closed
 
 
@@ -269,8 +269,8 @@ def files_are_closed_for_others(directory: Path, _patch: pytest.MonkeyPatch) -> 
 
 @reaches("waiting")
 def more_than_so_many_do_not_wait(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    waiting = Waiting(waiters_max=2)
-    assert [waiting.park(Waiter(lambda _expired: True, ["key"], 1)) for _ in range(3)] == [True, True, False]
+    delayed = DelayedOperations(operations_max=2)
+    assert [delayed.park(DelayedOperation(lambda _expired: True, ["key"], 1)) for _ in range(3)] == [True, True, False]
 
 
 def wanted(count: int) -> list[WantedPartition]:

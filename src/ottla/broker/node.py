@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ottla.broker.config.node_config import NodeConfig, StartError
 from ottla.broker.config.settings import Settings
+from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
 from ottla.broker.controller.deleted_topics import DeletedTopics
 from ottla.broker.controller.encoded_topics import EncodedTopics
-from ottla.broker.controller.membership import Membership
 from ottla.broker.controller.metadata_chores import MetadataChores
 from ottla.broker.controller.metadata_log import LoadedMetadata, MetadataLog
 from ottla.broker.controller.producer_ids import ProducerIds
@@ -38,16 +38,16 @@ from ottla.broker.loop.housekeeping import Housekeeping, Period
 from ottla.broker.loop.offload import Offload
 from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
-from ottla.broker.network.budget import Budget
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import Connection, Limits
 from ottla.broker.network.dispatch import Dispatch, Observer
 from ottla.broker.network.file_limit import current_limit, shares_of
-from ottla.broker.network.listener import Crowd, Listener, ListenerLimits, address_limits
-from ottla.broker.network.quotas.charging import Meter
+from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits
+from ottla.broker.network.memory_pool import MemoryPool
+from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.sockets import Sockets, open_web_server
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.formatting import random_uuid
@@ -176,8 +176,8 @@ class Node:
             failed=self.fail,
             offload=self.offload,
         )
-        self.membership = Membership(self.settings, storage, self.metadata, random_uuid)
-        self.producer_ids = ProducerIds(self.metadata, self.membership)
+        self.broker_lifecycle = BrokerLifecycle(self.settings, storage, self.metadata, random_uuid)
+        self.producer_ids = ProducerIds(self.metadata, self.broker_lifecycle)
 
         self.descriptions = self._load_descriptions()
         """The plugin that keeps topology descriptions, if there is one."""
@@ -204,7 +204,7 @@ class Node:
         self.loggers = Loggers(self._log_requests)
         self._request_log: Observer | None = None
         limit_bytes = config["queued.max.request.bytes"]
-        self.budget = Budget(limit_bytes) if limit_bytes > 0 else Budget()
+        self.memory_pool = MemoryPool(limit_bytes) if limit_bytes > 0 else MemoryPool()
         self.closed_connections = ClosedConnections()
         self.listeners = self._make_listeners(sockets)
         self._drained: asyncio.Future[None] | None = None
@@ -217,7 +217,7 @@ class Node:
         self._frozen_count = 0
 
     def _make_listeners(self, sockets: Sockets) -> dict[str, Listener]:
-        crowd = Crowd(shares_of(current_limit(), self.config["ottla.open.files.max"]).connections)
+        connection_count = ConnectionCount(shares_of(current_limit(), self.config["ottla.open.files.max"]).connections)
         return {
             name: Listener(
                 name,
@@ -227,7 +227,7 @@ class Node:
                 self.dispatch,
                 offered_apis=self._offered_apis(name),
                 limits=self._limits(self.config),
-                crowd=crowd,
+                connection_count=connection_count,
             )
             for name, sock in sockets.by_listener.items()
         }
@@ -239,7 +239,7 @@ class Node:
             overrides=address_limits(settings["max.connections.per.ip.overrides"]),
             idle_max_ms=settings["connections.max.idle.ms"],
             backlog=settings["socket.listen.backlog.size"],
-            connection=Limits(settings["socket.request.max.bytes"], self.budget),
+            connection=Limits(settings["socket.request.max.bytes"], self.memory_pool),
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
@@ -360,12 +360,12 @@ class Node:
         first = first_records(self.config, self.disk, self.storage.metadata)
         self.metadata.lead(first, own_broker_id=self.node_id)
         names = self.config["controller.listener.names"]
-        self.membership.register_controller([each for each in self.advertised.values() if each.name in names])
-        self.membership.register_broker([each for each in self.advertised.values() if each.name not in names])
-        self.membership.heartbeat(want_fence=True)
+        self.broker_lifecycle.register_controller([each for each in self.advertised.values() if each.name in names])
+        self.broker_lifecycle.register_broker([each for each in self.advertised.values() if each.name not in names])
+        self.broker_lifecycle.heartbeat(want_fence=True)
         await self._load_partitions()
         self._assign_directories()
-        self.membership.heartbeat()
+        self.broker_lifecycle.heartbeat()
         self.metadata.sync()
         await self.coordinators.start()
         if self.descriptions is not None:
@@ -397,7 +397,7 @@ class Node:
 
             self._pages.metrics.find = metrics_page(self.metrics.page)
         if self._pages.inspect is not None:
-            from ottla.broker.telemetry.inspecting import inspect_page
+            from ottla.broker.telemetry.inspect_listener import inspect_page
 
             self._pages.inspect.find = inspect_page(self)
 
@@ -424,7 +424,7 @@ class Node:
 
     def _close_idle(self) -> None:
         now_ms = self.clock.monotonic_ms()
-        self.budget.expire(now_ms)
+        self.memory_pool.expire(now_ms)
         for listener in self.listeners.values():
             listener.close_idle(now_ms)
 
@@ -459,9 +459,9 @@ class Node:
         """Whether the request's principal may do something. Without an authorizer everybody may."""
         return self._authorizer is None or self._authorizer(request, operation, resource_type, resource_name)
 
-    def submit(self, request: Request, body: object | None = None) -> Later:
+    def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Take a request (or `body` in its place) to the controller; its reply comes when it is committed."""
-        later = Later()
+        later = DelayedResponse()
 
         def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
             return self.authorize(request, operation, resource_type, name)
@@ -510,7 +510,7 @@ class Node:
         if self.storage.metadata.is_offline or all(each.is_offline for each in self.storage.directories):
             self.fail(f"{directory.path} has failed, and without it the node cannot go on: {directory.storage.failure}")
         else:
-            self.loop.call_soon(self.membership.heartbeat)
+            self.loop.call_soon(self.broker_lifecycle.heartbeat)
 
     def _sample_sources(self) -> list[Callable[[], Iterable[tuple[str, dict[str, object], float]]]]:
         """What the page of metrics is made of, beside the requests."""
@@ -559,7 +559,7 @@ class Node:
         if self._telemetry is not None:
             self._telemetry.follow(changes)
         if self.is_serving and self.node_id not in self.image.brokers:
-            self.loop.call_soon(self.membership.stay)
+            self.loop.call_soon(self.broker_lifecycle.stay)
         if self.replicas.misplaced and self.is_serving:
             self.loop.call_soon(self._assign_directories)
 
@@ -579,7 +579,7 @@ class Node:
 
     def assign_replicas(self, placed: Iterable[tuple[Replica, LogDirectory]], *, wait: bool) -> None:
         """Tell the controller in which directories replicas are; with `wait`, return when that is on the disk."""
-        self.membership.assign(placed)
+        self.broker_lifecycle.assign(placed)
         if wait:
             self.metadata.sync()
         else:
@@ -598,13 +598,13 @@ class Node:
         if self.storage.metadata.is_offline:
             self.storage.release(remove=False)  # nothing more can be noted: the next start recovers
             return
-        self.membership.leave()
+        self.broker_lifecycle.leave()
         self.metadata.sync()
         self._close_logs()
         self.metadata.close()
         for directory in self.storage.all:
             if not directory.is_offline:
-                directory.end(self.membership.broker_epoch)
+                directory.end(self.broker_lifecycle.broker_epoch)
         self.storage.release(remove=True)
         self.offload.close()
 
@@ -667,7 +667,7 @@ async def _open_pages(config: NodeConfig) -> Pages:
             metrics_port = await open_web_server(metrics, config.client_listeners[0].host, port, "metrics page")
         if address:
             from ottla.broker.network.web_server import WebServer
-            from ottla.broker.telemetry.inspecting import inspect_address
+            from ottla.broker.telemetry.inspect_listener import inspect_address
 
             inspect = WebServer(is_local=True)
             opened.callback(inspect.close)

@@ -12,7 +12,7 @@ import click
 from ottla.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from ottla.broker.controller.inspection import Inspection
+    from ottla.broker.controller.storage_check import StorageCheck
     from ottla.wire.keyed import Versioned
 
 _EXIT_PROBLEMS = 1
@@ -140,7 +140,7 @@ def _levels(features: Sequence[str], *, is_dynamic: bool, is_unstable: bool) -> 
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 def info(directory: str) -> None:
     """Show whose a directory is and what is in it."""
-    found = _inspect(directory, is_deep=False)
+    found = _check(directory, is_deep=False)
     if found.directory is None:
         raise Failure(found.findings[0].text)
     from ottla.wire import uuid_text
@@ -182,7 +182,7 @@ def check(directory: str, deep: bool) -> int:
     except StorageProblem as error:
         raise Failure(str(error)) from None
     try:
-        found = _inspect(directory, is_deep=deep)
+        found = _check(directory, is_deep=deep)
     finally:
         release(locks, remove=not had_lock)
     for finding in found.findings:
@@ -194,18 +194,18 @@ def check(directory: str, deep: bool) -> int:
     return 0
 
 
-def _inspect(directory: str, *, is_deep: bool) -> Inspection:
-    from ottla.broker.controller.inspection import inspect
+def _check(directory: str, *, is_deep: bool) -> StorageCheck:
+    from ottla.broker.controller.storage_check import check_storage
     from ottla.log.disk import OsDisk
 
     path = os.path.abspath(directory)
     if not _is_large(path):
-        return inspect(OsDisk(), path, is_deep=is_deep)
+        return check_storage(OsDisk(), path, is_deep=is_deep)
     from rich.console import Console
 
     console = Console(stderr=True)
     with console.status("looking") as status:
-        return inspect(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"looking at {what}"))
+        return check_storage(OsDisk(), path, is_deep=is_deep, progress=lambda what: status.update(f"looking at {what}"))
 
 
 def _is_large(path: str) -> bool:

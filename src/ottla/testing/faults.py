@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from ottla.broker.network.dispatch import Api, Dispatch
-from ottla.broker.network.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, DelayedResponse, Request
 from ottla.wire import frames
 from ottla.wire.errors import ErrorCode
 
@@ -193,13 +193,13 @@ class FaultyDispatch(Dispatch):
             raise Close(_REASON, None)
         if spec.kind == "fail":
             return None if _is_unanswered(request) else api.refuse(request, spec.error_code, _REASON)
-        later = Later()
+        later = DelayedResponse()
         self._rules.held.append(request)
         if spec.kind == "delay":
             asyncio.get_running_loop().call_later(spec.ms / 1000, self._release, request, later, message)
         return later
 
-    def _release(self, request: Request, later: Later, message: object) -> None:
+    def _release(self, request: Request, later: DelayedResponse, message: object) -> None:
         if request in self._rules.held:
             self._rules.held.remove(request)
         later.complete(message)
@@ -214,9 +214,9 @@ def _then(answer: Answer, request: Request, change: Callable[[object], Answer]) 
     """The answer, changed once it is there."""
     if isinstance(answer, AfterWrite):
         return AfterWrite(lambda: _then(answer.finish(), request, change))
-    if not isinstance(answer, Later):
+    if not isinstance(answer, DelayedResponse):
         return change(answer)
-    changed = Later()
+    changed = DelayedResponse()
     changed.on_cancel = answer.cancel
 
     def pass_on(message: object) -> None:
@@ -225,7 +225,7 @@ def _then(answer: Answer, request: Request, change: Callable[[object], Answer]) 
         except Close as reason:
             request.connection.close(reason)
             return
-        if isinstance(result, Later):
+        if isinstance(result, DelayedResponse):
             result.deliver_to(changed.complete)
         else:
             changed.complete(result)

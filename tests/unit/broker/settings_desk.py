@@ -10,7 +10,7 @@ from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.config.settings import Settings
 from ottla.broker.handlers import load_api
 from ottla.broker.network.dispatch import Api
-from ottla.broker.network.request import Later
+from ottla.broker.network.request import DelayedResponse
 from ottla.broker.telemetry.loggers import Loggers
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.controller import Controller
@@ -57,8 +57,8 @@ class SettingsNode:
     def authorize(self, request: Any, operation: int, resource_type: int, name: str) -> bool:
         return (resource_type, name) not in self.denied
 
-    def submit(self, request: Any, body: Any = None) -> Later:
-        later = Later()
+    def submit(self, request: Any, body: Any = None) -> DelayedResponse:
+        later = DelayedResponse()
         reply = self.cluster.submit(
             request.body if body is None else body, authorize=lambda *what: self.authorize(request, *what)
         )
@@ -79,7 +79,7 @@ class SettingsNode:
             answer = api.handle(self, asked)
         except Reject as reject:
             answer = api.refuse(asked, reject.code, reject.message)
-        if isinstance(answer, Later):
+        if isinstance(answer, DelayedResponse):
             replies: list[Any] = []
             answer.deliver_to(replies.append)
             (answer,) = replies

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ManualClock
-from ottla.broker.network.budget import Budget
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.connection import RECEIVE_BYTES, Limits, Peer
-from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.request import Answer, Close, CloseCause, Request
+from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.telemetry.log_deduplication import DeduplicationFilter
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
@@ -138,9 +138,9 @@ def test_who_does_not_read_its_answers_is_named(bench: Bench, caplog: pytest.Log
 
 
 def test_who_waits_for_memory_is_not_idle() -> None:
-    budget = Budget(1)
+    memory_pool = MemoryPool(1)
     size = (2 * RECEIVE_BYTES).to_bytes(4, "big")
-    first, second = (Bench(answer_at_once, limits=Limits(budget=budget)) for _ in range(2))
+    first, second = (Bench(answer_at_once, limits=Limits(memory_pool=memory_pool)) for _ in range(2))
     with closing(first.client), closing(second.client):
         for each in (first, second):
             each.client.sendall(size)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ottla.broker.network import connection as connection_module
-from ottla.broker.network import outgoing as outgoing_module
+from ottla.broker.network import send_queue as send_queue_module
 from ottla.broker.network.connection import Connection, Limits, Peer
 from ottla.broker.network.dispatch import Api, Dispatch
-from ottla.broker.network.outgoing import FileSpan
-from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
+from ottla.broker.network.send_queue import FileSpan
 from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
@@ -100,7 +100,7 @@ def answer_at_once(_node: Any, _request: Request) -> Answer:
 
 
 @pytest.fixture
-def parked() -> list[Later]:
+def parked() -> list[DelayedResponse]:
     return []
 
 
@@ -120,11 +120,11 @@ def open_bench() -> Iterator[Opener]:
 
 
 @pytest.fixture
-def parking(parked: list[Later], open_bench: Opener) -> Bench:
+def parking(parked: list[DelayedResponse], open_bench: Opener) -> Bench:
     """Every request waits until the test completes it."""
 
     def park(_node: Any, _request: Request) -> Answer:
-        parked.append(Later())
+        parked.append(DelayedResponse())
         return parked[-1]
 
     return open_bench(park)
@@ -146,7 +146,7 @@ def test_a_frame_may_come_in_pieces(open_bench: Opener) -> None:
     assert bench.answers(2) == [7, 8]
 
 
-def test_a_parked_request_holds_up_those_behind_it(parking: Bench, parked: list[Later]) -> None:
+def test_a_parked_request_holds_up_those_behind_it(parking: Bench, parked: list[DelayedResponse]) -> None:
     parking.send(1, 2)
     assert parking.is_silent()
     assert len(parked) == 1, "the second is not even looked at"
@@ -157,7 +157,7 @@ def test_a_parked_request_holds_up_those_behind_it(parking: Bench, parked: list[
 
 
 def test_answers_that_wait_for_their_write_keep_their_order(open_bench: Opener) -> None:
-    later = [Later(), Later()]
+    later = [DelayedResponse(), DelayedResponse()]
     waiting = iter(later)
     bench = open_bench(lambda _node, _request: AfterWrite(lambda: next(waiting)))
     bench.send(1, 2)
@@ -169,7 +169,7 @@ def test_answers_that_wait_for_their_write_keep_their_order(open_bench: Opener) 
 
 
 def test_answers_that_come_one_by_one_leave_together(open_bench: Opener) -> None:
-    later = [Later() for _ in range(4)]
+    later = [DelayedResponse() for _ in range(4)]
     waiting = iter(later)
     bench = open_bench(lambda _node, _request: AfterWrite(lambda: next(waiting)))
     bench.send(1, 2, 3, 4)
@@ -187,14 +187,14 @@ def test_answers_that_come_one_by_one_leave_together(open_bench: Opener) -> None
 
 
 def test_a_write_that_brings_an_answer_lets_those_behind_it_go_on(
-    open_bench: Opener, parked: list[Later], monkeypatch: pytest.MonkeyPatch
+    open_bench: Opener, parked: list[DelayedResponse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second of four waits for a write behind that of the first, and all came in one piece."""
 
     def handle(_node: Any, request: Request) -> Answer:
         if request.correlation_id != 2:
             return AfterWrite(HeartbeatResponse)
-        parked.append(Later())
+        parked.append(DelayedResponse())
         return parked[-1]
 
     def write() -> None:
@@ -300,7 +300,7 @@ def fetch_request() -> Any:
 
 
 def test_frames_behind_a_parked_request_are_bounded(
-    parking: Bench, parked: list[Later], monkeypatch: pytest.MonkeyPatch
+    parking: Bench, parked: list[DelayedResponse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "QUEUED_FRAMES_MAX", 10)
     parking.send(*range(30))
@@ -315,7 +315,7 @@ def test_frames_behind_a_parked_request_are_bounded(
 def test_records_leave_from_a_file(
     open_bench: Opener, tmp_path: Path, has_sendfile: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing_module, "_SENDFILE", has_sendfile)
+    monkeypatch.setattr(send_queue_module, "_SENDFILE", has_sendfile)
     content = bytes(range(256)) * 4_000
     (tmp_path / "x.log").write_bytes(content)
     file = LogFile(Directory(LogStorage(OsDisk()), str(tmp_path)), "x.log")
@@ -344,7 +344,9 @@ def receive_with_writes(bench: Bench, size: int) -> bytes:
     return data
 
 
-def test_a_connection_that_goes_cancels_what_waits_and_lets_go_of_files(parking: Bench, parked: list[Later]) -> None:
+def test_a_connection_that_goes_cancels_what_waits_and_lets_go_of_files(
+    parking: Bench, parked: list[DelayedResponse]
+) -> None:
     cancelled = []
     parking.send(1)
     parked[0].on_cancel = lambda: cancelled.append(True)
@@ -354,7 +356,7 @@ def test_a_connection_that_goes_cancels_what_waits_and_lets_go_of_files(parking:
     parked[0].complete(HeartbeatResponse())  # too late, no harm
 
 
-def test_draining_answers_what_was_asked_and_closes(parking: Bench, parked: list[Later]) -> None:
+def test_draining_answers_what_was_asked_and_closes(parking: Bench, parked: list[DelayedResponse]) -> None:
     parking.send(1)
     parking.connection.drain()
     assert not parking.connection.is_closed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ManualClock
-from ottla.broker.network.request import Later
+from ottla.broker.network.request import DelayedResponse
 from ottla.broker.replicas.unit_of_work import PROBE_EVERY, UnitOfWork
 
 
@@ -141,7 +141,7 @@ def test_what_an_answer_stages_is_written_in_the_same_turn(bench: Bench) -> None
 
     written: list[bool] = []
     bench.replicas.write_staged = write  # type: ignore[method-assign]
-    later = Later()
+    later = DelayedResponse()
     later.deliver_to(take)
     bench.turns.deliver(later, "answer")
     bench.loop.run()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import wire
-from ottla.broker.network.request import Encoded, Later
+from ottla.broker.network.request import DelayedResponse, Encoded
 from ottla.core.metadata.image import Changes, MetadataImage
 from ottla.core.metadata.topic_image import TopicImage
 from ottla.wire.trace import uvarint
@@ -55,7 +55,7 @@ class EncodedTopics:
 
     def answer(
         self, form: Form, topics: Iterable[TopicImage], describe: Describe, finish: Callable[[], MetadataResponse]
-    ) -> Encoded | Later:
+    ) -> Encoded | DelayedResponse:
         """The answer with these topics; `finish` gives all of it but them."""
         frame = _Frame(form[0])
         pieces: list[bytes] = []
@@ -66,7 +66,7 @@ class EncodedTopics:
                 break
         else:
             return frame.complete(finish(), pieces)
-        later = Later()
+        later = DelayedResponse()
         rest = _then(work, lambda: later.complete(frame.complete(finish(), pieces)))
         self._serial += 1
         self._tasks.add(f"metadata {self._serial}", rest, is_urgent=True)

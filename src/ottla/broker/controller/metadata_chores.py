@@ -14,7 +14,7 @@ from ottla.wire.types.cluster_metadata import NoOpRecord
 
 if TYPE_CHECKING:
     from ottla.broker.config.settings import Settings
-    from ottla.broker.controller.membership import Membership
+    from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
     from ottla.broker.controller.metadata_log import MetadataLog
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
@@ -31,7 +31,7 @@ class Ports(Protocol):
     cooperative_tasks: CooperativeTasks
     settings: Settings
     metadata: MetadataLog
-    membership: Membership
+    broker_lifecycle: BrokerLifecycle
 
     def fail(self, reason: str) -> None:
         """The node cannot go on."""
@@ -47,7 +47,7 @@ class MetadataChores:
     def heartbeat(self) -> None:
         """Keep the own session alive, and fence brokers that were not heard of for too long."""
         node = self._node
-        node.membership.stay()
+        node.broker_lifecycle.stay()
         while (result := node.metadata.controller.expire(node.clock.monotonic_ms())) is not None:
             node.metadata.append(result)
         node.metadata.sync_soon()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from ottla.broker.controller.membership import Membership
+from ottla.broker.controller.broker_lifecycle import BrokerLifecycle
 from ottla.broker.controller.metadata_log import MetadataLog
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -26,9 +26,9 @@ Taker = Callable[[int | ErrorCode], None]
 class ProducerIds:
     """The ids that this broker may give out."""
 
-    def __init__(self, metadata: MetadataLog, membership: Membership) -> None:
+    def __init__(self, metadata: MetadataLog, broker_lifecycle: BrokerLifecycle) -> None:
         self._metadata = metadata
-        self._membership = membership
+        self._broker_lifecycle = broker_lifecycle
         self._next = 0
         self._end = 0
         self._following: range | None = None
@@ -58,7 +58,7 @@ class ProducerIds:
 
     def _ask(self) -> None:
         self._is_asking = True
-        broker_id, epoch = self._membership.broker_id, self._membership.broker_epoch
+        broker_id, epoch = self._broker_lifecycle.broker_id, self._broker_lifecycle.broker_epoch
         self._metadata.submit(AllocateProducerIdsRequest(broker_id, epoch), 0, self._given)
 
     def _given(self, reply: AllocateProducerIdsResponse) -> None:

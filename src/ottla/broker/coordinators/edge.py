@@ -1,8 +1,8 @@
-"""What leaves a shard on its way to a connection: answers, refusals, effects.
+"""The outputs of a shard: responses, errors and effects, on their way to connections and performers.
 
-An answer that comes while the request is still being handled is simply its answer. One that comes later would make the
-connection go on with what queued up behind the request, in the middle of a shard's work; so such answers gather, and
-leave at the end of the turn (`UnitOfWork`).
+A response that is ready while the handler still runs is returned by it. A response that comes later would make the
+connection go on with its next request in the middle of the shard's work, so it is kept until the end of the turn
+(`UnitOfWork`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordinators.shard import Shard
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.core.coordinator.contract import Outcome
 from ottla.wire.errors import ErrorCode
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.replicas.unit_of_work import UnitOfWork
 
-__all__ = ["Asked", "RuntimeEdge"]
+__all__ = ["CoordinatorRequest", "RuntimeEdge"]
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ Refuse = Callable[[Any, ErrorCode, str | None], Any]
 Perform = Callable[[Any, Callable[[Outcome], None]], None]
 
 
-class Asked(Later):
-    """A request that was put to a coordinator: what shards know as a token."""
+class CoordinatorRequest(DelayedResponse):
+    """A request to a coordinator, and its response. Shards know it as a token."""
 
     __slots__ = ("_refuse", "request")
 
@@ -42,12 +42,12 @@ class Asked(Later):
         self._refuse = refuse
 
     def refusal(self, code: ErrorCode, message: str | None) -> Any:  # noqa: ANN401
-        """The answer that carries an error."""
+        """The response with an error."""
         return self._refuse(self.request, code, message)
 
 
 class RuntimeEdge:
-    """The edge of all shards of a runtime."""
+    """Takes the outputs of all shards of a runtime."""
 
     def __init__(self, runtime: Runtime, unit_of_work: UnitOfWork) -> None:
         self._runtime = runtime
@@ -56,7 +56,7 @@ class RuntimeEdge:
         self.wall_ms = unit_of_work.clock.wall_ms
         self.performers: dict[type, Perform] = {}
 
-    def reply(self, token: Asked | None, message: object) -> None:
+    def reply(self, token: CoordinatorRequest | None, message: object) -> None:
         if token is None:
             return  # nobody has asked: the core itself wanted something
         if token.deliver is None:
@@ -64,7 +64,7 @@ class RuntimeEdge:
         else:
             self._unit_of_work.deliver(token, message)
 
-    def refuse(self, token: Asked | None, code: ErrorCode, message: str | None) -> None:
+    def refuse(self, token: CoordinatorRequest | None, code: ErrorCode, message: str | None) -> None:
         if token is not None:
             self.reply(token, token.refusal(code, message))
 

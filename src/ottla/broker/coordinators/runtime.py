@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from ottla.broker.coordinators.core_factory import CORES, CorePartition
 from ottla.broker.coordinators.counts import RuntimeCounts
-from ottla.broker.coordinators.edge import Asked, Perform, Refuse, RuntimeEdge
+from ottla.broker.coordinators.edge import CoordinatorRequest, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
 from ottla.broker.coordinators.journal import ReplicaJournal
 from ottla.broker.coordinators.loading import load_steps
@@ -93,7 +93,7 @@ class Runtime:
 
         `refuse` is the handler module's own.
         """
-        later = Asked(request, refuse)
+        later = CoordinatorRequest(request, refuse)
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
         if shard is None:
             self._ask_absent(request, key, request.body if body is None else body, later)
@@ -129,7 +129,7 @@ class Runtime:
         `request` is on whose behalf; without one, the node itself asks. If the answer rests on nothing that is not
         committed, `done` is called before this returns; else at the end of a turn, whose writes are still to come.
         """
-        later = Asked(request, _without_request(refuse))
+        later = CoordinatorRequest(request, _without_request(refuse))
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
         if shard is None:
             self._ask_absent(request, key, body, later)
@@ -156,7 +156,7 @@ class Runtime:
                 done([answers[each] for each in partitions])
 
         for partition in partitions:
-            later = Asked(request, _without_request(refuse))
+            later = CoordinatorRequest(request, _without_request(refuse))
             shard = self.shards.get(partition)
             if shard is None:
                 self._edge.refuse(later, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None)
@@ -164,7 +164,7 @@ class Runtime:
                 shard.handle(body, self._context(request, later))
             later.deliver_to(partial(take, partition))
 
-    def _context(self, request: Request | None, token: Asked) -> Context:
+    def _context(self, request: Request | None, token: CoordinatorRequest) -> Context:
         now_ms, wall_ms = self._edge.monotonic_ms(), self._edge.wall_ms()
         if request is None:
             return Context(now_ms, wall_ms, self.world, token)
@@ -179,7 +179,7 @@ class Runtime:
             partial(self._node.authorize, request),
         )
 
-    def _ask_absent(self, request: Request | None, key: str, body: object, later: Asked) -> None:
+    def _ask_absent(self, request: Request | None, key: str, body: object, later: CoordinatorRequest) -> None:
         """Nobody is there to ask: create the topic first, or say why."""
         if self._make_core is None:
             self._edge.refuse(later, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
@@ -188,7 +188,9 @@ class Runtime:
         else:
             self._topics.ensure(self.topic, lambda code: self._ask_created(request, key, body, later, code))
 
-    def _ask_created(self, request: Request | None, key: str, body: object, later: Asked, code: ErrorCode) -> None:
+    def _ask_created(
+        self, request: Request | None, key: str, body: object, later: CoordinatorRequest, code: ErrorCode
+    ) -> None:
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
         if shard is not None:
             shard.handle(body, self._context(request, later))
@@ -219,7 +221,7 @@ class Runtime:
         transaction_version: int,
     ) -> None:
         """Write a transaction's marker to a partition of the topic; `done` gets NONE when it is committed."""
-        later = Asked(None, lambda _, code, __: code)
+        later = CoordinatorRequest(None, lambda _, code, __: code)
         shard = self.shards.get(partition)
         if shard is None:
             is_known = partition < self.partition_count

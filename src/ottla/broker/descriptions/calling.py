@@ -30,7 +30,7 @@ from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin,
 from ottla.broker.descriptions.order import CallOrder
 from ottla.broker.descriptions.ports import Calls, Ports
 from ottla.broker.descriptions.topic_table import ReplicaTable
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.coordinator import GroupCoordinator
 from ottla.core.groups.offsets import OffsetsFamily
@@ -154,7 +154,7 @@ class Descriptions:
             end(error, value)
 
         call = _Call(self._node, self._order, key, lambda: self._start(begin), counted)
-        if self._node.purgatory.park(call.waiter):
+        if self._node.purgatory.park(call.delayed):
             self._order.add(key, call.begin)
         else:
             is_full = self._node.purgatory.is_open
@@ -191,7 +191,7 @@ class _Call:
         self._start = start
         self._end = end
         self._task: asyncio.Task[Any] | None = None
-        self.waiter = Waiter(self._give_up, (), node.clock.monotonic_ms() + LIMIT_MS)
+        self.delayed = DelayedOperation(self._give_up, (), node.clock.monotonic_ms() + LIMIT_MS)
 
     def begin(self) -> None:
         self._task = self._start()
@@ -209,8 +209,8 @@ class _Call:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if not self.waiter.is_done:
-            self._node.purgatory.remove(self.waiter)
+        if not self.delayed.is_done:
+            self._node.purgatory.remove(self.delayed)
             self._end(error, None if error is not None else task.result())
         self._order.end(self._key)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.loading import load_steps
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.log.errors import LogError, StorageError
 from ottla.log.producer_state import Origin
 from ottla.topology_descriptions import PermanentFailure, TransientFailure
@@ -99,8 +99,8 @@ class ReplicaTable:
             return written.done()
 
         if not attempt(False):
-            waiter = Waiter(attempt, (replica.topic_partition,), self._node.clock.monotonic_ms() + _WRITE_MS)
-            if not self._node.purgatory.park(waiter):
+            delayed = DelayedOperation(attempt, (replica.topic_partition,), self._node.clock.monotonic_ms() + _WRITE_MS)
+            if not self._node.purgatory.park(delayed):
                 raise TransientFailure("the broker is stopping")
         if not await written:
             raise TransientFailure(f"what was written to {self._topic} is not committed")

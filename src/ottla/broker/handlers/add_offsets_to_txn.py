@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.answers import fenced_error
@@ -37,25 +37,25 @@ def handle(node: Transactions, request: Request) -> Answer:
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if node.image.topic(GROUPS.name) is not None:
         return _add(node, request)
-    later = Later()
+    later = DelayedResponse()
     node.internal_topics.ensure(GROUPS, lambda code: _add_created(node, request, code, later))
     return later
 
 
-def _add_created(node: Transactions, request: Request, code: ErrorCode, later: Later) -> None:
+def _add_created(node: Transactions, request: Request, code: ErrorCode, later: DelayedResponse) -> None:
     if code:
         later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
     else:
         _ask(node, request, later)
 
 
-def _add(node: Transactions, request: Request) -> Later:
-    later = Later()
+def _add(node: Transactions, request: Request) -> DelayedResponse:
+    later = DelayedResponse()
     _ask(node, request, later)
     return later
 
 
-def _ask(node: Transactions, request: Request, later: Later) -> None:
+def _ask(node: Transactions, request: Request, later: DelayedResponse) -> None:
     body: AddOffsetsToTxnRequest = request.body
     partition = Partition(GROUPS.name, partition_for(body.group_id, node.groups.partition_count))
     asked = AddPartitions(body.transactional_id, body.producer_id, body.producer_epoch, frozenset({partition}), 0)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.core.metadata.topic_names import INTERNAL_TOPICS
 from ottla.core.txn.answers import fenced_error
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
@@ -47,10 +47,10 @@ _Partition = AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult
 _Codes = Mapping[Partition, ErrorCode]
 
 
-def handle(node: Transactions, request: Request) -> Later | AddPartitionsToTxnResponse:
+def handle(node: Transactions, request: Request) -> DelayedResponse | AddPartitionsToTxnResponse:
     if request.version >= _BROKERS_FROM:
         check_cluster(node, request, Operation.CLUSTER_ACTION)
-    later = Later()
+    later = DelayedResponse()
     asked = _transactions(request)
     found: dict[int, _Codes] = {}
 

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.client_quotas import refuse_alter_client_quotas
 from ottla.core.metadata.leaders import refuse_elect_leaders
 from ottla.core.metadata.scram import refuse_alter_user_scram_credentials
@@ -72,7 +72,7 @@ def handle(node: Controller, request: Request) -> Answer:
     reply = node.submit(request)
     if request.api_key != _ELECT_LEADERS or request.version >= _ERROR_FROM:
         return reply
-    later = Later()
+    later = DelayedResponse()
     reply.deliver_to(lambda message: later.complete(_without_error(message)))
     return later
 

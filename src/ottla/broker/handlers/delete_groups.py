@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.gathering import gather
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.admin import DeleteGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -26,7 +26,7 @@ _MESSAGES_FROM: Final = 3
 _Result = DeleteGroupsResponseDeletableGroupResult
 
 
-def handle(node: Groups, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> DelayedResponse:
     def ask(group_id: str, done: Callable[[_Result], None]) -> None:
         if not node.authorize(request, Operation.DELETE, ResourceType.GROUP, group_id):
             done(_Result(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
@@ -40,7 +40,7 @@ def handle(node: Groups, request: Request) -> Later:
         )
 
     group_ids = tuple(dict.fromkeys(request.body.groups_names))
-    return gather(group_ids, ask, lambda results: DeleteGroupsResponse(results=tuple(results)))
+    return scatter_gather(group_ids, ask, lambda results: DeleteGroupsResponse(results=tuple(results)))
 
 
 def _as_known_to(version: int, result: _Result) -> _Result:

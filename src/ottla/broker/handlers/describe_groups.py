@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ottla.broker.network.authorization import group_operations
-from ottla.broker.network.gathering import gather
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.admin import DescribeGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -30,7 +30,7 @@ _OPERATIONS_FROM: Final = 3
 _Group = DescribeGroupsResponseDescribedGroup
 
 
-def handle(node: Groups, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> DelayedResponse:
     def finish(groups: list[_Group]) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(groups=tuple(_with_operations(node, request, each) for each in groups))
 
@@ -40,7 +40,7 @@ def handle(node: Groups, request: Request) -> Later:
             return
         node.groups.ask(request, group_id, DescribeGroup(group_id), done, refuse=lambda code, _: _error(group_id, code))
 
-    return gather(request.body.groups, ask, finish)
+    return scatter_gather(request.body.groups, ask, finish)
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeGroupsResponse:

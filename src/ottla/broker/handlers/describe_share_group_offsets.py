@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.gathering import gather
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.broker.share.summaries import AskedTopic, summarize
 from ottla.core.share.group.describing import ListShareState
 from ottla.core.share.group.settings import is_served
@@ -44,7 +44,7 @@ VERSIONS: Final = (0, 1)
 _Done = Callable[[_Group], None]
 
 
-def handle(node: ShareGroups, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> DelayedResponse:
     def ask(group: _AskedGroup, done: _Done) -> None:
         if not is_served(node.groups.world):
             done(_Group(group.group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
@@ -55,7 +55,9 @@ def handle(node: ShareGroups, request: Request) -> Later:
         else:
             _ask_named(node, request, group.group_id, group.topics, done)
 
-    return gather(request.body.groups, ask, lambda groups: DescribeShareGroupOffsetsResponse(groups=tuple(groups)))
+    return scatter_gather(
+        request.body.groups, ask, lambda groups: DescribeShareGroupOffsetsResponse(groups=tuple(groups))
+    )
 
 
 def refuse(request: Request, code: int, message: str | None) -> DescribeShareGroupOffsetsResponse:

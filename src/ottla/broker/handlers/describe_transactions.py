@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.core.txn.messages import DescribeTransaction
 from ottla.core.txn.transaction import Transaction
 from ottla.wire.access import Operation, ResourceType
@@ -29,8 +29,8 @@ VERSIONS: Final = (0, 0)
 _State = DescribeTransactionsResponseTransactionState
 
 
-def handle(node: Transactions, request: Request) -> Later:
-    later = Later()
+def handle(node: Transactions, request: Request) -> DelayedResponse:
+    later = DelayedResponse()
     wanted: tuple[str, ...] = request.body.transactional_ids
     found: dict[int, _State] = {}
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.loop.waiting import Waiter
-from ottla.broker.network.outgoing import FileSpan
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.loop.delayed_operations import DelayedOperation
+from ottla.broker.network.request import Answer, DelayedResponse, Request
+from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, WantedPartition
 from ottla.broker.replicas.lookup import check_access, endpoints_of, leader_of, led_replica, topic_name
 from ottla.broker.replicas.replicas import Replica
@@ -92,7 +92,7 @@ class _Fetch:
             self.max_bytes = int(min(self.max_bytes, request.charge.fetch_max_bytes()))
         self.min_bytes = min(body.min_bytes, self.max_bytes)
         self.partitions = self._open()
-        self.later: Later | None = None
+        self.later: DelayedResponse | None = None
 
     def _isolation(self, body: FetchRequest) -> Isolation:
         if self.is_follower:
@@ -206,11 +206,11 @@ class _Fetch:
         found = self.read()
         if self._is_enough(found):
             return self.respond(found)
-        self.later = Later()
+        self.later = DelayedResponse()
         keys = {TopicPartition(one.topic_name, one.wanted.partition) for one in found if one.topic_name is not None}
-        waiter = Waiter(self._attempt, keys, self.node.clock.monotonic_ms() + self.request.body.max_wait_ms)
-        self.later.on_cancel = lambda: self.node.purgatory.remove(waiter)
-        if not self.node.purgatory.park(waiter):
+        delayed = DelayedOperation(self._attempt, keys, self.node.clock.monotonic_ms() + self.request.body.max_wait_ms)
+        self.later.on_cancel = lambda: self.node.purgatory.remove(delayed)
+        if not self.node.purgatory.park(delayed):
             self._attempt(True)
         return self.later
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic
 from ottla.broker.handlers.metadata import leader_of
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.metadata.fault import Reject
 from ottla.wire.access import Operation, ResourceType
@@ -53,7 +53,7 @@ def handle(node: Cluster, request: Request) -> Answer:
     refusals = {key: code for key in keys if (code := _judge(node, request, body.key_type, key))}
     if len(refusals) == len(set(keys)) or node.image.topic(topic.name) is not None:
         return _answer(node, request, keys, topic, refusals)
-    later = Later()
+    later = DelayedResponse()
     node.internal_topics.ensure(topic, lambda _: later.complete(_answer(node, request, keys, topic, refusals)))
     return later
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ottla.broker.network.authorization import group_operations
-from ottla.broker.network.gathering import gather
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.consumer import settings as consumer_settings
 from ottla.core.groups.consumer.describing import DescribeConsumerGroup
 from ottla.core.share.group import settings as share_settings
@@ -47,7 +47,7 @@ class _Kind(NamedTuple):
         return self.response.DescribedGroup(error_code=code, error_message=message, group_id=group_id)
 
 
-def handle(node: Groups, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> DelayedResponse:
     kind = _KINDS[request.api_key]
     kind.check_served(node.groups.world)
     may = {
@@ -72,7 +72,7 @@ def handle(node: Groups, request: Request) -> Later:
     def finish(groups: list[Any]) -> Any:  # noqa: ANN401
         return kind.response(groups=tuple(_shown(node, request, kind, each) for each in groups))
 
-    return gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
+    return scatter_gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
 
 
 def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.handlers.describe_configs import BROKER_LOGGER, check_own_loggers
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.telemetry.loggers import LevelStep
 from ottla.core.metadata.checks import check_single
 from ottla.core.metadata.configs import Step, check_steps
@@ -46,7 +46,7 @@ def handle(node: Configs, request: Request) -> Answer:
     others = tuple(each for each in body.resources if each.resource_type != BROKER_LOGGER)
     if not others:
         return IncrementalAlterConfigsResponse(responses=tuple(verdicts))
-    later = Later()
+    later = DelayedResponse()
     asked = node.submit(request, IncrementalAlterConfigsRequest(others, body.validate_only))
     asked.deliver_to(lambda reply: later.complete(_together(body, verdicts, reply)))
     return later

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.txn.answers import refusal
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -34,8 +34,8 @@ def handle(node: Transactions, request: Request) -> Answer:
     return _give_id(node, request)
 
 
-def _give_id(node: Transactions, request: Request) -> Later:
-    later = Later()
+def _give_id(node: Transactions, request: Request) -> DelayedResponse:
+    later = DelayedResponse()
 
     def taken(outcome: int | ErrorCode) -> None:
         if isinstance(outcome, ErrorCode):

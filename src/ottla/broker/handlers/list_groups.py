@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.list_groups import ListGroupsResponse, ListGroupsResponseListedGroup
@@ -20,8 +20,8 @@ API_KEY: Final = 16
 VERSIONS: Final = (0, 5)
 
 
-def handle(node: Groups, request: Request) -> Later:
-    later = Later()
+def handle(node: Groups, request: Request) -> DelayedResponse:
+    later = DelayedResponse()
 
     def done(answers: list[Any]) -> None:
         later.complete(_response(node, request, answers))

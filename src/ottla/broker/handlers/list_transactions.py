@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.messages import Listed, ListTransactions
 from ottla.core.txn.states import TransactionState
@@ -31,7 +31,7 @@ _PATTERN_BYTES_MAX: Final = 2 << 20
 """What a compiled pattern may take."""
 
 
-def handle(node: Transactions, request: Request) -> Later:
+def handle(node: Transactions, request: Request) -> DelayedResponse:
     body: ListTransactionsRequest = request.body
     states = {name: TransactionState.of_name(name) for name in body.state_filters}
     asked = ListTransactions(
@@ -41,7 +41,7 @@ def handle(node: Transactions, request: Request) -> Later:
         matches=_matcher(body.transactional_id_pattern) if body.transactional_id_pattern else None,
     )
     unknown = tuple(name for name, state in states.items() if state is None)
-    later = Later()
+    later = DelayedResponse()
     node.transactions.ask_all(
         request,
         asked,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import NOT_ASKED, cluster_operations, topic_operations
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.fault import Reject
 from ottla.core.metadata.topic_image import NO_LEADER, PartitionImage, TopicImage
@@ -200,9 +200,9 @@ def _may_create(node: Cluster, request: Request, name: str) -> bool:
     )
 
 
-def _create(node: Cluster, request: Request, names: list[str], missing: list[str]) -> Later:
+def _create(node: Cluster, request: Request, names: list[str], missing: list[str]) -> DelayedResponse:
     """Create missing topics, then describe all."""
-    later = Later()
+    later = DelayedResponse()
 
     def created(reply: CreateTopicsResponse) -> None:
         failures = {topic.name: topic.error_code for topic in reply.topics if topic.error_code}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.groups.offsets.fetching import group_error
 from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.wire.access import Operation, ResourceType
@@ -43,7 +43,7 @@ _Partition = OffsetFetchResponseOffsetFetchResponsePartition
 
 def handle(node: Groups, request: Request) -> Answer:
     groups = _groups(request)
-    later = Later()
+    later = DelayedResponse()
     answers: dict[int, _Group] = {}
 
     def take(number: int, answer: _Group) -> None:

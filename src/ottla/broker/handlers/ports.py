@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.runtime import Runtime
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.purgatory import Purgatory
-    from ottla.broker.network.request import Later, Request
+    from ottla.broker.network.request import DelayedResponse, Request
     from ottla.broker.replicas.fetch_sessions import FetchSessions
     from ottla.broker.replicas.log_dir_moves import LogDirMoves
     from ottla.broker.replicas.replicas import Replicas
@@ -44,7 +44,7 @@ __all__ = [
 class Controller(Protocol):
     """APIs that the controller answers."""
 
-    def submit(self, request: Request, body: object | None = None) -> Later:
+    def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
         """Take a request, or `body` in its place, to the controller; its reply comes when it is committed."""
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.broker.loop.waiting import Waiter
-from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Request
+from ottla.broker.loop.delayed_operations import DelayedOperation
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
 from ottla.broker.replicas.lookup import check_access, check_isr, endpoints_of, leader_of, topic_name
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.metadata.fault import Reject
@@ -87,7 +87,7 @@ class _Produce:
         self.answers: list[_Partition] = []
         self.leaders: set[int] = set()
         self.staged: list[_Staged] = []
-        self.later: Later | None = None
+        self.later: DelayedResponse | None = None
         self.verified = _NOTHING_VERIFIED
         """For partitions to which transactional batches go: what their coordinator says."""
 
@@ -181,12 +181,12 @@ class _Produce:
         index = self.answers[one.index].index
         self.answers[one.index] = _Partition(index=index, error_code=code, base_offset=-1, error_message=message)
 
-    def _wait(self) -> Later:
-        self.later = Later()
+    def _wait(self) -> DelayedResponse:
+        self.later = DelayedResponse()
         keys = {one.replica.topic_partition for one in self.staged}
         deadline = self.node.clock.monotonic_ms() + max(self.request.body.timeout_ms, 0)
-        waiter = Waiter(self._attempt, keys, deadline)
-        if not self.node.purgatory.park(waiter):
+        delayed = DelayedOperation(self._attempt, keys, deadline)
+        if not self.node.purgatory.park(delayed):
             self._attempt(True)
         return self.later
 

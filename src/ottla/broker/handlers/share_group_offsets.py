@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from ottla.broker.network.authorization import check_group
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.core.share.group.settings import check_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -29,9 +29,9 @@ _ALTER: Final = 91
 _NO_ID: Final = bytes(16)
 
 
-def handle(node: ShareGroups, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> DelayedResponse:
     """Have the group's coordinator do what is asked, for the topics that the client may read."""
-    body, later = request.body, Later()
+    body, later = request.body, DelayedResponse()
     check_served(node.groups.world)
     check_group(node, request, Operation.READ if request.api_key == _ALTER else Operation.DELETE, body.group_id)
     if not body.group_id:

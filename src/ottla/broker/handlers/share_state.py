@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.network.authorization import check_cluster
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.share.asking import ask_state
 from ottla.core.share.state.messages import refusal
 from ottla.wire.access import Operation
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["handle", "refuse"]
 
 
-def handle(node: ShareGroups, request: Request) -> Later:
+def handle(node: ShareGroups, request: Request) -> DelayedResponse:
     check_cluster(node, request, Operation.CLUSTER_ACTION)
-    later = Later()
+    later = DelayedResponse()
     ask_state(node, request, request.body, later.complete)
     return later
 

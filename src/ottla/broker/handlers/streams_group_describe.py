@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ottla.broker.network.authorization import group_operations
-from ottla.broker.network.gathering import gather
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
+from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.streams.describing import DescribeStreamsGroup
 from ottla.core.groups.streams.settings import is_served
 from ottla.wire.access import Operation, ResourceType
@@ -33,7 +33,7 @@ VERSIONS: Final = (0, 1)
 _Group = StreamsGroupDescribeResponseDescribedGroup
 
 
-def handle(node: Groups, request: Request) -> Later:
+def handle(node: Groups, request: Request) -> DelayedResponse:
     if not is_served(node.groups.world):
         raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
     may = {
@@ -53,7 +53,7 @@ def handle(node: Groups, request: Request) -> Later:
             body = DescribeStreamsGroup(group_id, request.body.include_topology_description)
             node.groups.ask(request, group_id, body, done, refuse=lambda code, message: _error(group_id, code, message))
 
-    return gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
+    return scatter_gather(sorted(request.body.group_ids, key=lambda group_id: may[group_id]), ask, finish)
 
 
 def refuse(request: Request, code: int, message: str | None) -> StreamsGroupDescribeResponse:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.transactions.verifying import verify_offsets
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.groups.offsets.requests import TransactionalCommit
@@ -41,7 +41,7 @@ def handle(node: Transactions, request: Request) -> Answer:
     code = _judge(node, request)
     if code:
         return refuse(request, code, None)
-    later = Later()
+    later = DelayedResponse()
     if node.groups.partition_count:
         _verify(node, request, later)
     else:
@@ -58,14 +58,14 @@ def _judge(node: Transactions, request: Request) -> ErrorCode:
     return ErrorCode.NONE if body.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def _verify_created(node: Transactions, request: Request, later: Later, code: ErrorCode) -> None:
+def _verify_created(node: Transactions, request: Request, later: DelayedResponse, code: ErrorCode) -> None:
     if code or not node.groups.partition_count:
         later.complete(refuse(request, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
     else:
         _verify(node, request, later)
 
 
-def _verify(node: Transactions, request: Request, later: Later) -> None:
+def _verify(node: Transactions, request: Request, later: DelayedResponse) -> None:
     """Ask the transaction's coordinator first, then the group's: a marker in between makes the append fail."""
     body: TxnOffsetCommitRequest = request.body
     guard = node.groups.verification_guard(body.group_id, body.producer_id)

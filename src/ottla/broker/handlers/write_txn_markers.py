@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.request import Later, Request
+from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.transactions.appending import Answers, append_markers
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
@@ -34,11 +34,11 @@ _Topic = WriteTxnMarkersResponseWritableTxnMarkerTopicResult
 _Partition = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult
 
 
-def handle(node: Transactions, request: Request) -> Later:
+def handle(node: Transactions, request: Request) -> DelayedResponse:
     may_alter = node.authorize(request, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     if not may_alter and not node.authorize(request, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    later = Later()
+    later = DelayedResponse()
     append_markers(node, request.body, lambda answers: later.complete(_response(request.body, answers)))
     return later
 

@@ -1,4 +1,4 @@
-"""Requests that wait, on a node's loop: deadlines fire, and whoever is woken is asked after the present turn."""
+"""The delayed operations of a node on its event loop: a timer for deadlines, and wake-ups after the present turn."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from collections.abc import Hashable
 from typing import Final
 
 from ottla.broker.loop.clock import Clock
-from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 
 __all__ = ["Purgatory"]
 
 _TIMER_SECONDS: Final = 0.0005
-"""A timer that comes so much earlier than a deadline will do."""
+"""A timer that fires this much before a deadline is good enough."""
 _END_OF_TIME_MS: Final = 2**63
 
 
 class Purgatory:
-    """Takes waiters while it is open."""
+    """Parks delayed operations while it is open."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self.is_open = False
         self._loop = loop
         self._clock = clock
-        self._waiting = Waiting()
+        self._delayed = DelayedOperations()
         self._woken: dict[Hashable, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._delayed)
 
-    def park(self, waiter: Waiter) -> bool:
-        """Let a request wait; False if there are too many, or the node stops: then it must be answered now."""
-        if not self.is_open or not self._waiting.park(waiter):
+    def park(self, operation: DelayedOperation) -> bool:
+        """Park an operation; False if there are too many or the node stops: then the caller answers at once."""
+        if not self.is_open or not self._delayed.park(operation):
             return False
         self._watch_deadlines()
         return True
 
-    def remove(self, waiter: Waiter) -> None:
-        """Forget a waiter: it was answered, or its connection is gone."""
-        self._waiting.remove(waiter)
+    def remove(self, operation: DelayedOperation) -> None:
+        """Remove an operation that was answered, or whose connection is gone."""
+        self._delayed.remove(operation)
 
     def wake(self, key: Hashable) -> None:
-        """Something has moved: ask those who wait for it once the present turn is over."""
-        if self._waiting.is_awaited(key):
+        """Let the operations under a key try to complete, after the present turn of the loop."""
+        if self._delayed.is_awaited(key):
             if not self._woken:
                 self._loop.call_soon(self._wake_now)
             self._woken[key] = None
@@ -51,21 +51,21 @@ class Purgatory:
     def _wake_now(self) -> None:
         woken, self._woken = self._woken, {}
         for key in woken:
-            self._waiting.wake(key)
+            self._delayed.wake(key)
 
     def expire(self) -> None:
-        """Answer all whose time is over."""
+        """Answer all operations whose deadline has passed."""
         self._timer = None
-        self._waiting.expire(self._clock.monotonic_ms())
+        self._delayed.expire(self._clock.monotonic_ms())
         self._watch_deadlines()
 
     def close(self) -> None:
-        """Take nobody any more, and answer those who wait with what there is."""
+        """Park no more operations, and answer all that are parked as if their deadlines had passed."""
         self.is_open = False
-        self._waiting.expire(_END_OF_TIME_MS)
+        self._delayed.expire(_END_OF_TIME_MS)
 
     def _watch_deadlines(self) -> None:
-        next_at_ms = self._waiting.next_deadline()
+        next_at_ms = self._delayed.next_deadline()
         if next_at_ms is None:
             return
         at = self._loop.time() + max(next_at_ms - self._clock.monotonic_ms(), 0) / 1000

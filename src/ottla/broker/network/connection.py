@@ -1,10 +1,11 @@
 """A client's connection: frames in, answers out, in order, one request at a time.
 
-Theory of operation. `readable` takes what the socket has, cuts it into frames and works on them until one must wait for
-its answer (`Later`) or the peer does not take what it asked for. All records staged in a turn are written together, and
-all answers of a turn leave with one send. While a request waits, later frames queue up and, past a bound, the socket is
-no longer read: the peer feels it. The same happens while more than `OUTGOING_MAX_BYTES` of answers are unsent, and
-while the connection is muted because its client is over a quota (`ottla.broker.network.quotas`).
+Theory of operation. `readable` reads from the socket, cuts the bytes into frames and handles them until a request must
+wait for its answer (`DelayedResponse`) or the peer does not read what it asked for. All records staged in a turn are
+written together, and all answers of a turn leave with one send. While a request waits, later frames queue up and, past
+a bound, the socket is no longer read, so that TCP slows the peer down. The same happens while more than
+`OUTGOING_MAX_BYTES` of answers are unsent, and while the connection is muted because its client is over a quota
+(`ottla.broker.network.quotas`).
 
 The connection owns its socket and talks to the loop only through `watch`, so tests can run it without one.
 """
@@ -17,11 +18,11 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
-from ottla.broker.network.budget import Budget
 from ottla.broker.network.closed_connections import ClosedConnections
 from ottla.broker.network.dispatch import Api, Dispatch
-from ottla.broker.network.outgoing import Outgoing, Part
-from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Later, Peer, Request
+from ottla.broker.network.memory_pool import MemoryPool
+from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Peer, Request
+from ottla.broker.network.send_queue import Part, SendQueue
 from ottla.wire import WireError, frames
 
 __all__ = ["Connection", "Limits", "Loop", "Peer"]
@@ -37,7 +38,7 @@ OUTGOING_MAX_BYTES: Final = 4 * 1024 * 1024
 QUEUED_FRAMES_MAX: Final = 256
 QUEUED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Frames behind a parked request beyond which the socket is not read."""
-_NOT_YET: Final = (AfterWrite, Later, type(None))
+_NOT_YET: Final = (AfterWrite, DelayedResponse, type(None))
 """What a handler gives in place of an answer."""
 
 
@@ -54,7 +55,7 @@ class Loop(Protocol):
 
 class Limits(NamedTuple):
     frame_max_bytes: int = frames.FRAME_MAX_BYTES
-    budget: Budget | None = None
+    memory_pool: MemoryPool | None = None
 
 
 class Owner(Protocol):
@@ -75,7 +76,7 @@ class _Slot:
     def __init__(self, api: Api, request: Request) -> None:
         self.api = api
         self.request = request
-        self.later: Later | None = None
+        self.later: DelayedResponse | None = None
         self.parts: list[Part] | None = None
 
 
@@ -91,11 +92,11 @@ class Connection:
         "_limits",
         "_loop",
         "_muted_until_ms",
-        "_outgoing",
         "_owner",
         "_partial",
         "_queue",
         "_queued_bytes",
+        "_send_queue",
         "_slots",
         "_sock",
         "_unmuting",
@@ -123,7 +124,7 @@ class Connection:
         self._owner = owner
         self._dispatch = dispatch
         self._limits = limits
-        self._outgoing = Outgoing()
+        self._send_queue = SendQueue()
         self._partial = bytearray()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
@@ -156,7 +157,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is owed to the peer."""
-        return not self._slots and not self._queue and not self._outgoing
+        return not self._slots and not self._queue and not self._send_queue
 
     @property
     def is_muted(self) -> bool:
@@ -167,7 +168,7 @@ class Connection:
     def is_waiting(self) -> bool:
         """Whether it is for us to go on: a request is parked and the peer has taken what was sent, or nothing is read
         from it because of a quota or for want of memory."""
-        return (bool(self._slots) and not self._outgoing) or self.is_muted or self._is_starved
+        return (bool(self._slots) and not self._send_queue) or self.is_muted or self._is_starved
 
     # --- input --------------------------------------------------------------------------------------------------------
 
@@ -200,17 +201,17 @@ class Connection:
             self._partial += data[used:]
         for frame in whole:
             self._enqueue(frame)
-        if self._limits.budget is not None:
-            self._charge(self._limits.budget)
+        if self._limits.memory_pool is not None:
+            self._charge(self._limits.memory_pool)
 
-    def _charge(self, budget: Budget) -> None:
+    def _charge(self, memory_pool: MemoryPool) -> None:
         """Ask for room for a large request that has begun; without it nothing more is read."""
         if self._charged_bytes or len(self._partial) < _SIZE_BYTES:
             return
         size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
         if size <= RECEIVE_BYTES:
             return
-        if budget.take(self, size, self._owner.monotonic_ms()):
+        if memory_pool.take(self, size, self._owner.monotonic_ms()):
             self._charged_bytes = size
         else:
             self._is_starved = True
@@ -219,14 +220,14 @@ class Connection:
         """There is room again."""
         self._is_starved = False
         self.last_active_ms = self._owner.monotonic_ms()
-        if self._limits.budget is not None:
-            self._charge(self._limits.budget)
+        if self._limits.memory_pool is not None:
+            self._charge(self._limits.memory_pool)
         self.flush()
 
     def _discharge(self) -> None:
         self._charged_bytes = 0
-        if self._limits.budget is not None:
-            self._limits.budget.give_back(self)
+        if self._limits.memory_pool is not None:
+            self._limits.memory_pool.give_back(self)
 
     def _complete(self, data: memoryview) -> memoryview:
         """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
@@ -289,13 +290,13 @@ class Connection:
                 meter.begin(request, len(frame), started_ns)
             answer = self._dispatch.call(api, request)
             if not unwritten and not isinstance(answer, _NOT_YET):
-                self._outgoing.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
+                self._send_queue.add(self._dispatch.write(api, request, answer))  # the usual case, without a slot
                 continue
             if unwritten or isinstance(answer, AfterWrite):
                 unwritten.append((api, request, answer))
             else:
                 self._settle(api, request, answer)
-            if isinstance(answer, Later) and not answer.is_complete:
+            if isinstance(answer, DelayedResponse) and not answer.is_complete:
                 break  # nothing behind it is looked at before it is answered
             if meter is not None:
                 break  # nor before it is known whether a pause must follow
@@ -310,16 +311,16 @@ class Connection:
     def _can_work(self) -> bool:
         if self._slots or self._is_closing or self._unmuting is not None:
             return False
-        return self._outgoing.size_bytes <= OUTGOING_MAX_BYTES
+        return self._send_queue.size_bytes <= OUTGOING_MAX_BYTES
 
     def _settle(self, api: Api, request: Request, answer: Answer) -> None:
         if isinstance(answer, AfterWrite):
             answer = self._dispatch.finish(api, request, answer)
         slot = _Slot(api, request)
         self._slots.append(slot)
-        if isinstance(answer, Later) and answer.is_complete:
+        if isinstance(answer, DelayedResponse) and answer.is_complete:
             self._fill(slot, answer.message)
-        elif isinstance(answer, Later):
+        elif isinstance(answer, DelayedResponse):
             slot.later = answer
             if request.charge is not None:
                 request.charge.park()
@@ -336,7 +337,7 @@ class Connection:
         else:
             slot.parts = self._dispatch.write(slot.api, slot.request, message)
         while self._slots and self._slots[0].parts is not None:
-            self._outgoing.add(self._slots.popleft().parts or ())
+            self._send_queue.add(self._slots.popleft().parts or ())
 
     def _deliver(self, slot: _Slot, message: object) -> None:
         """The answer of a parked request has come: send it and go on with what queued up behind it."""
@@ -370,19 +371,19 @@ class Connection:
         """Send as much as the socket takes, then watch for what is needed next."""
         if self.is_closed:
             return
-        if self._outgoing:
+        if self._send_queue:
             try:
-                self._outgoing.send(self._sock)
+                self._send_queue.send(self._sock)
             except Close as reason:
                 self.close(reason)
                 return
             except OSError as error:
                 self.close(f"sending failed: {error}")
                 return
-        self._watch_writing(bool(self._outgoing))
+        self._watch_writing(bool(self._send_queue))
         has_room = self._queued_bytes <= QUEUED_BYTES_MAX and len(self._queue) <= QUEUED_FRAMES_MAX
         self._watch_reading(has_room and not self._is_starved and self._unmuting is None)
-        if self._is_closing and not self._outgoing and not self._slots:
+        if self._is_closing and not self._send_queue and not self._slots:
             self.close("drained")
 
     def writable(self) -> None:
@@ -446,7 +447,7 @@ class Connection:
 
     def close_idle(self) -> None:
         """Nothing has moved for too long, and it is for the peer to go on."""
-        if self._outgoing:
+        if self._send_queue:
             self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
         elif self._partial:
             self.close(Close("its request was not whole in time", CloseCause.UNFINISHED_REQUEST))
@@ -463,7 +464,7 @@ class Connection:
         self._end_mute()
         self._watch_reading(False)
         self._watch_writing(False)
-        self._outgoing.clear()
+        self._send_queue.clear()
         self._queue.clear()
         for slot in self._slots:
             if slot.later is not None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla import wire
-from ottla.broker.network.outgoing import Part
-from ottla.broker.network.quotas.charging import Meter
+from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, Encoded, Request
+from ottla.broker.network.send_queue import Part
 from ottla.wire import WireError, frames
 from ottla.wire.reject import message_of
 from ottla.wire.types.headers import RequestHeader

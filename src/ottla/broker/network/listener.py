@@ -20,18 +20,18 @@ from ottla.broker.network.quotas.quotas import ConnectionRates
 from ottla.broker.network.request import Close, CloseCause
 from ottla.core.metadata.config_values import host_limits
 
-__all__ = ["Crowd", "Listener", "ListenerLimits", "bind"]
+__all__ = ["ConnectionCount", "Listener", "ListenerLimits", "bind"]
 
 log = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN: Final = 64
+"""More than this wait for the next turn of the loop, so that a flood does not starve connected clients."""
 ACCEPT_AGAIN_SECONDS: Final = 0.2
-"""How long to rest when there is no file left for a connection: the socket stays ready and would be asked on and on."""
-"""More than this wait for the next turn of the loop, so that a flood does not starve those who are served."""
+"""The pause when no file is left for a connection. The socket stays ready, so the loop would call again at once."""
 
 
-class Crowd:
-    """The connections of all listeners together."""
+class ConnectionCount:
+    """The number of connections of all listeners together, and its limit."""
 
     def __init__(self, limit: int = 2**31 - 1) -> None:
         self.limit = limit
@@ -95,7 +95,7 @@ class Listener:
         *,
         offered_apis: Collection[int],
         limits: ListenerLimits = ListenerLimits(),  # noqa: B008  # a constant
-        crowd: Crowd | None = None,
+        connection_count: ConnectionCount | None = None,
     ) -> None:
         self.name = name
         self.connections: dict[Connection, None] = {}
@@ -105,7 +105,7 @@ class Listener:
         self._dispatch = dispatch
         self._offered_apis = offered_apis
         self._limits = limits
-        self._crowd = crowd or Crowd()
+        self._connection_count = connection_count or ConnectionCount()
         self._by_host: Counter[str] = Counter()
         self._is_accepting = False
         self._held: dict[socket.socket, None] = {}
@@ -139,8 +139,8 @@ class Listener:
             if len(self.connections) >= self._limits.connections_max:
                 self._watch(False)  # until one of them goes
                 return
-            if self._crowd.is_full:
-                log.warning("no files are left for more than %d connections; others wait", self._crowd.count)
+            if self._connection_count.is_full:
+                log.warning("no files are left for more than %d connections; others wait", self._connection_count.count)
                 self._rest()
                 return
             try:
@@ -194,7 +194,7 @@ class Listener:
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._by_host[peer.host] += 1
-        self._crowd.count += 1
+        self._connection_count.count += 1
         connection = Connection(
             self._loop,
             sock,
@@ -210,7 +210,7 @@ class Listener:
         """A connection was closed."""
         if connection in self.connections:
             del self.connections[connection]
-            self._crowd.count -= 1
+            self._connection_count.count -= 1
             self._by_host[connection.peer.host] -= 1
             if not self._by_host[connection.peer.host]:
                 del self._by_host[connection.peer.host]

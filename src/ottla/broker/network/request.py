@@ -1,15 +1,14 @@
-"""A request on its way through the broker, and the three ways in which it can be answered.
+"""A request on its way through the broker, and the ways in which a handler answers it.
 
-A handler gets a `Request` and gives
+A handler gets a `Request` and returns
 
 * a response message: it is encoded and sent;
-* an `AfterWrite`: the handler has staged records; once they are written, its function gives the answer;
-* a `Later`: the answer comes when something happens, through `Later.complete`. Until then nothing else is answered on
-  the connection, as in Kafka;
-* None: there is no answer (Produce with acks=0).
+* an `AfterWrite`: the handler has staged records; once they are written, its function gives the response;
+* a `DelayedResponse`: the response comes later, through `DelayedResponse.complete`. Until then no other request of the
+  connection is answered, as in Kafka;
+* None: there is no response (Produce with acks=0).
 
-`Close` is what a handler raises when the connection must end without an answer. It has a cause, for the log and the
-metrics.
+A handler raises `Close` to close the connection without a response. It has a cause, for the log and the metrics.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ottla.broker.network.quotas.charging import Charge
+    from ottla.broker.network.quotas.charges import Charge
 
-__all__ = ["AfterWrite", "Answer", "ClientConnection", "Close", "CloseCause", "Later", "Peer", "Request"]
+__all__ = ["AfterWrite", "Answer", "ClientConnection", "Close", "CloseCause", "DelayedResponse", "Peer", "Request"]
 
 
 class CloseCause(StrEnum):
@@ -117,8 +116,8 @@ class Encoded:
         self.body = body
 
 
-class Later:
-    """An answer that comes later. Completing it twice, or for a connection that is gone, does no harm."""
+class DelayedResponse:
+    """A response that comes later. Completing it twice, or after the connection is closed, does nothing."""
 
     __slots__ = ("deliver", "is_complete", "message", "on_cancel")
 
@@ -165,4 +164,4 @@ class AfterWrite:
 
 
 Answer = Any
-"""A response message, an AfterWrite, a Later or None."""
+"""A response message, an AfterWrite, a DelayedResponse or None."""

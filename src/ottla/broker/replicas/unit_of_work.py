@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
 from ottla.broker.loop.clock import Clock
-from ottla.broker.network.request import Later
+from ottla.broker.network.request import DelayedResponse
 from ottla.broker.replicas.replicas import Replicas
 from ottla.core.coordinator.deadlines import Deadlines
 
@@ -75,7 +75,7 @@ class UnitOfWork:
         self._is_shared = False
         self._sharer_count = 0
         self._alone_count = 0
-        self._answers: list[tuple[Later, Any]] = []
+        self._answers: list[tuple[DelayedResponse, Any]] = []
         self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
@@ -154,7 +154,7 @@ class UnitOfWork:
         for later, message in answers:
             _safely(later.complete, message)
 
-    def deliver(self, later: Later, message: object) -> None:
+    def deliver(self, later: DelayedResponse, message: object) -> None:
         """Give an answer at the end of the turn."""
         self._answers.append((later, message))
         self._queue()

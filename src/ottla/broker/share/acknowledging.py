@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.share.answering import Leaders, by_topic
 from ottla.broker.share.checking import check_request, find_source
 from ottla.broker.share.leader import ShareLeader
@@ -86,7 +86,7 @@ def acknowledge(leader: ShareLeader, request: Request) -> Answer:
     assert body.group_id is not None
     assert body.member_id is not None
     turn = leader.sessions.acknowledge(body.group_id, body.member_id, body.share_session_epoch)
-    later = Later()
+    later = DelayedResponse()
 
     def finished() -> None:
         later.complete(_response(leader, request, verdicts))

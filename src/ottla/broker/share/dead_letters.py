@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.replicas.lookup import check_isr
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
@@ -183,12 +183,12 @@ class _Sending:
         if self._settle(replica, end_offset, expired=False):
             return
         deadline_at_ms = self._node.clock.monotonic_ms() + self._node.settings["request.timeout.ms"]
-        waiter = Waiter(
+        delayed = DelayedOperation(
             lambda expired: self._settle(replica, end_offset, expired=expired),
             (replica.topic_partition,),
             deadline_at_ms,
         )
-        if not self._node.purgatory.park(waiter):
+        if not self._node.purgatory.park(delayed):
             self._settle(replica, end_offset, expired=True)
 
     def _settle(self, replica: Replica, end_offset: int, *, expired: bool) -> bool:
@@ -216,7 +216,7 @@ class _Sending:
         self._queues.failures[self._group_id] += 1
         if self._attempts < ATTEMPTS_MAX:
             resume_at_ms = self._node.clock.monotonic_ms() + pause_ms(self._attempts)
-            if self._node.purgatory.park(Waiter(self._resume, (), resume_at_ms)):
+            if self._node.purgatory.park(DelayedOperation(self._resume, (), resume_at_ms)):
                 return
         self._give_up(reason)
 

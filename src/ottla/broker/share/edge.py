@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Request
 from ottla.broker.replicas.lookup import Endpoint, Leader, endpoints_of, leader_of
 from ottla.broker.share.ports import Leading
@@ -69,8 +69,8 @@ class Edge(Protocol):
     def dead_letter(self, key: Key, source: Source, letters: DeadLetters, done: Callable[[], None]) -> None:
         """Put records into the dead-letter queue of a group; see `DeadLetterQueues.send`."""
 
-    def park(self, waiter: Waiter) -> bool: ...
-    def unpark(self, waiter: Waiter) -> None: ...
+    def park(self, delayed: DelayedOperation) -> bool: ...
+    def unpark(self, delayed: DelayedOperation) -> None: ...
 
     def wake(self, key: Hashable) -> None:
         """Try those again who wait for this, once what is going on is over."""

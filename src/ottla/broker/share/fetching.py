@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.loop.waiting import Waiter
-from ottla.broker.network.outgoing import FileSpan
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.loop.delayed_operations import DelayedOperation
+from ottla.broker.network.request import Answer, DelayedResponse, Request
+from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.share.acknowledging import Verdict, Verdicts
 from ottla.broker.share.answering import Leaders, by_topic
 from ottla.broker.share.checking import check_request, find_source
@@ -122,15 +122,15 @@ def _turn(leader: ShareLeader, request: Request) -> Turn:
 
 def _refuse_late(leader: ShareLeader, wait_ms: int) -> Answer:
     """There is no room for a session. The client would be back at once, so it hears that late."""
-    later = Later()
+    later = DelayedResponse()
 
     def attempt(_: bool) -> bool:
         later.complete(ShareFetchResponse(error_code=ErrorCode.SHARE_SESSION_LIMIT_REACHED))
         return True
 
-    waiter = Waiter(attempt, (), leader.edge.monotonic_ms() + wait_ms)
-    later.on_cancel = lambda: leader.edge.unpark(waiter)
-    if not leader.edge.park(waiter):
+    delayed = DelayedOperation(attempt, (), leader.edge.monotonic_ms() + wait_ms)
+    later.on_cancel = lambda: leader.edge.unpark(delayed)
+    if not leader.edge.park(delayed):
         attempt(True)
     return later
 
@@ -161,12 +161,12 @@ class _ShareFetch:
         self.fetches = not (body.is_renew_ack or turn.is_final or self.max_records <= 0 or self.max_bytes <= 0)
         self.order: Sequence[Partition] = ()
         self.throttle_ms = 0
-        self.later = Later()
+        self.later = DelayedResponse()
         self.verdicts = Verdicts(leader, request, self._fetch)
         self._led: dict[Partition, Led] = {}
         self._known: set[Partition] | None = None
         """What could not be served from the beginning; others that fail later are worth an answer."""
-        self._waiter: Waiter | None = None
+        self._delayed: DelayedOperation | None = None
 
     # --- the way of a request -----------------------------------------------------------------------------------------
 
@@ -200,9 +200,9 @@ class _ShareFetch:
     def _wait(self) -> None:
         keys: list[Any] = [Key(self.group_id, *where) for where in self.order]
         keys += [led.source.topic_partition for led in self._led.values()]
-        waiter = Waiter(lambda is_last: self._try(is_last=is_last), keys, self.deadline_at_ms)
-        if self.edge.park(waiter):
-            self._waiter = waiter
+        delayed = DelayedOperation(lambda is_last: self._try(is_last=is_last), keys, self.deadline_at_ms)
+        if self.edge.park(delayed):
+            self._delayed = delayed
         else:
             self._try(is_last=True)
 
@@ -213,8 +213,8 @@ class _ShareFetch:
 
     def _cancelled(self) -> None:
         """The connection is gone."""
-        if self._waiter is not None:
-            self.edge.unpark(self._waiter)
+        if self._delayed is not None:
+            self.edge.unpark(self._delayed)
 
     # --- trying -------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.share.asking import ask_about, ask_state
 from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.ports import Persistence
@@ -174,7 +174,7 @@ class Persister:
             return True
 
         line.is_pausing = self._node.purgatory.park(
-            Waiter(resume, (), self._node.clock.monotonic_ms() + pause_ms(attempts))
+            DelayedOperation(resume, (), self._node.clock.monotonic_ms() + pause_ms(attempts))
         )
         return line.is_pausing
 

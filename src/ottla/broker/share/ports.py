@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ottla.broker.coordinators.internal_topics import InternalTopic
     from ottla.broker.coordinators.runtime import MakeRefusal
     from ottla.broker.loop.clock import Clock
+    from ottla.broker.loop.delayed_operations import DelayedOperation
     from ottla.broker.loop.purgatory import Purgatory
-    from ottla.broker.loop.waiting import Waiter
     from ottla.broker.network.request import Request
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.unit_of_work import UnitOfWork
@@ -61,7 +61,7 @@ class Timer(Protocol):
 class Parking(Protocol):
     """Where what is tried again waits."""
 
-    def park(self, waiter: Waiter) -> bool: ...
+    def park(self, delayed: DelayedOperation) -> bool: ...
 
 
 class Persistence(ShareState, Protocol):

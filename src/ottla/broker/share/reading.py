@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ottla.broker.network.outgoing import FileSpan
+from ottla.broker.network.send_queue import FileSpan
 from ottla.broker.share.edge import Source
 from ottla.core.share.partition.transactions import AbortedTransaction, ReadBatch
 from ottla.log.disk import File

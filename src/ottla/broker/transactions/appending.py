@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.loop.waiting import Waiter
-from ottla.broker.network.request import Later
+from ottla.broker.loop.delayed_operations import DelayedOperation
+from ottla.broker.network.request import DelayedResponse
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.transactions.ports import MarkerWriting
@@ -43,7 +43,7 @@ _NOT_READY: Final = frozenset(
 
 def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
     """Call something in this turn, once all that is decided now is staged; it writes what it needs written."""
-    later = Later()
+    later = DelayedResponse()
     later.deliver_to(lambda _: call())
     unit_of_work.deliver(later, None)
 
@@ -126,7 +126,9 @@ class _Appending:
             return
         keys = {each.replica.topic_partition for each in self._staged}
         deadline_at_ms = self._node.clock.monotonic_ms() + self._node.settings["request.timeout.ms"]
-        if not self._node.purgatory.park(Waiter(lambda expired: self._settle(expired=expired), keys, deadline_at_ms)):
+        if not self._node.purgatory.park(
+            DelayedOperation(lambda expired: self._settle(expired=expired), keys, deadline_at_ms)
+        ):
             self._settle(expired=True)
 
     def _settle(self, *, expired: bool) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from ottla.broker.network.request import AfterWrite, Answer, Close, Later, Request
+from ottla.broker.network.request import AfterWrite, Answer, Close, DelayedResponse, Request
 from ottla.broker.replicas.lookup import topic_name
 from ottla.broker.transactions import ports
 from ottla.broker.transactions.appending import after_write
@@ -95,7 +95,7 @@ class _Waiting:
         self._produce = produce
         self._support = support
         self._verified = verified
-        self._later: Later | None = None
+        self._later: DelayedResponse | None = None
         self._staged: AfterWrite | None = None
 
     def answered(self, codes: Mapping[Partition, ErrorCode]) -> None:
@@ -105,10 +105,10 @@ class _Waiting:
         if self._later is not None:
             after_write(self._node.unit_of_work, self._finish)
 
-    def answer(self) -> AfterWrite | Later:
+    def answer(self) -> AfterWrite | DelayedResponse:
         if self._staged is not None:
             return self._staged
-        self._later = Later()
+        self._later = DelayedResponse()
         return self._later
 
     def _finish(self) -> None:
@@ -119,7 +119,7 @@ class _Waiting:
         except Close as reason:
             self._request.connection.close(reason)
             return
-        if isinstance(answer, Later):
+        if isinstance(answer, DelayedResponse):
             answer.deliver_to(self._later.complete)
         else:
             self._later.complete(answer)

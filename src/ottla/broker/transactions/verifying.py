@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Final
 
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.loop.waiting import Waiter
+from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.transactions.ports import Verification
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
@@ -97,7 +97,7 @@ class _Question:
         if now_ms >= self._until_ms:
             return False
         again_at_ms = now_ms + self._node.settings["add.partitions.to.txn.retry.backoff.ms"]
-        return self._node.purgatory.park(Waiter(self._again, (), again_at_ms))
+        return self._node.purgatory.park(DelayedOperation(self._again, (), again_at_ms))
 
     def _again(self, expired: bool) -> bool:
         self.ask()

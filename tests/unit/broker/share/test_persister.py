@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.broker.loop.clock import ManualClock
-from ottla.broker.loop.waiting import Waiter, Waiting
+from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.share.persister import Persister
 from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
@@ -29,7 +29,7 @@ class Coordinator:
         self.now_ms = 0
         self.is_serving = True
         self.asked: list[tuple[Any, Callable[[Any], None]]] = []
-        self._waiting = Waiting()
+        self._delayed = DelayedOperations()
         self.share_state = self.internal_topics = self.clock = self.purgatory = self
 
     def ask(self, request: None, key: str, body: Any, done: Callable[[Any], None], *, refuse: Any) -> None:
@@ -41,12 +41,12 @@ class Coordinator:
     def monotonic_ms(self) -> int:
         return self.now_ms
 
-    def park(self, waiter: Waiter) -> bool:
-        return self.is_serving and self._waiting.park(waiter)
+    def park(self, delayed: DelayedOperation) -> bool:
+        return self.is_serving and self._delayed.park(delayed)
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        self._waiting.expire(self.now_ms)
+        self._delayed.expire(self.now_ms)
 
     def answer(self, code: int = 0, **by_partition: int) -> Any:
         """Answer the oldest request; `p1=16` is for one partition."""

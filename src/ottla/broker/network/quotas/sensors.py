@@ -13,7 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from ottla.broker.network.quotas.limits import ClientLimits, Limit, Tags
 from ottla.broker.network.quotas.rates import Rate, TokenBucket, Windows
 
-__all__ = ["SENSORS_MAX", "Mutations", "RateQuotas", "Sensor", "Tag", "TokenQuotas"]
+__all__ = ["SENSORS_MAX", "Mutations", "RateQuotas", "Sensor", "SensorSample", "TokenQuotas"]
 
 SENSORS_MAX: Final = 10_000
 EXPIRY_MS: Final = 3_600_000
@@ -43,8 +43,8 @@ class Sensor(Generic[Meter]):
         return self._pauses_ms.per_second(now_ms) / pauses if pauses else 0.0
 
 
-class Tag(NamedTuple):
-    """One sensor for the metrics page."""
+class SensorSample(NamedTuple):
+    """The values of a sensor for the metrics page."""
 
     tags: Tags
     value: float
@@ -129,9 +129,9 @@ class RateQuotas:
         limit = self.limits.of(user, client_id)
         return math.inf if limit is None else limit.bound * self._windows.full_seconds
 
-    def samples(self, now_ms: int) -> Iterator[Tag]:
+    def samples(self, now_ms: int) -> Iterator[SensorSample]:
         for tags, sensor in self.sensors:
-            yield Tag(tags, sensor.meter.per_second(now_ms), sensor.average_pause_ms(now_ms))
+            yield SensorSample(tags, sensor.meter.per_second(now_ms), sensor.average_pause_ms(now_ms))
 
 
 class Mutations:
@@ -182,8 +182,8 @@ class TokenQuotas:
         if limit is not None:
             self.sensors.get(limit, now_ms).paused(pause_ms, now_ms)
 
-    def samples(self, now_ms: int) -> Iterator[Tag]:
+    def samples(self, now_ms: int) -> Iterator[SensorSample]:
         for tags, sensor in self.sensors:
             limit = self.limits.of(*tags)
             if limit is not None:  # else it was taken away
-                yield Tag(tags, sensor.meter.tokens(limit.bound, now_ms), sensor.average_pause_ms(now_ms))
+                yield SensorSample(tags, sensor.meter.tokens(limit.bound, now_ms), sensor.average_pause_ms(now_ms))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.network.quotas.charging import Meter
+from ottla.broker.network.quotas.charges import Meter
 from ottla.broker.network.quotas.quotas import Quotas
 from ottla.broker.network.quotas.rates import Windows
-from ottla.broker.network.request import Answer, Later, Request
+from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.client_quotas import CLIENT_ID
 from ottla.wire.types import HeartbeatResponse
 from tests.unit.broker.test_connection import Bench
@@ -104,7 +104,7 @@ def test_it_is_muted_to_the_last_of_several_moments(bench: Opener) -> None:
 
 
 def test_an_answer_that_is_due_leaves_all_the_same(bench: Opener) -> None:
-    later = Later()
+    later = DelayedResponse()
     at = bench(lambda node, request: later)
     at.send(1)
     at.connection.mute(500)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.network.budget import HELD_MAX_MS, Budget
+from ottla.broker.network.memory_pool import HELD_MAX_MS, MemoryPool
 from ottla.broker.network.request import Close
 from ottla.broker.node import Node
 from ottla.cli.serving import _start
@@ -30,30 +30,30 @@ class Holder:
 
 
 def test_who_was_granted_finishes_and_who_was_not_is_told_when_there_is_room():
-    budget = Budget(100)
+    memory_pool = MemoryPool(100)
     a, b, c, d = Holder(), Holder(), Holder(), Holder()
-    assert budget.take(a, 80, 0)
-    assert budget.take(b, 80, 0), "it may be overdrawn by one"
-    assert not budget.take(c, 10, 0)
-    assert not budget.take(d, 10, 0)
-    budget.give_back(d)
+    assert memory_pool.take(a, 80, 0)
+    assert memory_pool.take(b, 80, 0), "it may be overdrawn by one"
+    assert not memory_pool.take(c, 10, 0)
+    assert not memory_pool.take(d, 10, 0)
+    memory_pool.give_back(d)
     assert not c.is_fed
-    budget.give_back(a)
+    memory_pool.give_back(a)
     assert c.is_fed
     assert not d.is_fed, "it does not want anything any more"
-    assert budget.used_bytes == 80
+    assert memory_pool.used_bytes == 80
 
 
 def test_who_does_not_finish_is_closed_when_others_wait_and_not_before():
-    budget = Budget(100)
+    memory_pool = MemoryPool(100)
     slow, waiting = Holder(), Holder()
-    assert budget.take(slow, 100, 0)
-    budget.expire(HELD_MAX_MS + 1)
+    assert memory_pool.take(slow, 100, 0)
+    memory_pool.expire(HELD_MAX_MS + 1)
     assert slow.closed is None, "nobody wants its room"
-    assert not budget.take(waiting, 10, HELD_MAX_MS)
-    budget.expire(HELD_MAX_MS)
+    assert not memory_pool.take(waiting, 10, HELD_MAX_MS)
+    memory_pool.expire(HELD_MAX_MS)
     assert slow.closed is None
-    budget.expire(HELD_MAX_MS + 1)
+    memory_pool.expire(HELD_MAX_MS + 1)
     assert slow.closed is not None
     assert "others wait" in str(slow.closed)
 
@@ -81,12 +81,12 @@ def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path
         for line in (first, second):
             assert line.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
             line.close()
-        budget = running.node.budget
+        memory_pool = running.node.memory_pool
         for _ in range(500):  # the loop has still to read that the third one is gone
             running.change(lambda: None)
-            if budget.used_bytes == 0:
+            if memory_pool.used_bytes == 0:
                 break
-        assert budget.used_bytes == 0
+        assert memory_pool.used_bytes == 0
 
 
 def test_a_connection_that_breaks_off_gives_its_room_back(tmp_path: Path):

@@ -1,9 +1,9 @@
-"""A bound on the memory that requests under way may take together (queued.max.request.bytes).
+"""A bound on the memory of all requests that are being received (queued.max.request.bytes).
 
-It is asked for a request's whole size when its first bytes have come, and may be overdrawn by one: who was granted can
-always finish, so nobody waits for ever. Who was not is not read from until others have been handled. Who holds room for
-long without finishing, while others wait for it, is closed. Requests that fit into one read are not counted; they are
-bounded by the number of connections.
+A connection asks for the whole size of a request when the request's first bytes arrive. The last request that is
+granted may exceed the bound, so a granted request can always be completed and no connection waits for ever. A
+connection that is not granted is not read from until others have given memory back. One that holds memory for long
+while others wait is closed. Requests that arrive in one read are not counted; the number of connections bounds them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Final, NamedTuple, Protocol
 
 from ottla.broker.network.request import Close, CloseCause
 
-__all__ = ["DEFAULT_BYTES", "HELD_MAX_MS", "Budget", "Holder"]
+__all__ = ["DEFAULT_BYTES", "HELD_MAX_MS", "Holder", "MemoryPool"]
 
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
-"""Where nothing was set. Apache Kafka has no bound then."""
+"""The default. Apache Kafka has no bound unless one is set."""
 HELD_MAX_MS: Final = 30_000
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A connection that receives a large request."""
 
     def feed(self) -> None:
-        """There is room again: ask once more."""
+        """There is memory again: ask once more."""
 
     def close(self, reason: str | Close) -> None: ...
 
@@ -33,8 +33,8 @@ class _Held(NamedTuple):
     since_ms: int
 
 
-class Budget:
-    """Bytes that may be in use, who has them, and who waits for some."""
+class MemoryPool:
+    """The bytes in use, the connections that hold them, and the connections that wait for some."""
 
     def __init__(self, limit_bytes: int = DEFAULT_BYTES) -> None:
         self._limit_bytes = limit_bytes
@@ -43,7 +43,7 @@ class Budget:
         self.used_bytes = 0
 
     def take(self, who: Holder, size_bytes: int, now_ms: int) -> bool:
-        """Whether there is room; if not, it is told when there is."""
+        """Whether the memory is granted; if not, `feed` is called when there is some."""
         if self.used_bytes >= self._limit_bytes:
             self._waiting[who] = None
             return False
@@ -52,19 +52,19 @@ class Budget:
         return True
 
     def give_back(self, who: Holder) -> None:
-        """Somebody has finished, or does not want anything any more."""
+        """A connection has finished its request, or is closed."""
         self._waiting.pop(who, None)
         held = self._held.pop(who, None)
         if held is None:
             return
         self.used_bytes -= held.size_bytes
         while self._waiting and self.used_bytes < self._limit_bytes:
-            waiter = next(iter(self._waiting))
-            del self._waiting[waiter]
-            waiter.feed()
+            holder = next(iter(self._waiting))
+            del self._waiting[holder]
+            holder.feed()
 
     def expire(self, now_ms: int) -> None:
-        """Close who has held room for too long while others wait."""
+        """Close the connections that have held memory for too long while others wait."""
         if not self._waiting:
             return
         late = [who for who, held in self._held.items() if now_ms - held.since_ms > HELD_MAX_MS]

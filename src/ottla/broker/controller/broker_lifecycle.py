@@ -1,7 +1,7 @@
-"""This node as a member of its own cluster: registered, alive, and leaving in order.
+"""The life cycle of this broker in its cluster: registration, heartbeats, controlled shutdown.
 
-The node is broker and controller in one, so its registrations and heartbeats go straight to its metadata log. They are
-the requests that brokers of other processes will send.
+The node is broker and controller in one, so its registrations and heartbeats go straight to its metadata log, as the
+same requests that a broker in another process would send.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ottla.wire.types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHear
 from ottla.wire.types.broker_registration import BrokerRegistrationRequest
 from ottla.wire.types.controller_registration import ControllerRegistrationRequest
 
-__all__ = ["Membership"]
+__all__ = ["BrokerLifecycle"]
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ _HEARTBEAT_VERSION = 2
 _SHUTDOWN_STEPS_MAX = 10
 
 
-class Membership:
-    """What the node says of itself to the controller."""
+class BrokerLifecycle:
+    """Registers the node with the controller and sends its heartbeats."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Membership:
         self.broker_epoch = reply.broker_epoch
 
     def stay(self) -> None:
-        """Show that the broker lives. Whoever has unregistered it meant one that is gone: it registers again."""
+        """Send a heartbeat. A broker that was unregistered while it runs registers again."""
         if self.broker_id not in self._metadata.image.brokers:
             log.warning("broker %d was unregistered while it lives, and registers again", self.broker_id)
             self.register_broker(self._listeners)
@@ -93,7 +93,7 @@ class Membership:
             raise MetadataLogError(f"the {role} cannot be registered: {ErrorCode(code).name}")
 
     def heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        """Show that the broker lives, and what has become of its directories."""
+        """Send a heartbeat, with the log directories that have failed."""
         offline = [directory for directory in self._storage.directories if directory.is_offline]
         request = BrokerHeartbeatRequest(
             broker_id=self._config.node_id,
@@ -128,7 +128,7 @@ class Membership:
         self._metadata.handle_now(kind(self.broker_id, self.broker_epoch, directories), 0)
 
     def leave(self) -> None:
-        """Give up leadership and be fenced, as a clean stop does."""
+        """Give up leadership and be fenced: a controlled shutdown."""
         for _ in range(_SHUTDOWN_STEPS_MAX):
             reply = self.heartbeat(want_shut_down=True)
             if reply.should_shut_down or reply.error_code:

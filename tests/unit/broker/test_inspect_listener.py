@@ -15,7 +15,7 @@ import pytest
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.node import Node, StartError
-from ottla.broker.telemetry.inspecting import inspect_address
+from ottla.broker.telemetry.inspect_listener import inspect_address
 from ottla.core.metadata.config_defs import ConfigError
 from ottla.wire import uuid_text
 from tests.unit.broker.desk import RunningNode, running_node

@@ -1,8 +1,8 @@
-"""Looking at a log directory without touching it: whose it is, what is in it, and whether a node can start on it.
+"""The check of a log directory behind `ottla storage check`: reads it, changes nothing, says whether a node can start.
 
-`inspect` collects findings. A problem is something on which Apache Kafka or ottla would refuse to start, or start and
-lose something; a note is something they deal with. What the findings rest on is in the table below, each row tried with
-Apache Kafka 4.3.1.
+`check_storage` collects findings. A problem is something on which Apache Kafka or ottla would refuse to start, or start
+and lose something; a note is something they deal with. What the findings rest on is in the table below, each row tried
+with Apache Kafka 4.3.1.
 
 ==============================================  ======================================================================
 what                                            what a start makes of it
@@ -57,23 +57,23 @@ from ottla.wire.batch import BatchView
 from ottla.wire.fault import WireError
 from ottla.wire.properties import META_PROPERTIES_FILE, MetaPropertiesError
 
-__all__ = ["Finding", "Inspection", "inspect"]
+__all__ = ["StorageCheck", "StorageFinding", "check_storage"]
 
 PROBLEM: Final = "problem"
 NOTE: Final = "note"
 
 
-class Finding(NamedTuple):
+class StorageFinding(NamedTuple):
     level: str
     text: str
 
 
-class Inspection:
-    """What was found in one directory."""
+class StorageCheck:
+    """The findings in one log directory."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.findings: list[Finding] = []
+        self.findings: list[StorageFinding] = []
         self.directory: LogDirectory | None = None
         self.metadata: MetadataReplay | None = None
         self.log_bytes = 0
@@ -83,15 +83,17 @@ class Inspection:
         return any(finding.level == PROBLEM for finding in self.findings)
 
     def problem(self, text: str) -> None:
-        self.findings.append(Finding(PROBLEM, text))
+        self.findings.append(StorageFinding(PROBLEM, text))
 
     def note(self, text: str) -> None:
-        self.findings.append(Finding(NOTE, text))
+        self.findings.append(StorageFinding(NOTE, text))
 
 
-def inspect(disk: Disk, path: str, *, is_deep: bool = False, progress: Callable[[str], object] = str) -> Inspection:
-    """Look at a directory. `is_deep` reads all data, not only the ends of logs; `progress` hears what is looked at."""
-    found = Inspection(path)
+def check_storage(
+    disk: Disk, path: str, *, is_deep: bool = False, progress: Callable[[str], object] = str
+) -> StorageCheck:
+    """Check a directory. `is_deep` reads all data, not only the ends of logs; `progress` is told the current step."""
+    found = StorageCheck(path)
     try:
         found.directory = LogDirectory.open(LogStorage(disk), path)
     except FileNotFoundError:
@@ -115,7 +117,7 @@ def inspect(disk: Disk, path: str, *, is_deep: bool = False, progress: Callable[
 # --- the directory itself ---------------------------------------------------------------------------------------------
 
 
-def _look_at_identity(found: Inspection, directory: LogDirectory) -> None:
+def _look_at_identity(found: StorageCheck, directory: LogDirectory) -> None:
     if directory.properties.directory_id is None:
         found.problem(f"{META_PROPERTIES_FILE} has no directory.id; with a new one the node is no voter any more")
     is_new = set(directory.found) <= {METADATA_PARTITION}
@@ -123,7 +125,7 @@ def _look_at_identity(found: Inspection, directory: LogDirectory) -> None:
         found.note("the last stop was not clean: logs are recovered at the next start, which takes its time")
 
 
-def _look_at_names(found: Inspection, directory: LogDirectory) -> None:
+def _look_at_names(found: StorageCheck, directory: LogDirectory) -> None:
     for entry in directory.disk.list_directory(directory.path):
         if not entry.is_directory or entry.name == "lost+found":
             continue
@@ -136,7 +138,7 @@ def _look_at_names(found: Inspection, directory: LogDirectory) -> None:
             found.note(f"{entry.name} is on its way out, or aside")
 
 
-def _look_at_bootstrap(found: Inspection, directory: LogDirectory) -> None:
+def _look_at_bootstrap(found: StorageCheck, directory: LogDirectory) -> None:
     path = f"{directory.path}/{BOOTSTRAP_CHECKPOINT}"
     if not directory.disk.exists(path):
         return
@@ -149,7 +151,7 @@ def _look_at_bootstrap(found: Inspection, directory: LogDirectory) -> None:
 # --- the metadata -----------------------------------------------------------------------------------------------------
 
 
-def _look_at_metadata(found: Inspection, directory: LogDirectory) -> None:
+def _look_at_metadata(found: StorageCheck, directory: LogDirectory) -> None:
     path = f"{directory.path}/{METADATA_PARTITION}"
     replay = MetadataReplay()
     try:
@@ -174,7 +176,7 @@ def _look_at_metadata(found: Inspection, directory: LogDirectory) -> None:
     found.metadata = replay
 
 
-def _check_checkpoint_names(found: Inspection, disk: Disk, path: str) -> None:
+def _check_checkpoint_names(found: StorageCheck, disk: Disk, path: str) -> None:
     for entry in disk.list_directory(path):
         if entry.name.endswith(".checkpoint") and len(entry.name) != len(f"{0:020}-{0:010}.checkpoint"):
             found.problem(f"{METADATA_PARTITION}/{entry.name} is no snapshot's name; Apache Kafka refuses to start")
@@ -190,7 +192,7 @@ def _segments(disk: Disk, path: str) -> dict[int, tuple[str, int]]:
     return dict(sorted(segments.items()))
 
 
-def _metadata_batches(found: Inspection, disk: Disk, path: str, start: int) -> Iterator[BatchView]:
+def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) -> Iterator[BatchView]:
     for file_path, size_bytes in _segments(disk, path).values():
         file = disk.open(file_path)
         try:
@@ -215,7 +217,7 @@ def _metadata_batches(found: Inspection, disk: Disk, path: str, start: int) -> I
             found.note(f"{file_path} has a torn end at byte {end.position}, which was never acknowledged and is cut")
 
 
-def _look_at_cluster(found: Inspection, directory: LogDirectory, replay: MetadataReplay) -> None:
+def _look_at_cluster(found: StorageCheck, directory: LogDirectory, replay: MetadataReplay) -> None:
     properties, image = directory.properties, replay.image
     voters = replay.control.voters
     own = properties.directory_id
@@ -240,7 +242,7 @@ def _look_at_cluster(found: Inspection, directory: LogDirectory, replay: Metadat
 
 
 def _look_at_partitions(
-    found: Inspection,
+    found: StorageCheck,
     directory: LogDirectory,
     image: MetadataImage,
     *,
@@ -267,7 +269,7 @@ def _look_at_partitions(
             found.note(f"{key} has no directory: it is empty, or it was lost")
 
 
-def _check_topic_id(found: Inspection, directory: LogDirectory, image: MetadataImage, key: TopicPartition) -> None:
+def _check_topic_id(found: StorageCheck, directory: LogDirectory, image: MetadataImage, key: TopicPartition) -> None:
     path = f"{directory.path}/{directory.found[key]}/{PARTITION_METADATA_FILE}"
     topic = image.topic(key.topic)
     if not directory.disk.exists(path):
@@ -282,7 +284,7 @@ def _check_topic_id(found: Inspection, directory: LogDirectory, image: MetadataI
         found.note(f"{key} belongs to a topic of the same name that was deleted; it will be set aside")
 
 
-def _check_log(found: Inspection, directory: LogDirectory, key: TopicPartition, *, is_deep: bool) -> None:
+def _check_log(found: StorageCheck, directory: LogDirectory, key: TopicPartition, *, is_deep: bool) -> None:
     segments = list(_segments(directory.disk, f"{directory.path}/{directory.found[key]}").values())
     found.log_bytes += sum(size_bytes for _, size_bytes in segments)
     for path, size_bytes in segments if is_deep else segments[-1:]:
@@ -302,7 +304,7 @@ def _kept_behind(disk: Disk, path: str, position: int) -> str:
     return f", and {sound} behind it are kept aside" if sound.is_worth_keeping else ""
 
 
-def _note_cuts(found: Inspection, directory: LogDirectory, key: TopicPartition) -> None:
+def _note_cuts(found: StorageCheck, directory: LogDirectory, key: TopicPartition) -> None:
     folder = f"{directory.path}/{directory.found[key]}"
     for entry in sorted(directory.disk.list_directory(folder)):
         if cut_offset(entry.name) is not None:

@@ -34,14 +34,14 @@ _STRICT_FROM: Final = {19: 6, 20: 5, 37: 3}
 _USER_PREFIX: Final = "User:"
 
 
-class Mutable(Protocol):
-    """A connection that can be told to take no requests for a while."""
+class MutableConnection(Protocol):
+    """A connection that can be muted."""
 
     def mute(self, pause_ms: int) -> None: ...
 
 
-class Charged(Protocol):
-    """A request that costs something."""
+class ChargedRequest(Protocol):
+    """A request that counts against quotas."""
 
     api_key: int
     version: int
@@ -51,7 +51,7 @@ class Charged(Protocol):
     @property
     def principal(self) -> str: ...
     @property
-    def connection(self) -> Mutable: ...
+    def connection(self) -> MutableConnection: ...
 
 
 class Meter:
@@ -62,7 +62,7 @@ class Meter:
         self.now_ms = now_ms
         self.now_ns = now_ns
 
-    def begin(self, request: Charged, size_bytes: int, started_ns: int) -> None:
+    def begin(self, request: ChargedRequest, size_bytes: int, started_ns: int) -> None:
         request.charge = Charge(self, request, size_bytes, started_ns)
 
 
@@ -71,7 +71,7 @@ class Charge:
 
     __slots__ = ("_is_counted", "_meter", "_mutations", "_request", "_size_bytes", "_spent_ns", "_started_ns", "_user")
 
-    def __init__(self, meter: Meter, request: Charged, size_bytes: int, started_ns: int) -> None:
+    def __init__(self, meter: Meter, request: ChargedRequest, size_bytes: int, started_ns: int) -> None:
         self._meter = meter
         self._request = request
         self._size_bytes = size_bytes

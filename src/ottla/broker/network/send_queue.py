@@ -1,7 +1,7 @@
-"""What a connection still has to send: bytes, and places in files whose bytes go to the socket without a detour.
+"""The send queue of a connection: bytes, and spans of log files that go to the socket by `sendfile`.
 
-One `send` per turn takes as much as the peer accepts. Small pieces are joined, since a system call costs more than
-copying them; a large place in a file goes by `sendfile`.
+`send` is called once a turn and sends as much as the peer accepts. Small parts are joined, since a system call costs
+more than copying them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from ottla.broker.network.request import Close, CloseCause
 from ottla.log.files import LogFile
 
-__all__ = ["FileSpan", "Outgoing", "Part"]
+__all__ = ["FileSpan", "Part", "SendQueue"]
 
 # Below this, reading a span and sending it with its neighbours is cheaper than a system call of its own.
 SENDFILE_MIN_BYTES: Final = 32 * 1024
@@ -27,7 +27,7 @@ JOINED_MAX_BYTES: Final = 256 * 1024
 
 
 class FileSpan:
-    """A place in a file of the log. It holds on to the file until it was sent or given up."""
+    """Bytes of a log file. The file stays open until the span is sent or released."""
 
     __slots__ = ("_handle", "file", "length", "position")
 
@@ -41,7 +41,7 @@ class FileSpan:
         return self.length
 
     def read(self, max_bytes: int) -> bytes:
-        """The next bytes; with the last of them it lets go of the file."""
+        """The next bytes; the last of them release the file."""
         data = self._handle.read(min(self.length, max_bytes), self.position)
         if not data:
             raise _cut_off(self)
@@ -64,8 +64,8 @@ class FileSpan:
 Part = bytes | bytearray | memoryview | FileSpan
 
 
-class Outgoing:
-    """A queue of parts and the sum of their lengths."""
+class SendQueue:
+    """The parts of responses, in order, and the sum of their lengths."""
 
     __slots__ = ("_parts", "size_bytes")
 
@@ -141,7 +141,7 @@ class Outgoing:
         return taken[0] if len(taken) == 1 else b"".join(taken)
 
     def clear(self) -> None:
-        """Give up what was not sent."""
+        """Drop all parts that are not sent."""
         for part in self._parts:
             if isinstance(part, FileSpan):
                 part.release()

@@ -14,10 +14,10 @@ def test_a_broker_that_was_unregistered_while_it_lives_registers_again(tmp_path:
     with running_node(tmp_path, ManualClock()) as running:
         desk, node = running.desk, running.node
         topic = desk.topic()
-        first_epoch = node.membership.broker_epoch
+        first_epoch = node.broker_lifecycle.broker_epoch
         assert desk.ask(UnregisterBrokerRequest(node.node_id), 0).error_code == 0
         assert desk.produce(topic, batch(b"v")).error_code == 0
-        assert node.membership.broker_epoch > first_epoch
+        assert node.broker_lifecycle.broker_epoch > first_epoch
 
 
 def test_a_token_for_somebody_without_a_kind_is_refused_and_answered(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""The inspect listener: what a node holds in memory and Kafka's protocol has no words for, as JSON over HTTP.
+"""The inspect listener: state of a node that Kafka's protocol cannot tell, as JSON over HTTP.
 
     /inspect/v1/share/{group}    the records of a share group that are in flight on this node
     /inspect/v1/client-metrics   the clients that push their metrics, what they are asked for and what they have sent
 
-It is off unless `ottla.inspect.listeners` names an address, which must be one of this machine alone: whoever can
-connect to it may look.
+It is off unless `ottla.inspect.listeners` names an address, which must be a loopback address: whoever can
+connect may read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PORT_MAX: Final = 65_535
 
 
 class Ports(Protocol):
-    """What there is to look at."""
+    """What the inspect listener shows of a node."""
 
     is_serving: bool
     clock: Clock
