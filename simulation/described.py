@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ottla.broker.descriptions.order import CallOrder
+from ottla.broker.descriptions.call_order import CallOrder
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.groups.admin import DeleteGroup
 from ottla.core.groups.coordinator import GroupCoordinator

@@ -9,7 +9,7 @@ from ottla.testing.network import Chances
 from ottla.wire.errors import ErrorCode
 from simulation.chaos import happen, hold_watermark, kill_at_a_write, set_wall_clock, weather
 from simulation.clients.client import Client
-from simulation.journal import compact_live
+from simulation.virtual_replica import compact_live
 from simulation.world import World
 
 __all__ = ["Faults"]

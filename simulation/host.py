@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 
 from ottla.broker.coordinators.core_factory import CorePartition
 from ottla.broker.coordinators.counts import RuntimeCounts
-from ottla.broker.coordinators.journal import ReplicaJournal
+from ottla.broker.coordinators.partition_writer import ReplicaWriter
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Core, Outcome, TopicsChange
@@ -24,9 +24,9 @@ from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from simulation.cores import MakeCore
-from simulation.journal import VirtualReplica, compact_fully, replay_partition
 from simulation.machine import COORDINATOR_LOG, Machine
 from simulation.surroundings import Surroundings
+from simulation.virtual_replica import VirtualReplica, compact_fully, replay_partition
 
 __all__ = ["Host", "Observer", "differences"]
 
@@ -119,10 +119,10 @@ class Host:
         self.partition.update_high_watermark(self.partition.log_end_offset)
         core = self._replayed(self.partition)
         self.replica = VirtualReplica(self.partition, self._leader_epoch, self.clock, self._observer.appended)
-        journal = ReplicaJournal(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms, RuntimeCounts())
+        writer = ReplicaWriter(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms, RuntimeCounts())
         self.core = core
         watched = cast(Core, _WatchedCore(core, self._observer.failed))
-        self.shard = Shard(watched, journal, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
+        self.shard = Shard(watched, writer, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
         self._observer.replayed(self.partition, self.new_core)
         self.shard.start()
         self.turn()

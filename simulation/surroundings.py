@@ -56,7 +56,7 @@ class CountedIds:
         return bytes(value)
 
     def shorten(self, text: str) -> str:
-        """Write `#n` where the text of an id stands. DelayedResponse ids first: no text is part of another's."""
+        """Write `#n` where the text of an id stands. Later ids first: no text is part of another's."""
         if len(text) < 22:
             return text
         for number, texts in enumerate(self._texts, 1):

@@ -16,8 +16,8 @@ from simulation.chaos import (
     weather,
 )
 from simulation.clients.producer import TransactionalProducer
-from simulation.journal import compact_live
 from simulation.transaction_world import OUTPUTS, TransactionWorld
+from simulation.virtual_replica import compact_live
 
 __all__ = ["run_transactions"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.replay import Replay
 from ottla.core.coordinator.contract import Core, Outcome
 from ottla.core.groups.admin import DeleteGroup
 from ottla.core.groups.offsets.requests import FetchOffsets
@@ -38,11 +38,11 @@ from simulation.clients.client import Client
 from simulation.cores import Kind
 from simulation.host import Host, differences
 from simulation.invariants import Claims, CommitRegister, LogModel, Place, commit_codes, commit_writes
-from simulation.journal import read_log, replay_partition
 from simulation.machine import Machine
 from simulation.rendering import Renderer
 from simulation.surroundings import Surroundings
 from simulation.topics import VirtualTopics
+from simulation.virtual_replica import read_log, replay_partition
 
 __all__ = ["Inhabitant", "Law", "World"]
 

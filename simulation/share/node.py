@@ -17,9 +17,9 @@ from ottla.broker.handlers import share_acknowledge, share_fetch
 from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.replicas.lookup import Endpoint, Leader
-from ottla.broker.share.acknowledging import acknowledge
+from ottla.broker.share.acknowledgements import acknowledge
+from ottla.broker.share.delayed_share_fetch import fetch
 from ottla.broker.share.edge import Source
-from ottla.broker.share.fetching import fetch
 from ottla.broker.share.leader import ShareLeader
 from ottla.broker.share.persister import Persister
 from ottla.core.coordinator.contract import COMMITTED, Core, Outcome

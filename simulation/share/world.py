@@ -20,13 +20,13 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.types.share_fetch import ShareFetchResponse
-from simulation.journal import read_log
 from simulation.machine import Machine
 from simulation.share.deliveries import Asked, Deliveries
 from simulation.share.member import Call, ShareMember
 from simulation.share.node import TOPIC, ShareConnection, ShareMachine, StateLog
 from simulation.surroundings import Surroundings
 from simulation.topics import VirtualTopics
+from simulation.virtual_replica import read_log
 
 __all__ = ["GROUP", "ShareWorld"]
 

@@ -42,7 +42,7 @@ class ShardMachine(RuleBasedStateMachine):
             assert token not in self.answered
             self.answered.add(token)
             if not isinstance(answer, ErrorCode):
-                assert self.asked.get(token, 0) <= self.bench.journal.high_watermark or token not in self.asked
+                assert self.asked.get(token, 0) <= self.bench.writer.high_watermark or token not in self.asked
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -96,8 +96,8 @@ class ShardMachine(RuleBasedStateMachine):
     @rule(part=st.floats(0, 1))
     def commit_some(self, part: float) -> None:
         self.bench.write()
-        journal = self.bench.journal
-        journal.high_watermark += int(part * (journal.log_end_offset - journal.high_watermark))
+        writer = self.bench.writer
+        writer.high_watermark += int(part * (writer.log_end_offset - writer.high_watermark))
         self.bench.shard.advance()
         self.hear()
 
@@ -117,9 +117,9 @@ class ShardMachine(RuleBasedStateMachine):
     def refuse_transactions(self) -> None:
         """Only what stands in a batch of its own: a refused batch that was replayed loses the shard."""
         self.bench.write()
-        self.bench.journal.refusal = ErrorCode.KAFKA_STORAGE_ERROR
+        self.bench.writer.refusal = ErrorCode.KAFKA_STORAGE_ERROR
         self.ask("txn", "a", 1)
-        self.bench.journal.refusal = None
+        self.bench.writer.refusal = None
 
     @rule()
     def lose(self) -> None:
@@ -127,17 +127,17 @@ class ShardMachine(RuleBasedStateMachine):
         self.bench.shard.unload()
         self.hear()
         self.gone |= self.timed - self.answered
-        journal = self.bench.journal
+        writer = self.bench.writer
         self.bench = Bench()
-        self.bench.core, self.bench.journal = journal.replayed(), journal
-        self.bench.shard.core, self.bench.shard.journal = self.bench.core, journal
+        self.bench.core, self.bench.writer = writer.replayed(), writer
+        self.bench.shard.core, self.bench.shard.writer = self.bench.core, writer
         self.bench.shard.start()
 
     @invariant()
     def is_what_the_log_says(self) -> None:
         self.bench.write()
         assert not self.bench.edge.losses
-        assert self.bench.journal.replayed().hard_state() == self.bench.core.hard_state()
+        assert self.bench.writer.replayed().hard_state() == self.bench.core.hard_state()
 
     def teardown(self) -> None:
         """In the end everybody is told something."""

@@ -21,9 +21,9 @@ from ottla.core.coordinator.contract import COMMITTED
 from ottla.core.share.state import PruneLog
 from ottla.wire.types.share_state import ShareSnapshotKey
 from simulation.commands import Words, command
-from simulation.journal import read_log
 from simulation.scenario import Scenario
 from simulation.shorthand import parse
+from simulation.virtual_replica import read_log
 from tests.scenarios.commands_classic import quiet
 
 _RANGE = re.compile(r"(-?\d+)-(\d+)=(\d)/(\d+)")

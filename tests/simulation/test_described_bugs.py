@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.descriptions.order import CallOrder
+from ottla.broker.descriptions.call_order import CallOrder
 from ottla.core.groups.streams import family, gate
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.group import StreamsGroup

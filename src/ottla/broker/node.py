@@ -50,10 +50,10 @@ from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.sockets import Sockets, open_web_server
 from ottla.broker.replicas.fetch_sessions import FetchSessions
-from ottla.broker.replicas.formatting import random_uuid
-from ottla.broker.replicas.loading import Loading
+from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.replicas.log_chores import LogChores
 from ottla.broker.replicas.log_dir_moves import LogDirMoves
+from ottla.broker.replicas.partition_loader import PartitionLoader
 from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
@@ -72,7 +72,7 @@ from ottla.wire.index import MESSAGES
 __all__ = ["Authorizer", "Node", "StartError"]
 
 if TYPE_CHECKING:
-    from ottla.broker.descriptions import Descriptions
+    from ottla.broker.descriptions import DescriptionPlugin
     from ottla.broker.network.web_server import WebServer
     from ottla.broker.share import ShareNode
     from ottla.broker.telemetry.clients.telemetry import Telemetry
@@ -283,13 +283,13 @@ class Node:
             self._telemetry = Telemetry(self.settings, self.image, self.clock)
         return self._telemetry
 
-    def _load_descriptions(self) -> Descriptions | None:
+    def _load_descriptions(self) -> DescriptionPlugin | None:
         plugin_class = self.settings["group.streams.topology.description.plugin.class"]
         if not plugin_class:
             return None
-        from ottla.broker.descriptions import Descriptions
+        from ottla.broker.descriptions import DescriptionPlugin
 
-        return Descriptions(self, plugin_class)
+        return DescriptionPlugin(self, plugin_class)
 
     # --- who performs the effects of coordinators' cores --------------------------------------------------------------
 
@@ -306,9 +306,9 @@ class Node:
         return markers.performers(self)
 
     def _share_state_performers(self) -> dict[type, Perform]:
-        from ottla.broker.share import pruning
+        from ottla.broker.share import state_pruning
 
-        return pruning.performers(self.share_state)
+        return state_pruning.performers(self.share_state)
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
@@ -372,7 +372,9 @@ class Node:
             await self.descriptions.start()
 
     async def _load_partitions(self) -> None:
-        loading = Loading(self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid)
+        loading = PartitionLoader(
+            self.storage.directories, self.image, self.replicas, self.settings, self.clock, random_uuid
+        )
         for key, (directory, copy) in (await loading.run()).items():
             self.log_dir_moves.resume(self.replicas.by_key[key], directory, copy)
 

@@ -68,7 +68,7 @@ def format_(
         credentials = _credentials(users, levels)
     except ConfigError as error:
         raise Failure(str(error)) from None
-    from ottla.broker.replicas.formatting import format_directories, is_formatted
+    from ottla.broker.replicas.formatter import format_directories, is_formatted
     from ottla.broker.replicas.storage import StorageProblem, lock_directories, release
     from ottla.log.disk import OsDisk
 

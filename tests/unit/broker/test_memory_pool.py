@@ -133,13 +133,13 @@ def test_a_signal_ends_a_start():
 
 def test_a_start_that_is_given_up_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from ottla.broker.config.node_config import NodeConfig
-    from ottla.broker.replicas.loading import Loading
+    from ottla.broker.replicas.partition_loader import PartitionLoader
     from ottla.log.lock import DirectoryLock
 
-    async def for_ever(_: Loading) -> None:
+    async def for_ever(_: PartitionLoader) -> None:
         await asyncio.sleep(1000)
 
-    monkeypatch.setattr(Loading, "run", for_ever)
+    monkeypatch.setattr(PartitionLoader, "run", for_ever)
     config = NodeConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"})
 
     async def life() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.config.node_config import ListenerConfig, NodeConfig, StartError
 from ottla.broker.controller.metadata_log import LoadedMetadata, load_metadata
-from ottla.broker.replicas.loading import tell
+from ottla.broker.replicas.partition_loader import tell
 from ottla.core.metadata.bootstrap import bootstrap_records
 from ottla.core.metadata.context import ControllerSettings
 from ottla.core.metadata.features import levels_for_format, supported

@@ -1,4 +1,4 @@
-"""The coordinator runtime: cores without input or output, and the partitions that hold what they decide."""
+"""The coordinator runtime: runs the cores of all coordinators over the partitions of their internal topics."""
 
 from ottla.broker.coordinators.coordinators import Coordinators
 

@@ -35,7 +35,7 @@ class Coordinators:
         return Runtime(self._node, topic, self.internal_topics, self.world, self._performers.get(topic.name, dict))
 
     async def start(self) -> None:
-        """Load what this node leads, before anybody can ask."""
+        """Load the partitions that this node leads, before the node listens."""
         self.topics.remember()
         for runtime in self._runtimes:
             await runtime.start()
@@ -60,7 +60,7 @@ class Coordinators:
         return partitions.union(*gone)
 
     def stop(self) -> None:
-        """Send away whoever waits; nothing is decided any more."""
+        """Answer all waiting requests with NOT_COORDINATOR; handle no more."""
         self._node.unit_of_work.end()
         for runtime in self._runtimes:
             runtime.stop()

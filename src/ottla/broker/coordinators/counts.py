@@ -1,4 +1,4 @@
-"""Numbers about a runtime, as plain integers; `ottla.broker.telemetry.metrics` tells them."""
+"""Counts of a runtime, as plain integers; `ottla.broker.telemetry.samples` shows them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The topics in which coordinators keep their state: what they are like, and how they come to be.
+"""The internal topics, in which coordinators keep their state: their settings and their creation.
 
-Apache Kafka answers the first client that it should come again, and creates the topic meanwhile. Here the request that
-first needs one waits until it is there. It gets as many replicas as the setting says, or as there are brokers.
+Apache Kafka tells the first client to retry and creates the topic meanwhile. Here the first request waits until the
+topic exists. The topic gets as many replicas as the setting says, but no more than there are brokers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CREATE_VERSION: Final = 7
 
 
 class InternalTopic(NamedTuple):
-    """A topic, and the settings of the broker that say what it is like."""
+    """An internal topic, and the broker settings for its partitions, replicas and segments."""
 
     name: str
     partitions: str
@@ -76,14 +76,14 @@ Created = Callable[[ErrorCode], None]
 
 
 class InternalTopics:
-    """Makes them, each once."""
+    """Creates internal topics, each once."""
 
     def __init__(self, node: TopicCreation) -> None:
         self._node = node
         self._waiting: dict[str, list[Created]] = {}
 
     def ensure(self, topic: InternalTopic, done: Created) -> None:
-        """See to it that a topic is there; `done` gets NONE, or why it cannot be."""
+        """Create a topic if it does not exist; `done` gets NONE, or the error."""
         if self._node.image.topic(topic.name) is not None:
             done(ErrorCode.NONE)
             return

@@ -28,7 +28,7 @@ class TopicCreation(Access, Protocol):
 
 
 class Ports(TopicCreation, Protocol):
-    """What runs a coordinator: the loop, the logs it writes to, and who may do what."""
+    """What a coordinator needs: the loop, the logs, authorization."""
 
     loop: asyncio.AbstractEventLoop
     cooperative_tasks: CooperativeTasks

@@ -31,10 +31,10 @@ from ottla.broker.coordinators.core_factory import CORES, CorePartition
 from ottla.broker.coordinators.counts import RuntimeCounts
 from ottla.broker.coordinators.edge import CoordinatorRequest, Perform, Refuse, RuntimeEdge
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
-from ottla.broker.coordinators.journal import ReplicaJournal
-from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.loader import load_steps
+from ottla.broker.coordinators.partition_writer import ReplicaWriter
 from ottla.broker.coordinators.ports import Ports
-from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.replay import Replay
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.network.request import AfterWrite, Answer, Request
 from ottla.broker.replicas.replicas import Replica
@@ -293,8 +293,8 @@ class Runtime:
         return self._node.replicas.get(self.topic.name, partition)
 
     def _is_led(self, shard: Shard) -> bool:
-        assert isinstance(shard.journal, ReplicaJournal)
-        return shard.journal.is_led
+        assert isinstance(shard.writer, ReplicaWriter)
+        return shard.writer.is_led
 
     def _load_soon(self, partition: int, replica: Replica) -> None:
         """Load a partition between requests; at once, if there is nothing to read."""
@@ -312,31 +312,31 @@ class Runtime:
             self.loading.discard(partition)
             return
         self.loading.add(partition)
-        journal = self._journal(replica)
+        writer = self._writer(replica)
         self._attach()
         core = self._make_core(CorePartition(partition, replica.leader_epoch, self._leads, self._node.settings))
         try:
-            yield from self._replay(journal, core)
+            yield from self._replay(writer, core)
         except StorageError as error:
             self._node.replicas.directory_failed(replica.directory, error)
         except Exception:
             log.exception("%s cannot be loaded; whoever asks for its coordinator is sent away", replica.topic_partition)
         else:
-            if journal.is_led:
-                self._begin(partition, core, journal)
+            if writer.is_led:
+                self._begin(partition, core, writer)
             else:  # it went while it was loaded, and may have come back
                 self._node.loop.call_soon(self._follow, partition)
         finally:
             self.loading.discard(partition)
 
-    def _replay(self, journal: ReplicaJournal, core: Core) -> Generator[None, None, None]:
-        began_ms, replica = self._edge.monotonic_ms(), journal.replica
+    def _replay(self, writer: ReplicaWriter, core: Core) -> Generator[None, None, None]:
+        began_ms, replica = self._edge.monotonic_ms(), writer.replica
         if not replica.has_log:
             return
         replay = Replay(core, self.topic.name, str(replica.topic_partition))
         for _ in load_steps(replica.log, replay):
             yield
-            if not journal.is_led:
+            if not writer.is_led:
                 return
         self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
 
@@ -350,14 +350,14 @@ class Runtime:
         replica = self._node.replicas.get(topic, partition)
         return replica is not None and _can_lead(replica)
 
-    def _journal(self, replica: Replica) -> ReplicaJournal:
+    def _writer(self, replica: Replica) -> ReplicaWriter:
         codec = self.topic.compression
         compression = Compression(self._node.settings[codec]) if codec else Compression.NONE
-        return ReplicaJournal(replica, replica.leader_epoch, self._edge.wall_ms, self.counts, compression)
+        return ReplicaWriter(replica, replica.leader_epoch, self._edge.wall_ms, self.counts, compression)
 
-    def _begin(self, partition: int, core: Core, journal: ReplicaJournal) -> None:
+    def _begin(self, partition: int, core: Core, writer: ReplicaWriter) -> None:
         timeout_ms = self._node.settings[self.topic.write_timeout]
-        shard = self.shards[partition] = Shard(core, journal, self.world, self._edge, write_timeout_ms=timeout_ms)
+        shard = self.shards[partition] = Shard(core, writer, self.world, self._edge, write_timeout_ms=timeout_ms)
         shard.start()
 
     def advance(self, partition: int) -> None:

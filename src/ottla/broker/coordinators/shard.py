@@ -53,7 +53,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject, message_of
 
-__all__ = ["Edge", "Journal", "Shard"]
+__all__ = ["Edge", "PartitionWriter", "Shard"]
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ _RECORD_OVERHEAD_BYTES: Final = 32
 _Encoded = tuple[bytes, bytes | None]
 
 
-class Journal(Protocol):
+class PartitionWriter(Protocol):
     """The partition of a shard, as far as the shard needs it. Refusals are exceptions with a `code`."""
 
     @property
@@ -124,9 +124,9 @@ class _Pending:
 
 
 class Shard:
-    def __init__(self, core: Core, journal: Journal, world: World, edge: Edge, *, write_timeout_ms: int) -> None:
+    def __init__(self, core: Core, writer: PartitionWriter, world: World, edge: Edge, *, write_timeout_ms: int) -> None:
         self.core = core
-        self.journal = journal
+        self.writer = writer
         self.world = world
         self.deadlines = Deadlines()
         self.is_loaded = False
@@ -145,7 +145,7 @@ class Shard:
     def end_offset(self) -> int:
         """Where the next record goes."""
         count = len(self._batch)
-        return self._batch_offset + count if count else self.journal.log_end_offset
+        return self._batch_offset + count if count else self.writer.log_end_offset
 
     @property
     def pending_count(self) -> int:
@@ -182,7 +182,7 @@ class Shard:
     def start(self) -> None:
         """The log has been replayed."""
         self.is_loaded = True
-        self._is_behind = self.journal.high_watermark < self.journal.log_end_offset
+        self._is_behind = self.writer.high_watermark < self.writer.log_end_offset
         self.tell(self.core.loaded)
 
     def expire(self, count_max: int | None = None) -> None:
@@ -231,7 +231,7 @@ class Shard:
         """Append a transaction's marker and replay it; `token` is answered with `message` when it is committed."""
         try:
             self._close_batch()
-            self.journal.stage_marker(
+            self.writer.stage_marker(
                 producer,
                 committed=committed,
                 coordinator_epoch=coordinator_epoch,
@@ -275,7 +275,7 @@ class Shard:
         if result.producer is not None:
             self._append_transactional(result.records, encoded, result.producer)
             return
-        limit = self.journal.batch_max_bytes
+        limit = self.writer.batch_max_bytes
         size = sum(map(_size, encoded))
         if size + HEADER_BYTES <= limit:
             self._append_piece(result.records, encoded, size, limit)
@@ -293,7 +293,7 @@ class Shard:
         batch, at_ms = self._batch, self._edge.wall_ms()
         count = len(batch)
         if not count:
-            self._batch_offset = self.journal.log_end_offset
+            self._batch_offset = self.writer.log_end_offset
         offset = self._batch_offset + count
         for key, value in encoded:
             batch.append(at_ms, key, value)
@@ -304,12 +304,12 @@ class Shard:
         self, records: Sequence[KeyedRecord], encoded: Sequence[_Encoded], producer: Producer
     ) -> None:
         """Records of a transaction stand in a batch of their own, under the producer's id."""
-        _pieces([_size(each) for each in encoded], self.journal.batch_max_bytes - HEADER_BYTES, is_atomic=True)
+        _pieces([_size(each) for each in encoded], self.writer.batch_max_bytes - HEADER_BYTES, is_atomic=True)
         self._close_batch()
         batch, at_ms = BatchBuilder(), self._edge.wall_ms()
         for key, value in encoded:
             batch.append(at_ms, key, value)
-        offset = self.journal.stage(batch, producer)
+        offset = self.writer.stage(batch, producer)
         self._fall_behind()
         self._replay(records, offset, producer.producer_id, producer.producer_epoch)
 
@@ -362,7 +362,7 @@ class Shard:
             self._edge.perform(effect, lambda outcome, effect=effect: self.settle(effect, outcome))  # type: ignore[misc]
 
     def flush(self) -> None:
-        """Hand the open batch to the journal, which writes it at the end of the turn."""
+        """Hand the open batch to the writer, which writes it at the end of the turn."""
         self._is_unflushed = False
         with suppress(Reject):
             self._close_batch()
@@ -372,7 +372,7 @@ class Shard:
             return
         batch, self._batch = self._batch, BatchBuilder()
         try:
-            offset = self.journal.stage(batch, None)
+            offset = self.writer.stage(batch, None)
             assert offset == self._batch_offset, f"the batch of offset {self._batch_offset} was put at {offset}"
         except Exception as error:  # its records are replayed already
             log.exception("a batch that was replayed cannot be written")
@@ -381,7 +381,7 @@ class Shard:
 
     def advance(self) -> None:
         """Let go what is committed by now."""
-        high_watermark = self.journal.high_watermark
+        high_watermark = self.writer.high_watermark
         self._is_behind = high_watermark < self.end_offset
         while self._pending and self._pending[0].end_offset <= high_watermark:
             pending = self._pending.popleft()

@@ -1,4 +1,4 @@
-"""Creates the internal topics of Kafka Streams applications, in the name of whoever sent the heartbeat."""
+"""Creates the internal topics of Kafka Streams applications, on behalf of the client that sent the heartbeat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT: Final = -1
 
 
 def performers(node: TopicCreation) -> dict[type, Perform]:
-    """What streams groups ask for."""
+    """The performers of the effects of streams groups."""
     return {CreateInternalTopics: lambda effect, done: _create(node, effect, done)}
 
 
@@ -50,7 +50,7 @@ def _request(topics: Iterable[InternalTopic]) -> CreateTopicsRequest:
 
 
 def _errors(reply: CreateTopicsResponse) -> dict[str, str]:
-    """Why topics could not be created. One that is there already need not be."""
+    """The errors of topics that could not be created. A topic that exists already is no error."""
     fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     return {
         topic.name: f"Topic {topic.name}: {topic.error_message or ErrorCode(topic.error_code).name}"

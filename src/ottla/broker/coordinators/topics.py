@@ -1,4 +1,4 @@
-"""The topics of the cluster as cores see them, and what has changed of them."""
+"""The topics of the cluster as cores see them, and how they change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TopicsView"]
 
 
 class _TopicView:
-    """A topic of the image. It looks itself up each time, so it is never out of date."""
+    """A topic of the metadata image. Each call looks it up, so it is never out of date."""
 
     __slots__ = ("_image", "_topic")
 
@@ -60,11 +60,11 @@ class TopicsView:
         return self._image.topics_by_name.keys()
 
     def remember(self) -> None:
-        """Take what there is as known."""
+        """Remember the present topics, for the next `change`."""
         self._counts = {topic_id: len(topic.partitions) for topic_id, topic in self._image.topics_by_id.items()}
 
     def change(self, changes: Changes) -> TopicsChange | None:
-        """What replaying has changed for groups; None if it is nothing."""
+        """The changes of topics that matter to groups; None if there are none."""
         created, grown = [], []
         for topic_id in dict.fromkeys(topic_id for topic_id, _ in sorted(changes.partitions)):
             topic = self._image.topics_by_id.get(topic_id)

@@ -1,4 +1,4 @@
-"""What surrounds the cores of a node: settings, topics, features, randomness."""
+"""The world of a node's cores: settings, topics, features, randomness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.broker.config.settings import Settings
 from ottla.broker.coordinators.topics import TopicsView
-from ottla.broker.replicas.formatting import random_uuid
+from ottla.broker.replicas.formatter import random_uuid
 from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import group_defs
 from ottla.core.metadata.image import GROUP, MetadataImage
@@ -15,7 +15,7 @@ __all__ = ["GroupValues", "make_world"]
 
 
 class GroupValues:
-    """The settings of groups, worked out when first asked for. Groups for which nothing was set share what they get."""
+    """The settings of groups, parsed on first use. Groups without settings of their own share one value."""
 
     def __init__(self, settings: Settings, image: MetadataImage) -> None:
         self._settings = settings

@@ -1,5 +1,5 @@
-"""The plugin that keeps topology descriptions, in a running node: loading it, calling it, giving it a topic."""
+"""The plugin for topology descriptions in a running node: its loader, its calls, its topic."""
 
-from ottla.broker.descriptions.calling import Descriptions
+from ottla.broker.descriptions.plugin_calls import DescriptionPlugin
 
-__all__ = ["Descriptions"]
+__all__ = ["DescriptionPlugin"]

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.coordinators.loading import load_steps
+from ottla.broker.coordinators.loader import load_steps
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.log.errors import LogError, StorageError
 from ottla.log.producer_state import Origin

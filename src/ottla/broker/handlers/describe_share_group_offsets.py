@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.scatter_gather import scatter_gather
-from ottla.broker.share.summaries import AskedTopic, summarize
+from ottla.broker.share.summaries import SummaryTopic, summarize
 from ottla.core.share.group.describing import ListShareState
 from ottla.core.share.group.settings import is_served
 from ottla.core.share.group.state_topics import StateTopic
@@ -74,7 +74,7 @@ def _ask_all(node: ShareGroups, request: Request, group_id: str, done: _Done) ->
             done(found)
             return
         asked = [
-            AskedTopic(topic.name, topic_id, sorted(topic.partitions))
+            SummaryTopic(topic.name, topic_id, sorted(topic.partitions))
             for topic_id, topic in sorted(found.items(), key=lambda each: each[1].name)
             if _sees(node, request, topic.name)
         ]
@@ -105,7 +105,7 @@ def _ask_named(
     for topic in topics:
         found = node.image.topic(topic.topic_name) if seen[topic.topic_name] else None
         if found is not None:
-            asked.append(AskedTopic(topic.topic_name, found.topic_id, topic.partitions))
+            asked.append(SummaryTopic(topic.topic_name, found.topic_id, topic.partitions))
 
     def finish(described: list[_Topic]) -> None:
         known = {each.topic_name: each for each in described}

@@ -8,8 +8,8 @@ the write, acks=all when the high watermark has passed the batch or the time is 
 (`ottla.log.append`).
 
 The first batch of a transaction in a partition is taken only after the transaction's coordinator was asked
-(`ottla.broker.transactions.verifying`). Up to version 10 a partition that was not added gets INVALID_TXN_STATE, in 11
-TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
+(`ottla.broker.transactions.verification`). Up to version 10 a partition that was not added gets INVALID_TXN_STATE, in
+11 TRANSACTION_ABORTABLE; from 12 on it is added with the first batch.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def handle(node: Records, request: Request) -> Answer:
     produce = _Produce(node, request)
     if _has_transactional(request.body):
         _check_transactional(node, request)
-        from ottla.broker.transactions.producing import verify_produce
+        from ottla.broker.transactions.transactional_produce import verify_produce
 
         return verify_produce(node, request, produce)
     produce.stage_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
-from ottla.broker.share.acknowledging import acknowledge
+from ottla.broker.share.acknowledgements import acknowledge
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeResponse
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """ShareFetch (78): acknowledge records of a share group, and acquire others.
 
-Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in `ottla.broker.share.fetching`. What
-is read counts towards the quota of fetches. Tiered storage is not there yet.
+Versions 1 and 2. From 2 on with acquire modes and renewals. What it does is told in
+`ottla.broker.share.delayed_share_fetch`. What is read counts towards the quota of fetches. Tiered storage is not there
+yet.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
-from ottla.broker.share.fetching import fetch
+from ottla.broker.share.delayed_share_fetch import fetch
 from ottla.wire.types.share_fetch import ShareFetchResponse
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.network.authorization import check_cluster
 from ottla.broker.network.request import DelayedResponse, Request
-from ottla.broker.share.asking import ask_state
+from ottla.broker.share.state_requests import ask_state
 from ottla.core.share.state.messages import refusal
 from ottla.wire.access import Operation
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import DelayedResponse, Request
-from ottla.broker.transactions.appending import Answers, append_markers
+from ottla.broker.transactions.marker_appends import Answers, append_markers
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
 from ottla.wire.access import CLUSTER_NAME, Operation, ResourceType

@@ -1,1 +1,1 @@
-"""The partitions of a node and the directories they live in."""
+"""The replicas of a node and its log directories."""

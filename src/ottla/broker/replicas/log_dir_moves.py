@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.broker.loop.offload import Job
-from ottla.broker.replicas.formatting import random_uuid
+from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.replicas.replicas import Replica
 from ottla.log.cuts import copy_files
 from ottla.log.directory import LogDirectory

@@ -1,4 +1,4 @@
-"""Finds the partition that a request speaks of, and tells where its leader is."""
+"""Finds the partition that a request names, and its leader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_EPOCH = -1
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, as far as is known here."""
+    """The leader of a partition, as this node knows it."""
 
     leader_id: int = -1
     leader_epoch: int = -1
@@ -65,7 +65,7 @@ def check_epoch(replica: Replica, current_leader_epoch: int) -> None:
 
 
 def check_isr(settings: Settings, replica: Replica) -> None:
-    """Reject what too few replicas would take, for whoever waits for all of them."""
+    """Reject a write with acks=all while fewer replicas are in sync than min.insync.replicas asks for."""
     if len(replica.isr) >= len(replica.replicas):
         return
     wanted: int = settings.topic_value(replica.topic_partition.topic, "min.insync.replicas")

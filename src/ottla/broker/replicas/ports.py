@@ -1,4 +1,4 @@
-"""What those who look after partitions need of the node."""
+"""What the replicas area needs of the node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Chores", "Moving", "Work"]
 
 
 class Work(Protocol):
-    """What long work is done with."""
+    """Threads and cooperative tasks for long work."""
 
     clock: Clock
     disk: Disk

@@ -1,12 +1,13 @@
-"""The partitions of this node: their logs, who leads them, and what moves when they are written.
+"""The replicas of this node: their logs, their leadership, and their high watermarks.
 
-A `Replica` is made from the metadata image and knows its log, which is opened, or made, when first needed: a topic with
-a thousand partitions costs a thousand small objects and no files before somebody writes. Writing has two halves. A
+A `Replica` is made from the metadata image. Its log is opened, or created, on first use: a topic with a thousand
+partitions costs a thousand small objects and no files before the first write. Writing has two halves. A
 handler stages batches (`Replica.stage`); at the end of the connection's turn `Replicas.write_staged` writes all of them
 and moves high watermarks, and then those who wait for a partition are woken.
 
-What is acknowledged follows the high watermark. With `ottla.fsync`, and where `flush.messages` asks for it, the
-watermark waits for the disk; rounds of syncs run in a thread, and what is written meanwhile gathers for the next round.
+A write is acknowledged once the high watermark has passed it. With `ottla.fsync`, and where `flush.messages` asks for
+it, the high watermark waits for the disk: a thread syncs in rounds, and what is written meanwhile is synced in the
+next.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _COUNTED: Final = ("messagesin", "bytesin", "bytesout")
 
 
 class Replica:
-    """A partition that this node holds."""
+    """A replica of a partition on this node."""
 
     __slots__ = (
         "_log",
@@ -121,7 +122,7 @@ class Replica:
         origin: Origin = Origin.CLIENT,
         verification: Verification = NOT_VERIFIED,
     ) -> AppendInfo:
-        """Judge batches and give them offsets; they are written at the end of the turn.
+        """Validate batches and assign offsets; they are written at the end of the turn.
 
         Raises LogError for what is refused. `records` is changed in place, and kept until it is written.
         """
@@ -143,7 +144,7 @@ class Replica:
         return self.log_end_offset >= end_offset
 
     def adopt(self, partition: Partition) -> None:
-        """Take over a log that was loaded."""
+        """Use a log that was loaded."""
         self._log = partition
 
     def take_log(self) -> Partition | None:
@@ -152,7 +153,7 @@ class Replica:
 
 
 class Replicas:
-    """All partitions of a node."""
+    """All replicas of a node."""
 
     def __init__(
         self,
@@ -213,7 +214,7 @@ class Replicas:
     # --- following the image ------------------------------------------------------------------------------------------
 
     def apply(self, image: MetadataImage, changes: Changes) -> None:
-        """Follow what replaying has changed."""
+        """Apply changes of the metadata image."""
         self._counts = None
         for deleted in changes.topics_deleted.values():
             for partition_id in deleted.partitions:
@@ -227,7 +228,7 @@ class Replicas:
                 self._reconfigure(image.topic(name))
 
     def reconfigure_all(self) -> None:
-        """Settings of the broker have changed, on which those of topics rest."""
+        """Apply broker settings that are defaults of topics."""
         for replica in self.by_key.values():
             if replica.has_log:
                 replica.log.update_config(self.settings.log_config(replica.topic_partition.topic))
@@ -449,7 +450,7 @@ class Replicas:
         self.begin_round()
 
     def _advance(self, replica: Replica, partition: Partition) -> None:
-        """Commit what is written, or see to it that it is synced first."""
+        """Commit what is written, after a sync where one is required."""
         if self._must_sync(partition):
             self.flush_soon(replica, partition)
         else:
@@ -492,14 +493,14 @@ class Replicas:
         self.begin_round()
 
     def _settle(self, partition: Partition) -> None:
-        """Let go of a log whose files are about to be renamed: no sync of it may be under way."""
+        """Wait until no sync of a log is in progress: its files are about to be renamed."""
         if partition in self._flushing and self._round is not None:
             self._round.finish()
         if self._to_flush.pop(partition, None) is not None:
             self._commits.remove(partition)
 
     def directory_failed(self, directory: LogDirectory, error: StorageError) -> None:
-        """A directory is offline: whoever waits for its partitions must learn it, and so must the controller."""
+        """A log directory is offline: fail the requests that wait for its partitions, and tell the controller."""
         log.error("log directory %s is offline: %s", directory.path, error)
         for replica in self.by_key.values():
             if replica.directory is directory:

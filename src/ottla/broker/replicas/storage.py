@@ -1,4 +1,4 @@
-"""The log directories of a node: locked, formatted if they are new, checked and opened."""
+"""The log directories of a node: locks, formats, checks and opens them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ottla.broker.config.node_config import NodeConfig
 from ottla.broker.config.settings import Settings
-from ottla.broker.replicas.formatting import format_directories, is_empty, is_formatted, random_uuid
+from ottla.broker.replicas.formatter import format_directories, is_empty, is_formatted, random_uuid
 from ottla.core.metadata.uuids import draw
 from ottla.log.directory import LogDirectory, directory_problems
 from ottla.log.disk import Disk, read_all
@@ -19,7 +19,7 @@ __all__ = ["NodeStorage", "StorageProblem", "cordoned", "lock_directories"]
 
 
 class StorageProblem(Exception):
-    """Directories on which a node must not start; the text says why and what can be done."""
+    """A node cannot start on its log directories; the text says why and what to do."""
 
 
 def lock_directories(
@@ -140,7 +140,7 @@ class NodeStorage:
 
     @property
     def directories(self) -> list[LogDirectory]:
-        """Of data."""
+        """The log directories with partitions, without one that holds only metadata."""
         return [self._opened[path] for path in self._config.log_dirs]
 
     @property

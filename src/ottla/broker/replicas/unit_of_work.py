@@ -1,18 +1,17 @@
-"""A node's unit of work: what is decided in one turn of the loop is written together, at its end.
+"""The unit of work: everything that is decided in one turn of the event loop is written together at its end.
 
-Whatever a turn is about, the requests of a connection or a deadline or the outcome of an effect, the shards of
-coordinators that have decided something are noted here. `end` hands their batches to the logs, writes what is staged,
-lets go what is committed by then, and goes on until nothing is left: what is let go may bring something to write.
-Connections end their turn themselves; for all else one call is queued behind the present one.
+A turn is one callback of the loop: the requests of a connection, a deadline, or the outcome of an effect. Shards with
+records to write register here. `end` hands their batches to the logs, writes what is staged and releases what is
+committed, and repeats this until nothing is left, since a released response can lead to new records. Connections call
+`end_connection`; for every other turn a call of `end` is queued on the loop.
 
-Answers to requests that wait gather, too, and leave at the end of each round. A connection that gets one goes on with
-what queued up behind it, within `end`; what that decides is written in the next round.
+Delayed responses are kept, too, and leave at the end of each round. A connection that gets one handles its next
+requests within `end`; what these decide is written in the next round.
 
-When many connections are at work, it is cheaper to end the turns of all that the loop has served in one go; for one
-alone that would be a detour. Whether it pays is seen by trying: every so often a connection's end is put off, and as
-long as others join it, all are.
+With many busy connections it is cheaper to end all their turns at once; with one connection that would only add delay.
+So every now and then the end of a turn is put off as a trial, and as long as other connections join, all are put off.
 
-All deadlines of all shards rest on one timer of the loop.
+One timer of the loop serves all deadlines of all shards.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Advance = Callable[[int], None]
 
 
 class Participant(Protocol):
-    """A shard of a coordinator: it gathers what it decides, and has deadlines."""
+    """A shard of a coordinator: it has records to write, and deadlines."""
 
     @property
     def is_loaded(self) -> bool: ...
@@ -155,7 +154,7 @@ class UnitOfWork:
             _safely(later.complete, message)
 
     def deliver(self, later: DelayedResponse, message: object) -> None:
-        """Give an answer at the end of the turn."""
+        """Give a response at the end of the turn."""
         self._answers.append((later, message))
         self._queue()
 
@@ -174,7 +173,7 @@ class UnitOfWork:
         self._unflushed.pop(shard, None)
 
     def expire(self) -> None:
-        """Let all shards whose time has come see to it."""
+        """Call `expire` of all shards with deadlines that have passed."""
         now_ms = self.clock.monotonic_ms()
         while (due := self._deadlines.take_due(now_ms)) is not None:
             shard = cast(Participant, due)
@@ -184,7 +183,7 @@ class UnitOfWork:
                 self._deadlines.set(shard, max(next_at_ms, now_ms + 1))
 
     def _watch(self, at_ms: int) -> None:
-        """See to it that the loop's timer comes by then."""
+        """Set the timer of the loop, unless it fires earlier already."""
         if self._timer is not None:
             if self._timer_at_ms <= at_ms:
                 return
@@ -206,7 +205,7 @@ class UnitOfWork:
 
 
 def _safely(call: Callable[..., None], *arguments: object) -> None:
-    """Keep the mistake of one from the others, whose turn ends here as well."""
+    """Call a function; log its exception, so that other turns that end here are not affected."""
     try:
         call(*arguments)
     except Exception:

@@ -1,25 +1,25 @@
-"""Share groups on a node: the leaders' side of share partitions, and what keeps their state.
+"""Share groups on a node: the share partitions that it leads, and the state that share coordinators keep of them.
 
-`share_node`     what a node has of it, in one place: `Node.share`
-`leader`         the share partitions that are led here, and the sessions of those who fetch from them
-`led`            one share partition: its core, its writes, its deadlines
-`fetching`       one ShareFetch on its way
-`acknowledging`  the acknowledgements of one request
-`answering`      what both have in their answers
-`checking`       what both are judged by
-`reading`        where the records lie
-`starting`       where a group begins
-`counts`         what has become of records, by group
-`samples`        the same for the page of metrics
-`edge`           what all of these need of a node
-`persister`      requests to the share coordinators, wherever they are, tried again and kept in order
-`asking`         one such request, put to those who are concerned
-`pruning`        what the share coordinators ask for
-`state_samples`  numbers about all of this
-`dead_letters`   what groups give up, on its way to their dead-letter queues
-`letters`        what stands in a dead letter
-`backing_off`    how often something is tried again
-`viewing`        what is in flight, for those who look
+`share_node`            everything of share groups that a node has: `Node.share`
+`leader`                the share partitions that this node leads, and the share sessions
+`led_share_partition`   one share partition: its core, its writes, its deadlines
+`delayed_share_fetch`   one ShareFetch request
+`acknowledgements`      the acknowledgements of one request, and ShareAcknowledge
+`responses`             what the responses of both have in common
+`request_checks`        the checks that both begin with
+`log_reader`            finds the batches to deliver
+`start_offset`          where a group begins: share.auto.offset.reset
+`counts`                counts of deliveries, by group
+`samples`               the same for the metrics page
+`edge`                  what all of these need of a node
+`persister`             requests to share coordinators, retried and kept in order
+`state_requests`        sends one such request to all share coordinators that it is about
+`state_pruning`         deletes old records of `__share_group_state`
+`state_samples`         numbers about the state, for the metrics page
+`dead_letters`          writes rejected records to dead-letter queues
+`dead_letter_records`   the records that are written there
+`backoff`               pauses between retries
+`share_window`          what is in flight, for the inspect listener
 """
 
 from ottla.broker.share.share_node import ShareNode

@@ -1,4 +1,4 @@
-"""What has become of records, by group, for as many groups as a page of numbers should have."""
+"""Counts of what became of delivered records, by group, for a bounded number of groups."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class GroupCounts:
         return self.by_group.setdefault(group_id if is_new else self.name_of(group_id), Tally())
 
     def name_of(self, group_id: str) -> str:
-        """Under which name a group is counted."""
+        """The name under which a group is counted."""
         return group_id if group_id in self.by_group else OTHERS

@@ -22,11 +22,11 @@ from typing import Final
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.replicas.lookup import check_isr
 from ottla.broker.replicas.replicas import Replica
-from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
+from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
+from ottla.broker.share.dead_letter_records import letters_for
 from ottla.broker.share.edge import Source
-from ottla.broker.share.letters import letters_for
 from ottla.broker.share.ports import DeadLettering
-from ottla.broker.transactions.appending import after_write
+from ottla.broker.transactions.marker_appends import after_write
 from ottla.core.metadata.fault import Reject
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key
@@ -79,10 +79,10 @@ class DeadLetterQueues:
 
     def send(self, key: Key, source: Source, letters: DeadLetters, done: Done) -> None:
         """Put records of a group into its queue; `done` is called when they are there or nobody tries any more."""
-        _Sending(self._node, self, key, source, letters, done).attempt()
+        _DeadLetterWrite(self._node, self, key, source, letters, done).attempt()
 
 
-class _Sending:
+class _DeadLetterWrite:
     """One range of records on its way."""
 
     def __init__(

@@ -4,7 +4,7 @@ A share partition is made by the first fetch that names it and lives until it is
 deleted, its state was changed elsewhere, a write was fenced, or the group has no session left here. Then everything but
 what the share coordinator has kept is forgotten, and the next fetch makes a new one.
 
-Whatever belongs to one request is in `fetching` and `acknowledging`; what belongs to one share partition is in `led`.
+Requests are in `delayed_share_fetch` and `acknowledgements`; a single share partition is in `led_share_partition`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from ottla.broker.share.counts import GroupCounts
 from ottla.broker.share.edge import Edge, Source
-from ottla.broker.share.led import Led
+from ottla.broker.share.led_share_partition import LedSharePartition
 from ottla.core.coordinator.deadlines import Deadlines
 from ottla.core.metadata.features import DEAD_LETTERS_FROM
 from ottla.core.share.partition import Settings
@@ -28,7 +28,7 @@ __all__ = ["ShareLeader"]
 
 _SESSIONS_MAX: Final = "group.share.max.share.sessions"
 SETTINGS_MAX: Final = 10_000
-"""Groups whose settings are remembered: whoever may fetch can name as many as he likes."""
+"""Groups whose settings are cached: a client that may fetch can name any number of groups."""
 
 
 class ShareLeader:
@@ -36,39 +36,39 @@ class ShareLeader:
         self.edge = edge
         self.sessions = ShareSessions(edge.setting(_SESSIONS_MAX))
         self.counts = GroupCounts()
-        self._led: dict[Key, Led] = {}
+        self._led: dict[Key, LedSharePartition] = {}
         self._deadlines = Deadlines()
         self._settings: dict[str, Settings] = {}
         self._settings_version = -1
 
-    def __iter__(self) -> Iterator[Led]:
+    def __iter__(self) -> Iterator[LedSharePartition]:
         return iter(list(self._led.values()))
 
     # --- share partitions ---------------------------------------------------------------------------------------------
 
-    def get(self, key: Key) -> Led | None:
+    def get(self, key: Key) -> LedSharePartition | None:
         return self._led.get(key)
 
-    def lead(self, key: Key, source: Source) -> Led:
-        """The share partition; one that was not there is made, and begins to load its state."""
+    def lead(self, key: Key, source: Source) -> LedSharePartition:
+        """The share partition; if it is new it begins to load its state."""
         led = self._led.get(key)
         if led is not None and (led.source is not source or led.core.leader_epoch != source.leader_epoch):
             led.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it is led again, and somebody else may have led it meanwhile
             led = None
         if led is None:
-            led = self._led[key] = Led(key, source, self)
+            led = self._led[key] = LedSharePartition(key, source, self)
             led.load()
         led.is_retiring = False
         return led
 
-    def forget(self, led: Led) -> None:
-        """A share partition is dropped."""
+    def forget(self, led: LedSharePartition) -> None:
+        """Remove a share partition that was dropped."""
         self._deadlines.cancel(led)
         if self._led.get(led.key) is led:
             del self._led[led.key]
 
     def drop(self, group_id: str, topic_ids: Collection[bytes] | None = None) -> None:
-        """Forget what is known of a group's share partitions: their state was changed elsewhere."""
+        """Drop share partitions of a group whose state was changed elsewhere."""
         for key, led in list(self._led.items()):
             if key.group_id == group_id and (topic_ids is None or key.topic_id in topic_ids):
                 led.drop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -84,7 +84,7 @@ class ShareLeader:
             if error is not None:
                 led.drop(error)
 
-    def _fault(self, led: Led) -> ErrorCode | None:
+    def _fault(self, led: LedSharePartition) -> ErrorCode | None:
         """Why a share partition cannot be served from here any more."""
         name = self.edge.topic_name(led.key.topic_id)
         if name is None:
@@ -105,7 +105,7 @@ class ShareLeader:
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def settings(self, group_id: str) -> Settings:
-        """Of a group, as they are now."""
+        """The present settings of a group."""
         version = self.edge.settings_version
         if self._settings_version != version:
             self._settings_version = version
@@ -134,7 +134,7 @@ class ShareLeader:
     # --- the ends of sessions -----------------------------------------------------------------------------------------
 
     def close(self, session: ShareSession) -> None:
-        """End a session, after its last answer."""
+        """End a session, after its last response."""
         ended = self.sessions.close(session)
         if ended is not None:
             self._release(ended)
@@ -145,7 +145,7 @@ class ShareLeader:
             self._release(ended)
 
     def _release(self, ended: Ended) -> None:
-        """Set free what a member holds; then let go what nobody uses any more."""
+        """Release the records that a member holds; then drop the share partitions of a group without sessions."""
         held = [led for each in ended.partitions if (led := self._led.get(Key(ended.group_id, *each))) is not None]
         unwritten = len(held) + 1
 
@@ -163,8 +163,8 @@ class ShareLeader:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def due_at(self, led: Led, at_ms: int) -> None:
-        """Locks of a share partition end then."""
+    def due_at(self, led: LedSharePartition, at_ms: int) -> None:
+        """Call `expire` of a share partition then: acquisition locks time out."""
         if self._deadlines.set(led, at_ms):
             self.edge.due_at(at_ms)
 
@@ -173,10 +173,10 @@ class ShareLeader:
         return self._deadlines.next_at_ms()
 
     def expire(self) -> None:
-        """End all locks that are due: one write for each share partition, and one chance for those who wait."""
+        """End all acquisition locks that are due: one write, then one try for delayed fetches."""
         now_ms = self.edge.monotonic_ms()
         while (led := self._deadlines.take_due(now_ms)) is not None:
-            assert isinstance(led, Led)
+            assert isinstance(led, LedSharePartition)
             next_at_ms = led.expire()
             if next_at_ms is not None:
                 self._deadlines.set(led, max(next_at_ms, now_ms + 1))

@@ -1,10 +1,10 @@
-"""Reads and writes the state of share partitions, for their leaders and for the group coordinator.
+"""The persister: reads and writes the state of share partitions, for their leaders and for the group coordinator.
 
-What a coordinator cannot do now is tried again: five times at most, after 1, 2, 4 and 8 seconds. Meanwhile nobody else
-waits, but whatever is asked about the same share partition queues up behind it: a write that overtook another could
-move a start offset back, and records that were done would be delivered again. For the same reason a request is not
-tried again once a later one about the same share partition got through. If the last attempt fails, all that waited
-behind it fail with it.
+A request that a coordinator cannot serve now is retried: five attempts at most, after 1, 2, 4 and 8 seconds. Requests
+about other share partitions do not wait, but those about the same one queue up behind it: a write that overtook another
+could move a start offset back, and finished records would be delivered again. For the same reason a request is not
+retried once a later one about the same share partition has succeeded. If the last attempt fails, all requests in the
+queue fail with it.
 
 Apache Kafka tries UNKNOWN_TOPIC_OR_PARTITION again as well, since a coordinator elsewhere may hear of a topic later.
 Here both look at the same metadata, so that it is an answer like any other.
@@ -18,9 +18,9 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
-from ottla.broker.share.asking import ask_about, ask_state
-from ottla.broker.share.backing_off import ATTEMPTS_MAX, pause_ms
+from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.ports import Persistence
+from ottla.broker.share.state_requests import ask_about, ask_state
 from ottla.broker.share.state_samples import StateCounts
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, form_of, keys_of, part_of, results_of
@@ -36,8 +36,8 @@ StateRequest = Any
 Done = Callable[[Any], None]
 
 
-class _Errand:
-    """A request, and what was heard of its share partitions so far."""
+class _StateRequest:
+    """A request about share partitions, and the results so far."""
 
     __slots__ = ("_done", "_results", "asked_at_ms", "attempts", "body", "keys", "serial")
 
@@ -51,7 +51,7 @@ class _Errand:
         self._results: dict[Key, Any] = {}
 
     def answer(self, answer: Any) -> None:  # noqa: ANN401
-        """All was heard at once."""
+        """One response has the results of all share partitions."""
         self._done(answer)
 
     def take(self, key: Key, result: Any) -> None:  # noqa: ANN401
@@ -64,13 +64,13 @@ class _Errand:
         return result(partition=key.partition, error_code=code, error_message=code.meaning)
 
 
-class _Line:
-    """What is asked about one share partition, while something of it must be tried again."""
+class _RequestQueue:
+    """The requests about one share partition, while the first of them is being retried."""
 
     __slots__ = ("errands", "is_pausing")
 
     def __init__(self) -> None:
-        self.errands: list[_Errand] = []
+        self.errands: list[_StateRequest] = []
         """Those that must be tried again, and those that came later, in the order in which they came."""
         self.is_pausing = False
 
@@ -82,7 +82,7 @@ class Persister:
         self._serial = 0
         self._under_way: dict[Key, int] = {}
         """How many requests about a share partition are with its coordinator."""
-        self._lines: dict[Key, _Line] = {}
+        self._lines: dict[Key, _RequestQueue] = {}
 
     def ask(self, body: StateRequest, done: Done) -> None:
         """Ask about the state of share partitions of one group; `done` gets the answer, at once or later.
@@ -91,23 +91,23 @@ class Persister:
         """
         self._serial += 1
         keys = keys_of(body)
-        errand = _Errand(self._serial, self._node.clock.monotonic_ms(), body, keys, done)
+        request = _StateRequest(self._serial, self._node.clock.monotonic_ms(), body, keys, done)
         if len(keys) == 1 and keys[0] not in self._lines:  # as a rule: a leader writes for one share partition
-            self._set_out(errand, keys[0])
-            ask_about(self._node, None, body, keys, partial(self._heard_one, errand, keys[0]))
+            self._set_out(request, keys[0])
+            ask_about(self._node, None, body, keys, partial(self._heard_one, request, keys[0]))
             return
         if not keys:
             done(answer_of(body, {}))
             return
-        free = [key for key in errand.keys if key not in self._lines]
-        for key in errand.keys:
+        free = [key for key in request.keys if key not in self._lines]
+        for key in request.keys:
             if key in self._lines:
-                self._lines[key].errands.append(errand)
+                self._lines[key].errands.append(request)
         if free:
-            self._send(errand, free)
+            self._send(request, free)
 
-    def _set_out(self, errand: _Errand, key: Key) -> None:
-        errand.attempts[key] += 1
+    def _set_out(self, request: _StateRequest, key: Key) -> None:
+        request.attempts[key] += 1
         self._under_way[key] = self._under_way.get(key, 0) + 1
 
     def _come_back(self, key: Key) -> None:
@@ -115,56 +115,56 @@ class Persister:
         if not self._under_way[key]:
             del self._under_way[key]
 
-    def _send(self, errand: _Errand, keys: Sequence[Key]) -> None:
+    def _send(self, request: _StateRequest, keys: Sequence[Key]) -> None:
         for key in keys:
-            self._set_out(errand, key)
-        body = errand.body if len(keys) == len(errand.keys) else part_of(errand.body, keys)
-        ask_state(self._node, None, body, partial(self._heard, errand, keys))
+            self._set_out(request, key)
+        body = request.body if len(keys) == len(request.keys) else part_of(request.body, keys)
+        ask_state(self._node, None, body, partial(self._heard, request, keys))
 
-    def _heard_one(self, errand: _Errand, key: Key, answer: Any) -> None:  # noqa: ANN401
-        """What was asked about one share partition; its answer need not be put together."""
+    def _heard_one(self, request: _StateRequest, key: Key, answer: Any) -> None:  # noqa: ANN401
+        """The response to a request about a single share partition."""
         if key in self._lines or answer.results[0].partitions[0].error_code:
-            self._heard(errand, (key,), answer)
+            self._heard(request, (key,), answer)
             return
         self._come_back(key)
-        self._count(errand)
-        errand.answer(answer)
+        self._count(request)
+        request.answer(answer)
         self._go_on(key)
 
-    def _heard(self, errand: _Errand, keys: Sequence[Key], answer: Any) -> None:  # noqa: ANN401
-        results = results_of(errand.body.group_id, answer)
+    def _heard(self, request: _StateRequest, keys: Sequence[Key], answer: Any) -> None:  # noqa: ANN401
+        results = results_of(request.body.group_id, answer)
         for key in keys:
             self._come_back(key)
-            self._settle(errand, key, results[key])
+            self._settle(request, key, results[key])
 
-    def _settle(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
+    def _settle(self, request: _StateRequest, key: Key, result: Any) -> None:  # noqa: ANN401
         if result.error_code not in _TRIED_AGAIN:
-            self._overtake(key, errand.serial)
-            self._end(errand, key, result)
+            self._overtake(key, request.serial)
+            self._end(request, key, result)
             self._go_on(key)
-        elif errand.attempts[key] < ATTEMPTS_MAX and self._pause(key, errand.attempts[key]):
+        elif request.attempts[key] < ATTEMPTS_MAX and self._pause(key, request.attempts[key]):
             self.counts.retries += 1
-            insort(self._lines[key].errands, errand, key=lambda each: each.serial)
+            insort(self._lines[key].errands, request, key=lambda each: each.serial)
         else:
-            self._end(errand, key, result)
+            self._end(request, key, result)
             self._give_up(key, ErrorCode(result.error_code))
 
-    def _end(self, errand: _Errand, key: Key, result: Any) -> None:  # noqa: ANN401
-        self._count(errand)
+    def _end(self, request: _StateRequest, key: Key, result: Any) -> None:  # noqa: ANN401
+        self._count(request)
         if result.error_code:
             self.counts.failures[ErrorCode(result.error_code).name] += 1
-        errand.take(key, result)
+        request.take(key, result)
 
-    def _count(self, errand: _Errand) -> None:
-        name = type(errand.body).__name__.removesuffix("Request")
+    def _count(self, request: _StateRequest) -> None:
+        name = type(request.body).__name__.removesuffix("Request")
         self.counts.asked[name] += 1
-        self.counts.took_ms[name] += self._node.clock.monotonic_ms() - errand.asked_at_ms
+        self.counts.took_ms[name] += self._node.clock.monotonic_ms() - request.asked_at_ms
 
     # --- trying again -------------------------------------------------------------------------------------------------
 
     def _pause(self, key: Key, attempts: int) -> bool:
-        """Try again in a while what is first in the line; False if the node stops."""
-        line = self._lines.setdefault(key, _Line())
+        """Retry the first request of the queue after a pause; False if the node stops."""
+        line = self._lines.setdefault(key, _RequestQueue())
         if line.is_pausing:
             return True
 
@@ -179,7 +179,7 @@ class Persister:
         return line.is_pausing
 
     def _go_on(self, key: Key) -> None:
-        """Send what is first in the line, unless something is still to be heard."""
+        """Send the first request of the queue, unless a response is outstanding."""
         line = self._lines.get(key)
         if line is None or line.is_pausing or key in self._under_way:
             return
@@ -189,7 +189,7 @@ class Persister:
             del self._lines[key]
 
     def _overtake(self, key: Key, serial: int) -> None:
-        """Something got through: what was asked before it must not come after it."""
+        """A request has succeeded: an earlier one must not be retried after it."""
         line = self._lines.get(key)
         if line is None:
             return

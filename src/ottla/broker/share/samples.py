@@ -51,7 +51,7 @@ def _counted(group_id: str, tally: Tally) -> Iterator[Sample]:
 
 
 def _held(labels: dict[str, object], tally: Tally) -> Iterator[Sample]:
-    """How long records were held, as a histogram."""
+    """How long members held records, as a histogram."""
     bounds = [*(bound_ms / 1000 for bound_ms in HELD_BOUNDS_MS), "+Inf"]
     counts = list(accumulate(tally.held_counts))
     for bound, count in zip(bounds, counts, strict=True):

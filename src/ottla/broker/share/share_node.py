@@ -1,4 +1,4 @@
-"""What a node has of share groups, made when somebody first asks for it."""
+"""Everything of share groups that a node has, made with the first request that needs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.share.dead_letters import DeadLetterQueues
     from ottla.broker.share.edge import Source
     from ottla.broker.share.leader import ShareLeader
-    from ottla.broker.share.led import Led
+    from ottla.broker.share.led_share_partition import LedSharePartition
     from ottla.broker.share.persister import Persister
     from ottla.broker.share.ports import Leading, Persistence
     from ottla.core.share.partition.events import DeadLetters
@@ -72,8 +72,8 @@ class ShareNode:
         if self._leader is not None:
             self._leader.drop(group_id, topic_ids)
 
-    def partitions_of(self, group_id: str) -> list[Led]:
-        """The share partitions of a group that are in memory here, for whoever wants to look at them."""
+    def partitions_of(self, group_id: str) -> list[LedSharePartition]:
+        """The share partitions of a group that are in memory, for the inspect listener."""
         return [] if self._leader is None else [led for led in self._leader if led.key.group_id == group_id]
 
     def samples(self) -> Iterator[tuple[str, dict[str, object], float]]:

@@ -1,4 +1,4 @@
-"""How far a share group has come with partitions: what was last written of it, and what lies before it.
+"""The progress of a share group in partitions: its start offset as last written, and its lag.
 
 The lag is what lies between the start and the end of a partition, without what is done beyond the start. It is known
 once the share coordinator has been told of a start, and how much is done. The end is the leader's high watermark; today
@@ -28,12 +28,12 @@ from ottla.wire.types.read_share_group_state_summary import (
     ReadShareGroupStateSummaryResponsePartitionResult as Summary,
 )
 
-__all__ = ["AskedTopic", "summarize"]
+__all__ = ["SummaryTopic", "summarize"]
 
 NOT_KNOWN: Final = -1
 
 
-class AskedTopic(NamedTuple):
+class SummaryTopic(NamedTuple):
     """A topic that exists. Of the partitions, not all need to."""
 
     name: str
@@ -46,7 +46,7 @@ def summarize(
     image: MetadataImage,
     replicas: Replicas,
     group_id: str,
-    topics: Sequence[AskedTopic],
+    topics: Sequence[SummaryTopic],
     done: Callable[[list[Topic]], None],
 ) -> None:
     """Describe partitions; `done` gets them in the same order, at once or later."""
@@ -67,12 +67,12 @@ def summarize(
     persister.ask(body, answered)
 
 
-def _existing(image: MetadataImage, topic: AskedTopic) -> list[int]:
+def _existing(image: MetadataImage, topic: SummaryTopic) -> list[int]:
     """Apache Kafka asks for all, and waits long for those that do not exist."""
     return [each for each in dict.fromkeys(topic.partitions) if image.partition(topic.name, each) is not None]
 
 
-def _described(replicas: Replicas, topic: AskedTopic, summaries: dict[tuple[bytes, int], Summary]) -> Topic:
+def _described(replicas: Replicas, topic: SummaryTopic, summaries: dict[tuple[bytes, int], Summary]) -> Topic:
     partitions = (
         _partition(replicas, topic.name, each, summaries.get((topic.topic_id, each))) for each in topic.partitions
     )

@@ -72,7 +72,7 @@ def _view(node: Ports, path: str) -> dict[str, object] | None:
     matched = _SHARE.fullmatch(path)
     if matched is None:
         return None
-    from ottla.broker.share.viewing import share_window
+    from ottla.broker.share.share_window import share_window
 
     group_id = unquote(matched[1])
     partitions = node.share.partitions_of(group_id)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ottla.broker.coordinators.coordinators import Coordinators
-    from ottla.broker.descriptions import Descriptions
+    from ottla.broker.descriptions import DescriptionPlugin
     from ottla.broker.network.closed_connections import ClosedConnections
     from ottla.broker.network.listener import Listener
     from ottla.broker.network.quotas.quotas import Quotas
@@ -98,7 +98,7 @@ def coordinator_samples(coordinators: Coordinators) -> Iterator[Sample]:
         yield f"{prefix}_partitions_lost_total", {}, counts.lost
 
 
-def description_samples(descriptions: Descriptions) -> Iterator[Sample]:
+def description_samples(descriptions: DescriptionPlugin) -> Iterator[Sample]:
     prefix = "kafka_server_group_coordinator_metrics_streams_group_topology_description"
     for call in ("set", "get", "delete"):
         for outcome in ("success", "error"):

@@ -1,6 +1,6 @@
 """Transactions where they touch logs and connections: markers, producer ids, and what Produce asks the coordinator.
 
-What a transaction is and when it may end is decided in `ottla.core.txn`. Here is what its coordinator has done
-(`markers`), how markers get into this node's partitions (`appending`), and how an append finds out whether it belongs
-to a transaction (`verifying`).
+`ottla.core.txn` decides what a transaction is and when it ends. `markers` performs the effects of its coordinator,
+`marker_appends` writes markers to partitions of this node, and `verification` asks the coordinator whether an append
+belongs to an ongoing transaction; `transactional_produce` does so for Produce.
 """

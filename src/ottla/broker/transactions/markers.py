@@ -1,7 +1,7 @@
-"""What the transaction coordinator has done: markers written, producer ids taken.
+"""Performs the effects of transaction coordinators: sends markers, takes producer ids.
 
-Markers go out as WriteTxnMarkers, one request for each node that leads partitions of the transaction. The request to
-this node itself takes the way of any other from where it is read on.
+Markers go out as WriteTxnMarkers, one request for each node that leads partitions of the transaction. A request to
+this node itself is handled as if it had been read from a connection.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.coordinators.edge import Perform
-from ottla.broker.transactions.appending import append_markers
+from ottla.broker.transactions.marker_appends import append_markers
 from ottla.broker.transactions.ports import MarkerSending
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.txn.messages import TakeProducerId, WriteMarkers
@@ -28,9 +28,9 @@ Done = Callable[[Outcome], None]
 
 
 def performers(node: MarkerSending) -> dict[type, Perform]:
-    """What transaction coordinators ask for."""
+    """The performers of the effects of transaction coordinators."""
     return {
-        WriteMarkers: lambda effect, done: _Sending(node, effect, done).begin(),
+        WriteMarkers: lambda effect, done: _MarkerSend(node, effect, done).begin(),
         TakeProducerId: lambda effect, done: _take_producer_id(node.producer_ids, done),
     }
 
@@ -42,7 +42,7 @@ def _take_producer_id(producer_ids: ProducerIds, done: Done) -> None:
     producer_ids.take(taken)
 
 
-class _Sending:
+class _MarkerSend:
     """The markers of one transaction."""
 
     def __init__(self, node: MarkerSending, effect: WriteMarkers, done: Done) -> None:

@@ -25,7 +25,7 @@ from ottla.wire.reject import Reject
 
 __all__ = ["Preparing"]
 
-DelayedOperation = TypeVar("DelayedOperation")
+Waiter = TypeVar("Waiter")
 
 
 class _Marked(NamedTuple):
@@ -43,21 +43,21 @@ class _Noted(NamedTuple):
     group_id: str
 
 
-class Preparing(Generic[DelayedOperation]):
+class Preparing(Generic[Waiter]):
     """The preparations of one family. Whatever comes to the family's `settled` and is not its own belongs here."""
 
     def __init__(
         self,
         family: str,
         table: GroupTable,
-        finish: Callable[[str, list[DelayedOperation], Outcome, Context], Result],
+        finish: Callable[[str, list[Waiter], Outcome, Context], Result],
     ) -> None:
         self._family = family
         self._table = table
         self._finish = finish
-        self._waiting: dict[str, list[DelayedOperation]] = {}
+        self._waiting: dict[str, list[Waiter]] = {}
 
-    def begin(self, group: Group, waiter: DelayedOperation, context: Context) -> Result | None:
+    def begin(self, group: Group, waiter: Waiter, context: Context) -> Result | None:
         """Prepare a group that may be removed otherwise; None if there is nothing to prepare."""
         waiting = self._waiting.get(group.group_id)
         if waiting is not None:
@@ -71,7 +71,7 @@ class Preparing(Generic[DelayedOperation]):
             preparation.begun()
         return Result(preparation.records, after=_Marked(self._family, group.group_id, preparation))
 
-    def waiters(self) -> Iterable[DelayedOperation]:
+    def waiters(self) -> Iterable[Waiter]:
         return [waiter for waiting in self._waiting.values() for waiter in waiting]
 
     def is_under_way(self, group_id: str) -> bool:

@@ -1,11 +1,11 @@
-"""A shard on the workbench: a journal in memory, a clock by hand, and a list of what left."""
+"""A shard on the workbench: a writer in memory, a clock by hand, and a list of what left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.replay import Replay
 from ottla.broker.coordinators.shard import Shard
 from ottla.core.coordinator.contract import Outcome, Producer, World
 from ottla.wire.batch import BatchBuilder, build_end_txn_marker, split_batches, stamp
@@ -17,7 +17,7 @@ TOPIC = "__consumer_offsets"
 WRITE_TIMEOUT_MS = 5_000
 
 
-class MemoryJournal:
+class MemoryWriter:
     def __init__(self) -> None:
         self.batches: list[bytes] = []
         self.log_end_offset = 0
@@ -105,10 +105,10 @@ class ListEdge:
 class Bench:
     def __init__(self) -> None:
         self.core = Ledger()
-        self.journal = MemoryJournal()
+        self.writer = MemoryWriter()
         self.edge = ListEdge()
         world = World({}, lambda _, __: None, None, lambda _: 0, lambda: bytes(16), lambda: 0.5)  # type: ignore[arg-type]
-        self.shard = Shard(self.core, self.journal, world, self.edge, write_timeout_ms=WRITE_TIMEOUT_MS)
+        self.shard = Shard(self.core, self.writer, world, self.edge, write_timeout_ms=WRITE_TIMEOUT_MS)
         self.shard.start()
 
     def ask(self, token: Any, verb: str, name: str = "a", number: int = 0) -> None:
@@ -120,7 +120,7 @@ class Bench:
 
     def commit(self) -> None:
         self.shard.flush()
-        self.journal.high_watermark = self.journal.log_end_offset
+        self.writer.high_watermark = self.writer.log_end_offset
         self.shard.advance()
 
     def advance(self, ms: int) -> None:

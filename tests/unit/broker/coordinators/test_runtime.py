@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import loading, runtime
+from ottla.broker.coordinators import loader, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas.unit_of_work import EXPIRED_MAX, ROUNDS_MAX
@@ -652,7 +652,7 @@ def test_a_log_that_cannot_be_read_sends_whoever_asks_away(
     def fail(*arguments: Any) -> Any:
         raise WireError("RecordBatch", 0, "a test")
 
-    monkeypatch.setattr(loading, "split_batches", fail)
+    monkeypatch.setattr(loader, "split_batches", fail)
     with start_node() as running:
         assert say(running, "get", "a") is ErrorCode.NOT_COORDINATOR
         other = _name_of((partition_for("a", PARTITIONS) + 1) % PARTITIONS)

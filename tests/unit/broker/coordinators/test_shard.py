@@ -17,7 +17,7 @@ def bench() -> Bench:
 
 
 def check_law(bench: Bench) -> None:
-    assert bench.journal.replayed().hard_state() == bench.core.hard_state()
+    assert bench.writer.replayed().hard_state() == bench.core.hard_state()
 
 
 # --- when answers leave -----------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_a_read_waits_for_records_that_nobody_is_answered_for(bench: Bench) -> N
     bench.ask(1, "note", "a", 7)
     bench.ask(2, "note", "b", 8)
     bench.write()
-    bench.journal.high_watermark = 1
+    bench.writer.high_watermark = 1
     bench.shard.advance()
     bench.ask(3, "get", "b")
     assert bench.take() == []
@@ -69,7 +69,7 @@ def test_answers_leave_in_the_order_of_their_offsets(bench: Bench) -> None:
     bench.write()
     bench.ask(2, "put", "b", 2)
     bench.write()
-    bench.journal.high_watermark = 1
+    bench.writer.high_watermark = 1
     bench.shard.advance()
     assert bench.take() == [(1, 1)]
     bench.ask(3, "get", "a")
@@ -82,7 +82,7 @@ def test_requests_of_one_turn_share_a_batch(bench: Bench) -> None:
     for number in range(5):
         bench.ask(number, "put", f"n{number}", number)
     bench.commit()
-    (batch,) = split_batches(b"".join(bench.journal.batches))
+    (batch,) = split_batches(b"".join(bench.writer.batches))
     assert batch.record_count == 5
     assert bench.core.offsets == [0, 1, 2, 3, 4]
     assert [token for token, _ in bench.take()] == [0, 1, 2, 3, 4]
@@ -111,7 +111,7 @@ def test_a_shard_that_is_loaded_with_uncommitted_records_lets_nobody_read_them(b
     bench.ask(1, "put", "a", 7)
     bench.write()
     other = Bench()
-    other.journal.batches, other.journal.log_end_offset = bench.journal.batches, bench.journal.log_end_offset
+    other.writer.batches, other.writer.log_end_offset = bench.writer.batches, bench.writer.log_end_offset
     other.shard.start()
     other.ask(2, "get", "a")
     assert other.take() == []
@@ -126,17 +126,17 @@ def test_a_full_batch_is_closed_before_the_next_result(bench: Bench) -> None:
     for number in range(4):
         bench.ask(number, "large", "a", 4_000)
     bench.commit()
-    assert [batch.record_count for batch in split_batches(b"".join(bench.journal.batches))] == [2, 2]
+    assert [batch.record_count for batch in split_batches(b"".join(bench.writer.batches))] == [2, 2]
     check_law(bench)
 
 
 def test_a_result_that_is_not_atomic_is_spread_over_batches(bench: Bench) -> None:
     bench.ask(1, "many", "n", 30)
     bench.commit()
-    batches = list(split_batches(b"".join(bench.journal.batches)))
+    batches = list(split_batches(b"".join(bench.writer.batches)))
     assert sum(batch.record_count for batch in batches) == 30
     assert len(batches) > 1
-    assert all(batch.size_bytes <= bench.journal.batch_max_bytes for batch in batches)
+    assert all(batch.size_bytes <= bench.writer.batch_max_bytes for batch in batches)
     assert bench.take() == [(1, 30)]
     check_law(bench)
 
@@ -146,7 +146,7 @@ def test_records_that_fit_in_no_batch_are_refused_and_nothing_has_happened(bench
     assert bench.take() == [(1, ErrorCode.UNKNOWN_SERVER_ERROR)]
     assert bench.core.numbers == {}
     assert bench.core.settlements[0][1].error is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert bench.journal.log_end_offset == 0
+    assert bench.writer.log_end_offset == 0
 
 
 # --- timers -----------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_records_of_a_transaction_count_with_its_marker(bench: Bench, committed:
     bench.commit()
     assert bench.take() == [(1, 5), (2, 77)]
     assert bench.core.numbers == {"a": 5}
-    batches = list(split_batches(b"".join(bench.journal.batches)))
+    batches = list(split_batches(b"".join(bench.writer.batches)))
     assert [batch.producer_id for batch in batches] == [-1, 77], "in a batch of their own"
     assert batches[1].is_transactional
     assert batches[1].base_sequence == -1
@@ -242,7 +242,7 @@ def test_a_marker_stands_behind_what_the_turn_has_decided(bench: Bench) -> None:
     end(bench, 77, committed=True)
     bench.ask(3, "put", "a", 6)
     bench.commit()
-    assert [batch.is_control for batch in split_batches(b"".join(bench.journal.batches))] == [False, False, True, False]
+    assert [batch.is_control for batch in split_batches(b"".join(bench.writer.batches))] == [False, False, True, False]
     assert bench.core.offsets == [0, 1, 3]
     check_law(bench)
 
@@ -251,7 +251,7 @@ def test_a_refused_marker_changes_nothing(bench: Bench) -> None:
     bench.ask(1, "txn", "b", 77)
     bench.commit()
     bench.take()
-    bench.journal.refusal = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    bench.writer.refusal = ErrorCode.TRANSACTION_COORDINATOR_FENCED
     end(bench, 77, committed=True)
     assert bench.take() == [(9, ErrorCode.TRANSACTION_COORDINATOR_FENCED)]
     assert bench.core.open == {77: {"b": 77}}
@@ -287,11 +287,11 @@ def test_a_mistake_of_the_core_is_answered_and_the_shard_lives(bench: Bench) -> 
 def test_a_refused_append_is_answered_as_coordinators_answer(
     bench: Bench, refused: ErrorCode, answered: ErrorCode
 ) -> None:
-    bench.journal.refusal = refused
+    bench.writer.refusal = refused
     bench.ask(1, "txn", "a", 5)
     assert bench.take() == [(1, answered)]
     assert bench.core.open == {}, "nothing has happened"
-    bench.journal.refusal = None
+    bench.writer.refusal = None
     bench.ask(2, "get", "a")
     assert bench.take() == [(2, -1)]
 
@@ -326,23 +326,23 @@ def test_who_asked_for_the_outcome_hears_of_a_time_out(bench: Bench) -> None:
 def test_a_batch_that_cannot_be_written_loses_the_shard(bench: Bench) -> None:
     bench.ask(1, "put", "a", 5)
     bench.ask(2, "park")
-    bench.journal.refusal = ErrorCode.KAFKA_STORAGE_ERROR
+    bench.writer.refusal = ErrorCode.KAFKA_STORAGE_ERROR
     bench.write()
     assert len(bench.edge.losses) == 1
     assert bench.take() == [(1, ErrorCode.NOT_COORDINATOR), (2, ErrorCode.NOT_COORDINATOR)]
-    assert bench.journal.replayed().numbers == {}, "which is why it must be loaded again"
+    assert bench.writer.replayed().numbers == {}, "which is why it must be loaded again"
 
 
 def test_a_batch_that_is_lost_in_the_middle_of_a_result_is_answered_once(bench: Bench) -> None:
     bench.ask(1, "put", "a", 5)
-    bench.journal.refusal = ErrorCode.KAFKA_STORAGE_ERROR
+    bench.writer.refusal = ErrorCode.KAFKA_STORAGE_ERROR
     bench.ask(2, "txn", "b", 5)
     assert sorted(bench.take()) == [(1, ErrorCode.NOT_COORDINATOR), (2, ErrorCode.NOT_COORDINATOR)]
 
 
 def test_somebody_elses_batch_in_between_loses_the_shard(bench: Bench) -> None:
     bench.ask(1, "put", "a", 5)
-    bench.journal.log_end_offset += 1
+    bench.writer.log_end_offset += 1
     bench.write()
     assert len(bench.edge.losses) == 1
     assert bench.take() == [(1, ErrorCode.NOT_COORDINATOR)]

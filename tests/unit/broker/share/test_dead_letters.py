@@ -16,7 +16,7 @@ from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
-from simulation.journal import read_log
+from simulation.virtual_replica import read_log
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, batches, running_node
 from tests.unit.broker.share.share_desk import Member, configure, initialize, kept, new_group, until
 from tests.unit.broker.test_features_api import BROKER, GROUP, set_config, update

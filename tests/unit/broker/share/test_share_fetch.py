@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ManualClock
-from ottla.broker.share.reading import Reader
+from ottla.broker.share.log_reader import Reader
 from ottla.log.errors import CorruptMessageError, InvalidRecordError, LogError, StorageError
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, ShareFetchRequest

@@ -14,7 +14,7 @@ from typing import Final
 from ottla.broker.config.settings import Settings
 from ottla.broker.loop.clock import Clock
 from ottla.broker.network.request import Request
-from ottla.broker.replicas.formatting import random_uuid
+from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.telemetry.clients import SETTING
 from ottla.broker.telemetry.clients.instances import Instance, Instances
 from ottla.broker.telemetry.clients.points import Labels, Point, PushError, points, read_push

@@ -1,4 +1,4 @@
-"""Lets the logs of `__share_group_state` begin later, as their coordinators ask."""
+"""Deletes old records of `__share_group_state` when its share coordinators ask for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["performers"]
 
 
 def performers(share_state: Runtime) -> dict[type, Perform]:
-    """What share coordinators ask for."""
+    """The performers of the effects of share coordinators."""
 
     def prune(effect: PruneLog, done: Callable[[Outcome], None]) -> None:
         share_state.prune(effect.partition, effect.offset)

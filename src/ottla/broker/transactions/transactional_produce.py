@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.broker.network.request import AfterWrite, Answer, Close, DelayedResponse, Request
 from ottla.broker.replicas.lookup import topic_name
 from ottla.broker.transactions import ports
-from ottla.broker.transactions.appending import after_write
-from ottla.broker.transactions.verifying import Support, ask_coordinator
+from ottla.broker.transactions.marker_appends import after_write
+from ottla.broker.transactions.verification import TransactionSupport, ask_coordinator
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
 from ottla.log.producer_state import ProducerState, Verification
@@ -48,8 +48,8 @@ class Produce(Protocol):
     def finish(self) -> Answer: ...
 
 
-class _First(NamedTuple):
-    """A transactional batch, and the partition it goes to."""
+class _FirstBatch(NamedTuple):
+    """The first transactional batch of a partition in the request."""
 
     partition: Partition
     producer: tuple[int, int]
@@ -61,14 +61,16 @@ def verify_produce(node: ports.Verification, request: Request, produce: Produce)
     producers = {each.producer for each in batches}
     if len(producers) > 1:
         raise Reject(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "The batches of a request have more than one producer.")
-    support = Support.of_produce(request.version)
-    version = 2 if support is Support.ADDS else 0
+    support = TransactionSupport.of_produce(request.version)
+    version = 2 if support is TransactionSupport.ADDS else 0
     guards = {each.partition: _guard(node, each) for each in batches}
     asked = frozenset(partition for partition, guard in guards.items() if guard is not None)
     verified = {each: Verification(guard, version) for each, guard in guards.items()}
-    if not asked or not (support is Support.ADDS or node.settings["transaction.partition.verification.enable"]):
+    if not asked or not (
+        support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
+    ):
         return _stage(produce, verified)
-    waiting = _Waiting(node, request, produce, support, verified)
+    waiting = _VerifiedProduce(node, request, produce, support, verified)
     ask_coordinator(node, request.body.transactional_id, batches[0].producer, asked, support, waiting.answered)
     return waiting.answer()
 
@@ -79,15 +81,15 @@ def _stage(produce: Produce, verified: Verified) -> AfterWrite:
     return AfterWrite(produce.finish)
 
 
-class _Waiting:
-    """A request whose transaction's coordinator was asked."""
+class _VerifiedProduce:
+    """A request that waits for the answer of its transaction coordinator."""
 
     def __init__(
         self,
         node: ports.Verification,
         request: Request,
         produce: Produce,
-        support: Support,
+        support: TransactionSupport,
         verified: dict[Partition, Verification],
     ) -> None:
         self._node = node
@@ -125,7 +127,7 @@ class _Waiting:
             self._later.complete(answer)
 
 
-def _transactional(node: ports.Verification, request: Request) -> Iterator[_First]:
+def _transactional(node: ports.Verification, request: Request) -> Iterator[_FirstBatch]:
     body: ProduceRequest = request.body
     for topic in body.topic_data:
         try:
@@ -138,10 +140,10 @@ def _transactional(node: ports.Verification, request: Request) -> Iterator[_Firs
                 continue
             batch = BatchView(memoryview(records), 0, *HEADER.unpack_from(records))
             if batch.attributes & TRANSACTIONAL_BIT and batch.producer_id >= 0:
-                yield _First(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
+                yield _FirstBatch(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
 
 
-def _guard(node: ports.Verification, first: _First) -> int | None:
+def _guard(node: ports.Verification, first: _FirstBatch) -> int | None:
     """What the log must be given with the batch; None if the producer's transaction is open there already."""
     replica = node.replicas.get(*first.partition)
     if replica is None or not replica.is_leader or replica.is_offline:
@@ -154,8 +156,8 @@ def _guard(node: ports.Verification, first: _First) -> int | None:
     )
 
 
-def _reject(code: ErrorCode, support: Support) -> Reject:
-    is_old_concurrent = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not Support.ADDS
+def _reject(code: ErrorCode, support: TransactionSupport) -> Reject:
+    is_old_concurrent = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADDS
     if code in _AGAIN or is_old_concurrent:
         return Reject(
             ErrorCode.NOT_ENOUGH_REPLICAS,

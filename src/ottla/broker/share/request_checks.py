@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge are judged by before anything else, and where their partitions are."""
+"""The checks that ShareFetch and ShareAcknowledge begin with, and the lookup of their partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMBER_ID_MAX: Final = 36
 
 
 def check_request(edge: Edge, request: Request) -> None:
-    """Reject a request that must not be looked at any further."""
+    """Reject a request that is not allowed or not supported."""
     body = request.body
     if not edge.share_version():
         raise Reject(ErrorCode.UNSUPPORTED_VERSION)

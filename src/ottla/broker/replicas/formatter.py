@@ -1,4 +1,4 @@
-"""Making log directories: what `kafka-storage format --standalone` writes, written by us.
+"""Formats log directories as `kafka-storage format --standalone` does.
 
 A directory counts as formatted once it has meta.properties, which is written last.
 """
@@ -36,7 +36,7 @@ def is_formatted(disk: Disk, path: str) -> bool:
 
 
 def is_empty(disk: Disk, path: str) -> bool:
-    """Whether nothing lies in a directory that formatting could mix with."""
+    """Whether a directory holds nothing that formatting could damage."""
     return not disk.exists(path) or all(entry.name in _OWN_FILES for entry in disk.list_directory(path))
 
 

@@ -1,4 +1,4 @@
-"""From the name in the settings to a plugin."""
+"""Loads the plugin that the settings name."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def _find(name: str) -> type[TopologyDescriptionPlugin]:
 
 
 def told(error: BaseException) -> str:
-    """What it says, or at least what it is."""
+    """The text of an error, or its type if it has none."""
     return str(error) or type(error).__name__

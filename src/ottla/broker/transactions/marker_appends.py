@@ -1,6 +1,6 @@
-"""Markers on their way into the partitions that this node leads.
+"""Appends transaction markers to the partitions that this node leads.
 
-All markers that come up in a turn are staged first and written together. Markers in `__consumer_offsets` go through the
+All markers of a turn are staged first and written together. Markers in `__consumer_offsets` go through the
 group coordinator, which must learn of the offsets that become valid with them. A partition is done when its marker is
 committed: at once where this node is the only replica, else when the high watermark has passed it.
 """
@@ -42,7 +42,7 @@ _NOT_READY: Final = frozenset(
 
 
 def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
-    """Call something in this turn, once all that is decided now is staged; it writes what it needs written."""
+    """Call a function at the end of this turn, once everything is staged; it causes the write that it needs."""
     later = DelayedResponse()
     later.deliver_to(lambda _: call())
     unit_of_work.deliver(later, None)
@@ -50,7 +50,7 @@ def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
 
 def append_markers(node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
     """Write markers to partitions of this node; `done` gets the answers, at once or later."""
-    _Appending(node, request, done).begin()
+    _MarkerAppend(node, request, done).begin()
 
 
 class _Staged(NamedTuple):
@@ -60,7 +60,7 @@ class _Staged(NamedTuple):
     end_offset: int
 
 
-class _Appending:
+class _MarkerAppend:
     """The markers of one request."""
 
     def __init__(self, node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
@@ -132,7 +132,7 @@ class _Appending:
             self._settle(expired=True)
 
     def _settle(self, *, expired: bool) -> bool:
-        """Take note of what is committed; whether nothing is left to wait for."""
+        """Note the markers that are committed; True if none is left to wait for."""
         staged, self._staged = self._staged, []
         for each in staged:
             code = _outcome(each)
@@ -153,7 +153,7 @@ class _Appending:
 
 
 def _outcome(staged: _Staged) -> ErrorCode | None:
-    """What has become of a marker; None if nothing is known yet."""
+    """The result of a marker; None if it is not known yet."""
     try:
         if staged.replica.is_acknowledged(staged.end_offset, -1):
             return ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""How often brokers try again what other brokers, or coordinators, could not do."""
+"""Exponential backoff for requests to other brokers and to coordinators."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _PAUSE_MAX_MS: Final = 30_000
 
 
 def pause_ms(attempts: int) -> int:
-    """How long to wait after so many attempts: each time twice as long."""
+    """The pause after so many attempts: each is twice as long as the last."""
     return min(_FIRST_PAUSE_MS << (attempts - 1), _PAUSE_MAX_MS)

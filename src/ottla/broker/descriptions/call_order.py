@@ -1,7 +1,7 @@
-"""The order of calls: those that change what the plugin holds of one group follow one another.
+"""The order of calls: calls that change the description of one group run one after another.
 
-What is held of a group is then what its last call has left, whichever of the calls took longest: a description whose
-push is under way when its group is deleted goes with the delete.
+So the last call decides, however long each takes: a description that is being pushed when its group is deleted is
+deleted afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Begin = Callable[[], object]
 
 
 class CallOrder:
-    """Calls by key. Those of the same key follow one another; others do not wait."""
+    """Calls by key. Those of one key run one after another; calls of other keys do not wait."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, deque[Begin]] = {}

@@ -1,11 +1,10 @@
-"""A share partition that is led here: its core, and what the core asks for.
+"""A share partition that this node leads: its core, and the actions that the core asks for.
 
-The state is read from the share coordinator when the share partition is made, by the first fetch of a group. Writes go
-one at a time; what the core wants written meanwhile goes together as the next. Writes that fail come back to the core,
-which knows what to make of it.
+The first fetch of a group makes the share partition, which then reads its state from the share coordinator. Writes go
+one at a time; what the core wants written meanwhile goes together in the next write. The core is told of a write that
+fails and decides what follows.
 
-Everything that waits for the share partition is woken through the edge, under the share partition's key, and so runs
-only when the core's step is over.
+Delayed fetches are woken through the edge, under the share partition's key, so they run only after the core's step.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.share.edge import Source
-from ottla.broker.share.reading import Reader
-from ottla.broker.share.starting import start_offset
+from ottla.broker.share.log_reader import Reader
+from ottla.broker.share.start_offset import start_offset
 from ottla.core.share.partition import Actions, SharePartition
 from ottla.core.share.partition.events import (
     Acknowledge,
@@ -53,7 +52,7 @@ from ottla.wire.types.write_share_group_state import (
 if TYPE_CHECKING:
     from ottla.broker.share.leader import ShareLeader
 
-__all__ = ["Led", "Told"]
+__all__ = ["LedSharePartition", "Told"]
 
 Told = Callable[[ErrorCode, str | None], None]
 """Hears how an acknowledgement went."""
@@ -67,7 +66,7 @@ _PASSING: Final = frozenset(
 )
 
 
-class Led:
+class LedSharePartition:
     def __init__(self, key: Key, source: Source, leader: ShareLeader) -> None:
         self.key = key
         self.source = source
@@ -92,7 +91,7 @@ class Led:
 
     @property
     def is_troubled(self) -> bool:
-        """Dropped since its state could not be had for now: nothing that a member needs to hear of."""
+        """Whether it was dropped because its state could not be read for now; members are not told of that."""
         return self.dropped in _PASSING
 
     # --- what is done with it -----------------------------------------------------------------------------------------
@@ -112,7 +111,7 @@ class Led:
         self.step(LogStartMoved(offset))
 
     def expire(self) -> int | None:
-        """End the locks that are due; gives when to come again."""
+        """End the acquisition locks that are due; returns when to call this again."""
         self._due_at_ms = None
         self._perform(self._core_step(Tick()), files_deadline=False)
         return self._due_at_ms
@@ -122,7 +121,7 @@ class Led:
             self.step(Drop(error))
 
     def retire(self) -> None:
-        """Nobody uses it any more: drop it, after what is being written or sent."""
+        """Drop it once what is being written or sent is done: the group has no session left."""
         self.is_retiring = True
         self._retire_if_idle()
 
@@ -140,7 +139,7 @@ class Led:
         return self.core.step(event, self._edge.monotonic_ms())
 
     def _perform(self, actions: Actions, *, files_deadline: bool = True) -> None:
-        """Do what the core asks for. Answers come last: whoever gets one may be back with the next request."""
+        """Do what the core asks for. Responses go last, since a client may send its next request at once."""
         due_at_ms = actions.due_at_ms
         if due_at_ms is not None and (self._due_at_ms is None or due_at_ms < self._due_at_ms):
             self._due_at_ms = due_at_ms
@@ -188,7 +187,7 @@ class Led:
         self.step(Loaded(found.state_epoch, found.start_offset, batches))
 
     def _resolve(self) -> None:
-        """The group begins here: find out where."""
+        """Find the offset where a group begins that has no state yet."""
         reset = self._edge.group_setting(self.key.group_id, "share.auto.offset.reset")
         try:
             offset = start_offset(self.source, reset, self._edge.wall_ms())
@@ -200,7 +199,7 @@ class Led:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        """Have written what waits for it, unless a write is under way."""
+        """Write what waits, unless a write is in flight."""
         if self._writing or not self._queued:
             return
         self._writing, self._queued = self._queued, []

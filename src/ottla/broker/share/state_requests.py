@@ -1,8 +1,8 @@
-"""Puts requests about the state of share partitions to their coordinators.
+"""Sends requests about the state of share partitions to their share coordinators.
 
-A request is about one group, whose share partitions may belong to several partitions of `__share_group_state`. Each of
-them gets its part; the parts of the answer are put together in the order of the request. Leaders and group coordinators
-ask this way (`Persister`), and so do requests that come over the network.
+A request is about one group, whose share partitions may belong to several partitions of `__share_group_state`. Each
+coordinator gets its part, and the parts of the response are joined in the order of the request. Leaders and group
+coordinators use it (`Persister`), and so do requests that come over the network.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Done = Callable[[Any], None]
 
 
 def ask_state(node: ShareState, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
-    """Ask the coordinators of all share partitions of `body`; `done` gets the answer, at once or later.
+    """Send `body` to the coordinators of all its share partitions; `done` gets the response, at once or later.
 
-    `request` is on whose behalf; without one, the node itself asks.
+    `request` is the client's request, if there is one; without it the node itself asks.
     """
     keys = keys_of(body)
     if keys:
@@ -37,7 +37,7 @@ def ask_state(node: ShareState, request: Request | None, body: Any, done: Done) 
 
 
 def ask_about(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
-    """`ask_state`, for those who know of which share partitions `body` is."""
+    """`ask_state`, for a caller that knows the share partitions of `body`."""
     if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
     else:

@@ -1,7 +1,7 @@
-"""Reading the log for a share group: where the records lie, and which batches they are.
+"""Reads the log for a share group: finds the batches of a fetch and their position in the file.
 
-Only as many batch headers are looked at as a fetch can have use for. The records themselves stay where they are: an
-answer holds their place in the file.
+It reads only as many batch headers as the fetch can use. The records themselves are not read: a response holds a span
+of the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.log.read import FetchRegion, Isolation
 from ottla.log.segment import Segment
 from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES
 
-__all__ = ["Reader", "Reading", "Stretch"]
+__all__ = ["BatchRange", "LogRead", "Reader"]
 
 _WINDOW_BYTES: Final = 8192
 # Of magic 2: base offset, length, magic, attributes, last offset delta, producer id. The first three are always there.
@@ -29,8 +29,8 @@ _MARKED: Final = {0x00: (False, False), 0x10: (True, False), 0x20: (False, True)
 """By the bits of a batch: whether it belongs to a transaction, and whether it is a marker."""
 
 
-class Reading(NamedTuple):
-    """What there is to read at an offset."""
+class LogRead(NamedTuple):
+    """The bytes that can be read from an offset on."""
 
     fetch_offset: int
     region: FetchRegion | None = None
@@ -49,13 +49,13 @@ class Reading(NamedTuple):
         return [AbortedTransaction(each.producer_id, each.first_offset) for each in self.region.aborted_transactions]
 
 
-class Stretch:
-    """Batches that lie one behind the other in a file."""
+class BatchRange:
+    """Consecutive batches of a file."""
 
     __slots__ = ("_region", "_starts", "batches", "end")
 
     def __init__(self, region: FetchRegion, fetch_offset: int, until_offset: int) -> None:
-        """Of what there is to read, the whole batches up to the one that has an offset."""
+        """The whole batches of a region, up to the one that holds `until_offset`."""
         self.batches: list[ReadBatch] = []
         self._starts: list[int] = []
         """Their positions."""
@@ -93,7 +93,7 @@ class Stretch:
         self.end = position
 
     def span(self, first_offset: int, last_offset: int) -> FileSpan:
-        """The place of the batches from the one with an offset to the one with another."""
+        """The span from the batch with one offset to the batch with another."""
         assert self._region.file is not None
         first = _index(self.batches, first_offset)
         last = _index(self.batches, last_offset)
@@ -117,7 +117,7 @@ def _index(batches: Sequence[ReadBatch], offset: int) -> int:
 
 
 class Reader:
-    """Reads a partition for one share group, which mostly goes on where it has stopped."""
+    """Reads a partition for one share group. A read mostly begins where the last one ended, which is remembered."""
 
     __slots__ = ("_next_offset", "_place", "_source")
 
@@ -127,23 +127,23 @@ class Reader:
         self._place: tuple[Segment, int] | None = None
         """Where what follows the last batch that was read begins."""
 
-    def look(self, offset: int, max_bytes: int, isolation: Isolation) -> Reading:
-        """What a fetch at an offset would find. Raises LogError, also if the offset is not in the log."""
+    def look(self, offset: int, max_bytes: int, isolation: Isolation) -> LogRead:
+        """What a fetch at an offset would find. Raises LogError, also for an offset outside the log."""
         log = self._source.log
         hint = self._place if offset == self._next_offset else None
         region = log.read(offset, max_bytes, isolation, min_one_batch=True, hint=hint)
-        return Reading(offset, region, region.segment_base_offset < log.active_segment.base_offset)
+        return LogRead(offset, region, region.segment_base_offset < log.active_segment.base_offset)
 
-    def read(self, reading: Reading, until_offset: int) -> Stretch:
+    def read(self, log_read: LogRead, until_offset: int) -> BatchRange:
         """The batches up to the one that has an offset. Raises StorageError."""
-        log, region = self._source.log, reading.region
+        log, region = self._source.log, log_read.region
         assert region is not None
         try:
-            stretch = Stretch(region, reading.fetch_offset, until_offset)
+            batch_range = BatchRange(region, log_read.fetch_offset, until_offset)
         except OSError as error:
             raise log.storage.fail(error, f"reading {log.topic_partition}") from error
         segment = log.segments[max(0, log.segment_index(region.segment_base_offset))]
-        if stretch.batches and segment.file is region.file:
-            self._next_offset = stretch.batches[-1].last_offset + 1
-            self._place = segment, stretch.end
-        return stretch
+        if batch_range.batches and segment.file is region.file:
+            self._next_offset = batch_range.batches[-1].last_offset + 1
+            self._place = segment, batch_range.end
+        return batch_range

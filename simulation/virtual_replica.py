@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import cast
 
-from ottla.broker.coordinators.loading import load_steps
-from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.loader import load_steps
+from ottla.broker.coordinators.replay import Replay
 from ottla.core.coordinator.contract import Core
 from ottla.log.append import AppendInfo
 from ottla.log.cleaner import cleanable, compact
@@ -23,7 +23,7 @@ __all__ = ["VirtualReplica", "compact_fully", "compact_live", "read_log", "repla
 
 
 class VirtualReplica:
-    """What a `ReplicaJournal` writes to. `appended` is told of every batch; what is told to fail is refused."""
+    """What a `ReplicaWriter` writes to. `appended` is told of every batch; what is told to fail is refused."""
 
     is_leader = True
     is_offline = False

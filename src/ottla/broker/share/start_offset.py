@@ -1,4 +1,4 @@
-"""Where a group begins with a partition that it has never read: its setting `share.auto.offset.reset`."""
+"""The start offset of a group in a partition that it has never read: its setting `share.auto.offset.reset`."""
 
 from __future__ import annotations
 

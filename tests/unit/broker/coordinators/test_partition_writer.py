@@ -1,4 +1,4 @@
-"""The journal of a shard on a node's own partition."""
+"""The writer of a shard on a node's own partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinators.counts import RuntimeCounts
-from ottla.broker.coordinators.journal import ReplicaJournal
+from ottla.broker.coordinators.partition_writer import ReplicaWriter
 from ottla.broker.replicas.replicas import Replica
 from ottla.core.coordinator.contract import Producer
 from ottla.core.coordinator.records import encode_record
@@ -33,9 +33,9 @@ def replica_of(running: RunningNode, topic: Topic) -> Replica:
     return replica
 
 
-def journal_of(running: RunningNode, topic: Topic, compression: Compression = Compression.NONE) -> ReplicaJournal:
+def writer_of(running: RunningNode, topic: Topic, compression: Compression = Compression.NONE) -> ReplicaWriter:
     replica = replica_of(running, topic)
-    return ReplicaJournal(
+    return ReplicaWriter(
         replica, replica.leader_epoch, lambda: 1_700_000_000_000, RuntimeCounts(), compression=compression
     )
 
@@ -58,65 +58,65 @@ def in_node(running: RunningNode, step: Any) -> Any:
 
 
 def test_nothing_is_made_before_the_first_append(running: RunningNode) -> None:
-    journal = journal_of(running, running.desk.topic())
-    assert (journal.log_end_offset, journal.high_watermark) == (0, 0)
-    assert not journal.replica.has_log
-    assert in_node(running, lambda: journal.stage(builder(3), None)) == 0
-    assert (journal.log_end_offset, journal.high_watermark) == (3, 3)
+    writer = writer_of(running, running.desk.topic())
+    assert (writer.log_end_offset, writer.high_watermark) == (0, 0)
+    assert not writer.replica.has_log
+    assert in_node(running, lambda: writer.stage(builder(3), None)) == 0
+    assert (writer.log_end_offset, writer.high_watermark) == (3, 3)
 
 
 def test_the_end_counts_what_is_staged(running: RunningNode) -> None:
-    journal = journal_of(running, running.desk.topic())
+    writer = writer_of(running, running.desk.topic())
 
     def step() -> tuple[int, int, int]:
-        journal.stage(builder(2), None)
-        return journal.stage(builder(1), None), journal.log_end_offset, journal.high_watermark
+        writer.stage(builder(2), None)
+        return writer.stage(builder(1), None), writer.log_end_offset, writer.high_watermark
 
     assert in_node(running, step) == (2, 3, 0)
 
 
 def test_batches_are_compressed_if_the_setting_says_so(running: RunningNode) -> None:
     topic = running.desk.topic()
-    in_node(running, lambda: journal_of(running, topic, Compression.ZSTD).stage(builder(50), None))
+    in_node(running, lambda: writer_of(running, topic, Compression.ZSTD).stage(builder(50), None))
     (written,) = batches(running.desk.fetch(topic))
     assert written.compression is Compression.ZSTD
     assert len(list(written.records())) == 50
 
 
 def test_a_batch_may_be_as_large_as_the_topic_allows(running: RunningNode) -> None:
-    journal = journal_of(running, running.desk.topic(max_message_bytes=5_000))
-    assert in_node(running, lambda: journal.batch_max_bytes) == 5_000
+    writer = writer_of(running, running.desk.topic(max_message_bytes=5_000))
+    assert in_node(running, lambda: writer.batch_max_bytes) == 5_000
 
 
 def test_a_stale_guard_makes_an_append_void(running: RunningNode) -> None:
-    journal = journal_of(running, running.desk.topic())
+    writer = writer_of(running, running.desk.topic())
     producer = Producer(7, 0)
-    guard = in_node(running, lambda: journal.verification_guard(7))
-    assert in_node(running, lambda: journal.stage(builder(), producer._replace(guard=guard))) == 0
+    guard = in_node(running, lambda: writer.verification_guard(7))
+    assert in_node(running, lambda: writer.stage(builder(), producer._replace(guard=guard))) == 0
     end = {"committed": True, "coordinator_epoch": 0, "transaction_version": 1}
-    assert in_node(running, lambda: journal.stage_marker(producer, **end)) == 1
+    assert in_node(running, lambda: writer.stage_marker(producer, **end)) == 1
     with pytest.raises(LogError) as refused:
-        in_node(running, lambda: journal.stage(builder(), producer._replace(guard=guard)))
+        in_node(running, lambda: writer.stage(builder(), producer._replace(guard=guard)))
     assert refused.value.code is ErrorCode.INVALID_TXN_STATE
-    assert in_node(running, lambda: journal.stage(builder(), producer)) == 2, "asked in this very step"
+    assert in_node(running, lambda: writer.stage(builder(), producer)) == 2, "asked in this very step"
 
 
 def test_another_epoch_is_not_led(running: RunningNode) -> None:
     topic = running.desk.topic()
     replica = replica_of(running, topic)
-    assert journal_of(running, topic).is_led
-    older = ReplicaJournal(replica, replica.leader_epoch - 1, lambda: 0, RuntimeCounts())
+    assert writer_of(running, topic).is_led
+    older = ReplicaWriter(replica, replica.leader_epoch - 1, lambda: 0, RuntimeCounts())
     assert not older.is_led
 
 
 def test_a_topic_that_is_gone_does_not_come_back(running: RunningNode) -> None:
     topic = running.desk.topic()
     in_node(running, lambda: replica_of(running, topic).stage(batch(b"x")))
-    journal = journal_of(running, topic)
+    writer = writer_of(running, topic)
     running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
-    assert not journal.is_led
-    for step in (lambda: journal.stage(builder(), None), lambda: journal.batch_max_bytes):
+    assert not writer.is_led
+    for step in (lambda: writer.stage(builder(), None), lambda: writer.batch_max_bytes):
         with pytest.raises(Reject) as refused:
             in_node(running, step)
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert not journal.replica.has_log
+    assert not writer.replica.has_log

@@ -1,4 +1,4 @@
-"""What is in flight in the share partitions that a node leads, as plain values for those who look."""
+"""The records that are in flight in the share partitions of a node, as plain values for the inspect listener."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
-    from ottla.broker.share.led import Led
+    from ottla.broker.share.led_share_partition import LedSharePartition
     from ottla.core.metadata.image import MetadataImage
 
 __all__ = ["share_window"]
 
 
 def share_window(
-    group_id: str, partitions: Iterable[Led], *, node_id: int, image: MetadataImage, clock: Clock
+    group_id: str, partitions: Iterable[LedSharePartition], *, node_id: int, image: MetadataImage, clock: Clock
 ) -> dict[str, Any]:
-    """Where the share partitions of a group are, and what has become of each range of their records."""
+    """The share partitions of a group: their offsets, and the state of each range of records."""
     now_ms = clock.monotonic_ms()
     views = [_partition(led, image.topic_name(led.key.topic_id), now_ms) for led in partitions]
     return {
@@ -30,7 +30,7 @@ def share_window(
     }
 
 
-def _partition(led: Led, topic: str | None, now_ms: int) -> dict[str, Any]:
+def _partition(led: LedSharePartition, topic: str | None, now_ms: int) -> dict[str, Any]:
     core, window = led.core, led.core.window
     return {
         "topic": topic,
@@ -51,7 +51,7 @@ def _partition(led: Led, topic: str | None, now_ms: int) -> dict[str, Any]:
 
 
 def _is_in_flight(run: Run, window: Window) -> bool:
-    """What the log has lost stays as long as somebody holds it."""
+    """A range that was deleted from the log stays as long as a member holds it."""
     return run.last >= window.start or run.state is RecordState.ACQUIRED
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.share.reading import Reader
+from ottla.broker.share.log_reader import Reader
 from ottla.log.read import Isolation
 from tests.unit.broker.desk import Desk, RunningNode, Topic
 from tests.unit.broker.share.share_desk import produce
@@ -63,5 +63,5 @@ def test_the_place_of_some_batches(running: RunningNode, desk: Desk):
     reader = Reader(replica_of(running, topic))
     size = len(whole) // 4
     for first, last, place in ((0, 19, slice(None)), (7, 12, slice(size, 3 * size)), (16, 17, slice(3 * size, None))):
-        stretch = reader.read(reader.look(0, 1 << 20, Isolation.HIGH_WATERMARK), FAR)
-        assert stretch.span(first, last).read(1 << 20) == whole[place]
+        batch_range = reader.read(reader.look(0, 1 << 20, Isolation.HIGH_WATERMARK), FAR)
+        assert batch_range.span(first, last).read(1 << 20) == whole[place]

@@ -1,7 +1,7 @@
 """The acknowledgements of one request, and ShareAcknowledge.
 
 Each partition has a result of its own: malformed batches, an unknown topic or a lost leader fail that partition alone.
-`Verdicts` begins them all and tells when the last one has its result, which as a rule is when it is written.
+`Acknowledgements` applies them all and calls `finished` when the last one has its result, usually once it is written.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.broker.share.answering import Leaders, by_topic
-from ottla.broker.share.checking import check_request, find_source
 from ottla.broker.share.leader import ShareLeader
+from ottla.broker.share.request_checks import check_request, find_source
+from ottla.broker.share.responses import Leaders, by_topic
 from ottla.core.share.partition.acknowledging import check_batches
 from ottla.core.share.partition.events import Acknowledgement
 from ottla.core.share.sessions import Partition
@@ -22,19 +22,19 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
-__all__ = ["Verdict", "Verdicts", "acknowledge"]
+__all__ = ["AcknowledgeResult", "Acknowledgements", "acknowledge"]
 
 
-class Verdict(NamedTuple):
-    """How the acknowledgements of a partition went."""
+class AcknowledgeResult(NamedTuple):
+    """The result of the acknowledgements of a partition."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
 
 
-class Verdicts:
+class Acknowledgements:
     def __init__(self, leader: ShareLeader, request: Request, finished: Callable[[], None]) -> None:
-        self.results: dict[Partition, Verdict] = {}
+        self.results: dict[Partition, AcknowledgeResult] = {}
         self._leader = leader
         self._request = request
         self._finished = finished
@@ -70,7 +70,7 @@ class Verdicts:
 
     def _told(self, where: Partition, error: ErrorCode, message: str | None) -> None:
         if where not in self.results or error:
-            self.results[where] = Verdict(error, message)
+            self.results[where] = AcknowledgeResult(error, message)
         self._waiting -= 1
         if self.is_finished:
             self._finished()
@@ -80,7 +80,7 @@ class Verdicts:
 
 
 def acknowledge(leader: ShareLeader, request: Request) -> Answer:
-    """The answer to a ShareAcknowledge; Reject if it is refused as a whole."""
+    """The response to a ShareAcknowledge; Reject if the whole request is refused."""
     check_request(leader.edge, request)
     body: ShareAcknowledgeRequest = request.body
     assert body.group_id is not None
@@ -89,26 +89,26 @@ def acknowledge(leader: ShareLeader, request: Request) -> Answer:
     later = DelayedResponse()
 
     def finished() -> None:
-        later.complete(_response(leader, request, verdicts))
+        later.complete(_response(leader, request, acknowledgements))
         if turn.is_final:
             leader.close(turn.session)
 
-    verdicts = Verdicts(leader, request, finished)
-    verdicts.begin(
+    acknowledgements = Acknowledgements(leader, request, finished)
+    acknowledgements.begin(
         ((topic.topic_id, each.partition_index), each.acknowledgement_batches)
         for topic in body.topics
         for each in topic.partitions
     )
-    if verdicts.is_finished and not later.is_complete:
+    if acknowledgements.is_finished and not later.is_complete:
         finished()
     return later.message if later.is_complete else later
 
 
-def _response(leader: ShareLeader, request: Request, verdicts: Verdicts) -> ShareAcknowledgeResponse:
+def _response(leader: ShareLeader, request: Request, acknowledgements: Acknowledgements) -> ShareAcknowledgeResponse:
     message = ShareAcknowledgeResponse
     leaders = Leaders(leader.edge, request)
     answered = []
-    for where, (error, text) in verdicts.results.items():
+    for where, (error, text) in acknowledgements.results.items():
         current = message.LeaderIdAndEpoch(*leaders.named(where, error))
         answered.append((where, message.PartitionData(where[1], error, text, current)))
     return message(

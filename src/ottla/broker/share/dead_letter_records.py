@@ -1,4 +1,4 @@
-"""Dead letters as records: what their headers tell, and what they take over from the record that was given up."""
+"""The records of a dead-letter queue: their headers, and the key and value of the original record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Header = tuple[str, bytes]
 def letters_for(
     group_id: str, source: Source, letters: DeadLetters, *, now_ms: int, batch_max_bytes: int, copies: bool
 ) -> list[bytes]:
-    """Batches with a letter for each record of a range. Each is as large as the queue takes at most."""
+    """Batches with a dead letter for each record of a range. None is larger than the queue accepts."""
     originals = dict(_originals(source, letters)) if copies else {}
     built: list[bytes] = []
     batch = BatchBuilder()
@@ -58,7 +58,7 @@ def _size(headers: list[Header]) -> int:
 
 
 def _copied(original: Record | None, room_bytes: int) -> tuple[bytes | None, bytes | None]:
-    """Key and value of a record, if they can be had and there is room for them."""
+    """Key and value of a record, if they can be read and fit."""
     if original is None or len(original.key or b"") + len(original.value or b"") > room_bytes:
         return None, None
     key, value = original.key, original.value
@@ -66,7 +66,7 @@ def _copied(original: Record | None, room_bytes: int) -> tuple[bytes | None, byt
 
 
 def _originals(source: Source, letters: DeadLetters) -> Iterator[tuple[int, Record]]:
-    """The records of a range, as far as they can still be read. What is missing is a letter without content."""
+    """The records of a range that can still be read. A record that is gone becomes a letter without content."""
     offset, left_bytes = letters.first_offset, COPY_MAX_BYTES
     try:
         while offset <= letters.last_offset and left_bytes > 0:

@@ -1,4 +1,4 @@
-"""The journal of a shard: a partition of an internal topic that this node leads."""
+"""The partition writer of a shard: appends to a partition of an internal topic that this node leads."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ottla.wire.batch import BatchBuilder, Compression, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
-__all__ = ["ReplicaJournal"]
+__all__ = ["ReplicaWriter"]
 
 
-class ReplicaJournal:
-    """Appends as the coordinator: no sequence numbers, and nothing that only clients must keep to.
+class ReplicaWriter:
+    """Appends as the coordinator: without sequence numbers, and without the checks that are for clients only.
 
-    Nothing is made on the disk before the first append.
+    The first append creates the log on the disk.
     """
 
     __slots__ = ("_compression", "_counts", "_leader_epoch", "_wall_ms", "replica")
@@ -53,7 +53,7 @@ class ReplicaJournal:
 
     @property
     def is_led(self) -> bool:
-        """Whether this node leads the partition still, in the epoch in which the shard was loaded."""
+        """Whether this node still leads the partition, in the leader epoch in which the shard was loaded."""
         replica = self.replica
         return replica.is_leader and replica.leader_epoch == self._leader_epoch and not replica.is_offline
 

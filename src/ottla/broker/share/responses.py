@@ -1,4 +1,4 @@
-"""What the answers to ShareFetch and ShareAcknowledge have in common."""
+"""Parts that the responses to ShareFetch and ShareAcknowledge have in common."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Data = TypeVar("Data")
 
 
 class Leaders:
-    """Names the leaders of partitions that are led elsewhere, and collects where they are."""
+    """The current leaders of partitions that other nodes lead, and their endpoints."""
 
     def __init__(self, edge: Edge, request: Request) -> None:
         self._edge = edge
@@ -44,7 +44,7 @@ class Leaders:
 
 
 def by_topic(answered: Iterable[tuple[Partition, Data]]) -> list[tuple[bytes, tuple[Data, ...]]]:
-    """What there is to say about partitions, gathered by topic id."""
+    """The entries of partitions, grouped by topic id."""
     topics: dict[bytes, list[Data]] = {}
     for (topic_id, _), data in answered:
         topics.setdefault(topic_id, []).append(data)

@@ -1,7 +1,7 @@
-"""Replaying a log into a core: what a start does, and what the simulation compares with.
+"""Replays a log into a core: at a start, and in the simulation to compare a live core with its log.
 
-A log may hold what another release has written, or what nobody can read. That is no bug of ours and no reason to stand
-still: such records are counted by kind, told once, and passed over; they stay in the log.
+A log may hold records of another release, or records that are damaged. Such records are counted by kind, logged once
+and skipped; they stay in the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Replay:
         """What was passed over, by kind."""
 
     def take(self, batch: AnyBatch) -> None:
-        """Replay a batch. Nothing is raised for what it holds."""
+        """Replay a batch. Raises nothing for records that cannot be read."""
         for _ in self.steps(batch):
             pass
 

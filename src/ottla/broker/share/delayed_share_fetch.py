@@ -1,8 +1,8 @@
-"""ShareFetch: acknowledge, then acquire and read, or wait for something to read.
+"""ShareFetch: apply the acknowledgements, then acquire and read records, or wait for some.
 
 The fetch begins when the acknowledgements of the request are written, or refused. It is tried at once, and again
-whenever one of its partitions moves: records are written, locks end, acknowledgements are written, a load is finished.
-At the end of its time it is answered with what there is.
+whenever one of its partitions changes: records are written, locks time out, acknowledgements are written, a load is
+finished. When max_wait_ms is over it is answered with what there is.
 
 Records are acquired at the moment in which they are answered. Apache Kafka acquires while the acknowledgements are
 still being written; if that takes long, the answer brings records whose locks have ended. For the same reason nothing
@@ -20,13 +20,13 @@ from typing import Any, Final, NamedTuple
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
-from ottla.broker.share.acknowledging import Verdict, Verdicts
-from ottla.broker.share.answering import Leaders, by_topic
-from ottla.broker.share.checking import check_request, find_source
+from ottla.broker.share.acknowledgements import Acknowledgements, AcknowledgeResult
 from ottla.broker.share.edge import Source
 from ottla.broker.share.leader import ShareLeader
-from ottla.broker.share.led import Led
-from ottla.broker.share.reading import Reading
+from ottla.broker.share.led_share_partition import LedSharePartition
+from ottla.broker.share.log_reader import LogRead
+from ottla.broker.share.request_checks import check_request, find_source
+from ottla.broker.share.responses import Leaders, by_topic
 from ottla.core.share.partition.events import Acquire, AcquiredRange
 from ottla.core.share.partition.states import AcquireMode
 from ottla.core.share.sessions import Partition, Turn
@@ -69,12 +69,12 @@ class _Open(NamedTuple):
     """A partition that can be read now."""
 
     where: Partition
-    led: Led
+    led: LedSharePartition
     source: Source
 
 
 class _Found(NamedTuple):
-    """What there is to say about a partition that took part in the read."""
+    """The result of a partition that took part in the read."""
 
     error: ErrorCode = ErrorCode.NONE
     records: bytes | FileSpan = b""
@@ -82,12 +82,12 @@ class _Found(NamedTuple):
 
 
 _NOTHING: Final = _Found()
-_UNASKED: Final = Verdict()
+_UNASKED: Final = AcknowledgeResult()
 _MODES: Final = {int(mode): mode for mode in AcquireMode}
 
 
 def fetch(leader: ShareLeader, request: Request) -> Answer:
-    """The answer to a ShareFetch; Reject if it is refused as a whole."""
+    """The response to a ShareFetch; Reject if the whole request is refused."""
     check_request(leader.edge, request)
     body: ShareFetchRequest = request.body
     if body.is_renew_ack and (body.max_bytes or body.min_bytes or body.max_records or body.max_wait_ms):
@@ -100,7 +100,7 @@ def fetch(leader: ShareLeader, request: Request) -> Answer:
         return _refuse_late(leader, body.max_wait_ms)
     if body.share_acquire_mode not in _MODES:
         raise Reject(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return _ShareFetch(leader, request, turn).answer()
+    return _DelayedShareFetch(leader, request, turn).answer()
 
 
 def _turn(leader: ShareLeader, request: Request) -> Turn:
@@ -121,7 +121,7 @@ def _turn(leader: ShareLeader, request: Request) -> Turn:
 
 
 def _refuse_late(leader: ShareLeader, wait_ms: int) -> Answer:
-    """There is no room for a session. The client would be back at once, so it hears that late."""
+    """Answer late that there is no room for a session: the client would retry at once."""
     later = DelayedResponse()
 
     def attempt(_: bool) -> bool:
@@ -135,8 +135,8 @@ def _refuse_late(leader: ShareLeader, wait_ms: int) -> Answer:
     return later
 
 
-class _ShareFetch:
-    """One request on its way."""
+class _DelayedShareFetch:
+    """One ShareFetch request, from its acknowledgements to its response."""
 
     def __init__(self, leader: ShareLeader, request: Request, turn: Turn) -> None:
         body: ShareFetchRequest = request.body
@@ -162,8 +162,8 @@ class _ShareFetch:
         self.order: Sequence[Partition] = ()
         self.throttle_ms = 0
         self.later = DelayedResponse()
-        self.verdicts = Verdicts(leader, request, self._fetch)
-        self._led: dict[Partition, Led] = {}
+        self.acknowledgements = Acknowledgements(leader, request, self._fetch)
+        self._led: dict[Partition, LedSharePartition] = {}
         self._known: set[Partition] | None = None
         """What could not be served from the beginning; others that fail later are worth an answer."""
         self._delayed: DelayedOperation | None = None
@@ -172,13 +172,13 @@ class _ShareFetch:
 
     def answer(self) -> Answer:
         body: ShareFetchRequest = self.request.body
-        self.verdicts.begin(
+        self.acknowledgements.begin(
             ((topic.topic_id, each.partition_index), each.acknowledgement_batches)
             for topic in body.topics
             for each in topic.partitions
             if each.acknowledgement_batches
         )
-        if self.verdicts.is_finished:
+        if self.acknowledgements.is_finished:
             self._fetch()
         if self.later.is_complete:
             return self.later.message
@@ -186,7 +186,7 @@ class _ShareFetch:
         return self.later
 
     def _fetch(self) -> None:
-        """The acknowledgements are done: fetch now, or wait for something to fetch."""
+        """Fetch now, or wait for records. Called once the acknowledgements are done."""
         if self.later.is_complete and not self.turn.is_final:
             return  # the connection is gone
         if self.fetches:
@@ -255,7 +255,7 @@ class _ShareFetch:
                 faults[where] = _bearable(led.dropped)
         return faults, opened
 
-    def _read(self, opened: Sequence[_Open], faults: dict[Partition, ErrorCode]) -> list[tuple[_Open, Reading]]:
+    def _read(self, opened: Sequence[_Open], faults: dict[Partition, ErrorCode]) -> list[tuple[_Open, LogRead]]:
         """Find out what there is to read, without reading it; each partition has its share of the answer's size."""
         reads = []
         for one, max_bytes in zip(opened, _shares(self.max_bytes, len(opened)), strict=True):
@@ -267,53 +267,53 @@ class _ShareFetch:
                 faults[one.where] = _bearable(error.code)
         return reads
 
-    def _read_one(self, one: _Open, max_bytes: int) -> Reading:
+    def _read_one(self, one: _Open, max_bytes: int) -> LogRead:
         offset = one.led.core.next_fetch_offset
         if not one.source.has_log:
-            return Reading(offset)
+            return LogRead(offset)
         try:
             return one.led.reader.look(offset, max_bytes, self.isolation)
         except OffsetOutOfRangeError:
             log_start_offset = one.source.log.log_start_offset
             if offset >= log_start_offset:
-                return Reading(offset)  # the group was sent beyond the end, and waits for the log to get there
+                return LogRead(offset)  # the group was sent beyond the end, and waits for the log to get there
             one.led.log_start_moved(log_start_offset)
-            return Reading(offset, is_settled=True)
+            return LogRead(offset, is_settled=True)
 
-    def _is_enough(self, reads: Sequence[tuple[_Open, Reading]]) -> bool:
-        if any(reading.is_settled for _, reading in reads):
+    def _is_enough(self, reads: Sequence[tuple[_Open, LogRead]]) -> bool:
+        if any(log_read.is_settled for _, log_read in reads):
             return True
-        return bool(reads) and sum(reading.length for _, reading in reads) >= self.min_bytes
+        return bool(reads) and sum(log_read.length for _, log_read in reads) >= self.min_bytes
 
-    def _acquire(self, reads: Sequence[tuple[_Open, Reading]], found: dict[Partition, _Found]) -> None:
+    def _acquire(self, reads: Sequence[tuple[_Open, LogRead]], found: dict[Partition, _Found]) -> None:
         left = self.max_records
-        for one, reading in reads:
-            found[one.where] = result = self._acquire_one(one, reading, left) if reading.length else _NOTHING
+        for one, log_read in reads:
+            found[one.where] = result = self._acquire_one(one, log_read, left) if log_read.length else _NOTHING
             for first_offset, last_offset, _ in result.acquired:
                 left -= last_offset - first_offset + 1
 
-    def _acquire_one(self, one: _Open, reading: Reading, left: int) -> _Found:
+    def _acquire_one(self, one: _Open, log_read: LogRead, left: int) -> _Found:
         if left <= 0:
             return _NOTHING
         try:
-            stretch = one.led.reader.read(reading, one.led.core.reach(left))
+            batch_range = one.led.reader.read(log_read, one.led.core.reach(left))
         except LogError as error:
             return _Found(_bearable(error.code))
         acquired = one.led.acquire(
             Acquire(
                 None,
                 self.member_id,
-                reading.fetch_offset,
-                stretch.batches,
+                log_read.fetch_offset,
+                batch_range.batches,
                 left,
                 self.batch_size,
                 self.mode,
-                reading.aborted,
+                log_read.aborted,
             )
         )
         if not acquired:
             return _NOTHING
-        records = stretch.span(acquired[0].first_offset, acquired[-1].last_offset)
+        records = batch_range.span(acquired[0].first_offset, acquired[-1].last_offset)
         one.source.bytes_out += len(records)
         return _Found(ErrorCode.NONE, records, acquired)
 
@@ -321,7 +321,7 @@ class _ShareFetch:
 
     def _response(self, found: dict[Partition, _Found]) -> ShareFetchResponse:
         leaders = Leaders(self.edge, self.request)
-        verdicts = self.verdicts.results
+        results = self.acknowledgements.results
         told: dict[Partition, _Found] = {}
         for where in self.order:
             one = found.get(where)
@@ -330,10 +330,10 @@ class _ShareFetch:
             ):
                 told[where] = one
         self.turn.served([where for where, one in told.items() if one.acquired])
-        for where in verdicts:
+        for where in results:
             told.setdefault(where, _NOTHING)
         answered = (
-            (where, _partition(where, one, verdicts.get(where, _UNASKED), leaders)) for where, one in told.items()
+            (where, _partition(where, one, results.get(where, _UNASKED), leaders)) for where, one in told.items()
         )
         return ShareFetchResponse(
             throttle_time_ms=self.throttle_ms,
@@ -343,13 +343,15 @@ class _ShareFetch:
         )
 
 
-def _partition(where: Partition, one: _Found, verdict: Verdict, leaders: Leaders) -> ShareFetchResponsePartitionData:
+def _partition(
+    where: Partition, one: _Found, acknowledged: AcknowledgeResult, leaders: Leaders
+) -> ShareFetchResponsePartitionData:
     return ShareFetchResponsePartitionData(
         partition_index=where[1],
         error_code=one.error,
-        acknowledge_error_code=verdict.error,
-        acknowledge_error_message=verdict.message,
-        current_leader=ShareFetchResponseLeaderIdAndEpoch(*leaders.named(where, one.error, verdict.error)),
+        acknowledge_error_code=acknowledged.error,
+        acknowledge_error_message=acknowledged.message,
+        current_leader=ShareFetchResponseLeaderIdAndEpoch(*leaders.named(where, one.error, acknowledged.error)),
         # A place in a file: the encoder for parts asks no more of it than its length.
         records=one.records,  # type: ignore[arg-type]
         acquired_records=tuple(ShareFetchResponseAcquiredRecords(*each) for each in one.acquired),

@@ -1,4 +1,4 @@
-"""Whether an append belongs to a transaction that its coordinator knows of.
+"""Verification that an append belongs to a transaction that its coordinator knows (KIP-890).
 
 The first batch that a producer writes to a partition in a transaction makes the partition part of it in the log, and
 only a marker ends that. So before it is taken the coordinator is asked (KIP-890): producers of the older protocols have
@@ -29,35 +29,35 @@ from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 
-__all__ = ["Support", "ask_coordinator", "has_open_transaction", "verify_offsets"]
+__all__ = ["TransactionSupport", "ask_coordinator", "has_open_transaction", "verify_offsets"]
 
 _V2: Final = 2
 
 Codes = Mapping[Partition, ErrorCode]
 
 
-class Support(Enum):
-    """What a producer's version of a request can do."""
+class TransactionSupport(Enum):
+    """What a version of a producer's request supports."""
 
     OLD_ERRORS = "partitions were added before; TRANSACTION_ABORTABLE is not known"
     ABORTABLE_ERROR = "partitions were added before"
     ADDS = "partitions are added with the first write"
 
     @classmethod
-    def of_produce(cls, version: int) -> Support:
+    def of_produce(cls, version: int) -> TransactionSupport:
         if version >= 12:
             return cls.ADDS
         return cls.ABORTABLE_ERROR if version == 11 else cls.OLD_ERRORS
 
     @classmethod
-    def of_txn_offset_commit(cls, version: int) -> Support:
+    def of_txn_offset_commit(cls, version: int) -> TransactionSupport:
         if version >= 5:
             return cls.ADDS
         return cls.ABORTABLE_ERROR if version == 4 else cls.OLD_ERRORS
 
 
-class _Question:
-    """One question to a transaction's coordinator, asked until it gets an answer that stands."""
+class _VerificationRequest:
+    """A request to a transaction coordinator, repeated until the answer is final."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class _Question:
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[Partition],
-        support: Support,
+        support: TransactionSupport,
         done: Callable[[Codes], None],
     ) -> None:
         self._node = node
@@ -74,7 +74,7 @@ class _Question:
         self._support = support
         self._done = done
         self._body: AddPartitions | VerifyPartitions
-        if support is Support.ADDS:
+        if support is TransactionSupport.ADDS:
             self._body = AddPartitions(transactional_id, *producer, partitions, _V2)
         else:
             self._body = VerifyPartitions(transactional_id, *producer, partitions)
@@ -87,7 +87,11 @@ class _Question:
 
     def _answered(self, answer: ErrorCode | Codes) -> None:
         codes = dict.fromkeys(self._partitions, answer) if isinstance(answer, ErrorCode) else answer
-        if self._support is Support.ADDS and answer is ErrorCode.CONCURRENT_TRANSACTIONS and self._may_wait():
+        if (
+            self._support is TransactionSupport.ADDS
+            and answer is ErrorCode.CONCURRENT_TRANSACTIONS
+            and self._may_wait()
+        ):
             return
         self._done({each: self._as_told(code) for each, code in codes.items()})
 
@@ -106,7 +110,7 @@ class _Question:
     def _as_told(self, code: ErrorCode) -> ErrorCode:
         if code is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        if code is ErrorCode.TRANSACTION_ABORTABLE and self._support is Support.OLD_ERRORS:
+        if code is ErrorCode.TRANSACTION_ABORTABLE and self._support is TransactionSupport.OLD_ERRORS:
             return ErrorCode.INVALID_TXN_STATE
         return code
 
@@ -116,11 +120,11 @@ def ask_coordinator(
     transactional_id: str,
     producer: tuple[int, int],
     partitions: frozenset[Partition],
-    support: Support,
+    support: TransactionSupport,
     done: Callable[[Codes], None],
 ) -> None:
     """Verify or add partitions. `done` gets a code for each; at once, if nothing had to be written for it."""
-    _Question(node, transactional_id, producer, partitions, support, done).ask()
+    _VerificationRequest(node, transactional_id, producer, partitions, support, done).ask()
 
 
 def verify_offsets(
@@ -128,8 +132,8 @@ def verify_offsets(
 ) -> None:
     """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
     wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)
-    support = Support.of_txn_offset_commit(version)
-    is_asked = support is Support.ADDS or node.settings["transaction.partition.verification.enable"]
+    support = TransactionSupport.of_txn_offset_commit(version)
+    is_asked = support is TransactionSupport.ADDS or node.settings["transaction.partition.verification.enable"]
     if not is_asked or has_open_transaction(node.replicas, wanted, producer):
         done(ErrorCode.NONE)
         return

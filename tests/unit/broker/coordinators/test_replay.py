@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ottla.broker.coordinators.replaying import Replay
+from ottla.broker.coordinators.replay import Replay
 from ottla.core.coordinator.records import encode_record
 from ottla.wire.batch import BatchBuilder, build_control_batch, build_end_txn_marker, split_batches
 from ottla.wire.batch import ControlRecordType as Type

@@ -1,4 +1,4 @@
-"""Calls of the plugin: what coordinators ask for, a time limit for each, and what comes of it.
+"""Calls of the plugin for topology descriptions, each with a time limit.
 
 ============================================  ====================================================================
 a plugin that                                 means
@@ -9,9 +9,9 @@ does not keep to the interface: set, without  set: never again, with a message o
 `async`, raises or gives nothing to wait for  work
 ============================================  ====================================================================
 
-Calls that change what is held of a group follow one another in the order in which coordinators ask for them (`order`);
-the time limit of a call begins when it is asked for. Calls that are under way when the broker stops are cancelled, and
-those who wait for them are told to look for another coordinator.
+Calls that change what is held of a group follow one another in the order in which coordinators ask for them
+(`call_order`); the time limit of a call begins when it is asked for. Calls that are under way when the broker stops are
+cancelled, and those who wait for them are told to look for another coordinator.
 
 Messages of the plugin go to the client that pushes, never to one that deletes a group or describes it.
 """
@@ -26,8 +26,8 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Final
 
 from ottla.broker.coordinators.edge import Perform
-from ottla.broker.descriptions.loading import SETTING, PluginError, load_plugin, told
-from ottla.broker.descriptions.order import CallOrder
+from ottla.broker.descriptions.call_order import CallOrder
+from ottla.broker.descriptions.plugin_loader import SETTING, PluginError, load_plugin, told
 from ottla.broker.descriptions.ports import Calls, Ports
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.loop.delayed_operations import DelayedOperation
@@ -38,7 +38,7 @@ from ottla.core.groups.streams.effects import PERMANENT, DeleteDescription, GetD
 from ottla.topology_descriptions import PermanentFailure, TopicTable, TopologyDescriptionPlugin, TransientFailure
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Descriptions"]
+__all__ = ["DescriptionPlugin"]
 
 log = logging.getLogger(__name__)
 
@@ -54,16 +54,16 @@ End = Callable[[BaseException | None, Any], None]
 """What was raised, or what was given."""
 
 
-class _Misuse(Exception):
-    """The plugin does not keep to its interface."""
+class _PluginMisuse(Exception):
+    """The plugin breaks its interface."""
 
 
-class _Late(TransientFailure):
+class _PluginTimeout(TransientFailure):
     """The plugin has not answered in time."""
 
 
-class Descriptions:
-    """The plugin of a node."""
+class DescriptionPlugin:
+    """The description plugin of a node."""
 
     def __init__(self, node: Ports, plugin_class: str) -> None:
         self._node = node
@@ -124,7 +124,7 @@ class Descriptions:
         self._call("set", effect.group_id, lambda plugin: plugin.set_topology(effect.group_id, *effect[3:]), end)
 
     def get(self, effect: GetDescription, done: Done) -> None:
-        """Waits for nobody: a description that is being changed is not shown anyway."""
+        """Does not wait for other calls: a description that is being changed is not shown anyway."""
 
         def end(error: BaseException | None, value: object) -> None:
             if error is not None:
@@ -172,9 +172,9 @@ class Descriptions:
         try:
             awaitable = begin(self._plugin)
         except Exception as error:
-            raise _Misuse(f"it raised {error!r} before there was anything to wait for") from error
+            raise _PluginMisuse(f"it raised {error!r} before there was anything to wait for") from error
         if not inspect.isawaitable(awaitable):
-            raise _Misuse(f"it gave {awaitable!r}, which cannot be waited for")
+            raise _PluginMisuse(f"it gave {awaitable!r}, which cannot be waited for")
         return await awaitable
 
 
@@ -204,7 +204,7 @@ class _Call:
         else:
             self._task.cancel()
         if self._node.purgatory.is_open:
-            self._end(_Late(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
+            self._end(_PluginTimeout(f"the plugin has not answered within {LIMIT_MS // 1000} s"), None)
         return True
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -218,7 +218,7 @@ class _Call:
 def _set_failure(effect: SetDescription, error: BaseException) -> Outcome:
     code = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
     log.warning("the description of %s is not taken: %r", effect.group_id, error)
-    if isinstance(error, _Misuse):
+    if isinstance(error, _PluginMisuse):
         return Outcome(code, PERMANENT, _NOT_A_PLUGIN)
     if isinstance(error, PermanentFailure):
         return Outcome(code, PERMANENT, str(error))

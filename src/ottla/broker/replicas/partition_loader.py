@@ -1,7 +1,7 @@
-"""Loading partitions when a node starts: what belongs to the cluster is opened, what does not is set aside.
+"""Loads the partitions of a node at its start; directories that do not belong to the cluster are marked as stray.
 
-Nothing is served meanwhile, but signals are heard and progress is told: after a crash this can take long. A directory
-that cannot be read is offline from then on; the others go on.
+The node serves nothing meanwhile, but it heeds signals and reports progress: after a crash this can take long. A log
+directory that cannot be read is offline from then on; the others are loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition
 from ottla.log.recovery import RecoveryReport, load_steps
 
-__all__ = ["Loading", "tell"]
+__all__ = ["PartitionLoader", "tell"]
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +34,13 @@ _Found = tuple[LogDirectory, TopicPartition]
 
 
 def tell(report: RecoveryReport) -> None:
-    """Say what a load has found, if anybody should know."""
+    """Log what a load has found, if it is worth a line."""
     for line in report.lines():
         log.log(logging.WARNING if report.is_eventful else logging.DEBUG, "%s", line)
 
 
-class Loading:
-    """One run over the directories of a node."""
+class PartitionLoader:
+    """One pass over the log directories of a node."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Loading:
         return self._copies
 
     def _promote_arrived(self) -> None:
-        """A crash may have come when the copy of a moving partition was all there is of it."""
+        """Take a `-future` copy for the partition where a crash left nothing else of it."""
         if any(directory.is_offline for directory in self._directories):
             return  # the partition may be in there
         found = {key for directory in self._directories for key in directory.found}
@@ -98,7 +98,7 @@ class Loading:
                 found.add(key)
 
     def _is_moving(self, directory: LogDirectory, key: TopicPartition) -> bool:
-        """Whether a copy is to be completed; if not, it is set aside or thrown away."""
+        """Whether a move is to be resumed; if not, its copy is marked as stray or removed."""
         if not self._belongs(directory, key):
             return False
         replica = self._replicas.by_key[key]
@@ -154,7 +154,7 @@ class Loading:
         return False
 
     def _is_known(self, directory: LogDirectory, key: TopicPartition) -> bool:
-        """Not only by name: a topic that was deleted may have had the same."""
+        """By name and topic id: a deleted topic may have had the same name."""
         topic, partition = self._image.topic(key.topic), self._image.partition(*key)
         if topic is None or partition is None or self._replicas.node_id not in partition.replicas:
             return False

@@ -1,4 +1,4 @@
-"""Reading the log of a partition from the disk in small steps: that of a shard into its core."""
+"""Reads the log of a partition in small steps, such as that of a shard into its core."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _READ_BYTES: Final = 1 << 17
 
 
 class Reader(Protocol):
-    """Who takes what is read: `Replay`, for a core."""
+    """Takes the batches that are read. `Replay` is one, for a core."""
 
     def steps(self, batch: AnyBatch) -> Iterator[None]: ...
 
 
 def load_steps(partition: Partition, reader: Reader) -> Iterator[None]:
-    """Read all that is written; stops every few records, so that the caller can do something else meanwhile.
+    """Read the whole log; yields every few records, so that the loop can serve requests in between.
 
-    The end of the log is looked up again each time: nobody but who reads it will append, and does not yet.
+    Only the coordinator that is being loaded appends to the log, and it does not before this is done.
     """
     offset = partition.log_start_offset
     while offset < partition.log_end_offset:
