@@ -13,7 +13,7 @@ import click
 
 from ottla.testing.trace import Violation
 from simulation.crash_points import all_plans, run_plan
-from simulation.running import FAMILY_NAMES, Failure, Tally, run_seeds
+from simulation.runner import FAMILY_NAMES, Failure, Tally, run_seeds
 
 _HOUR_MS = 3_600_000
 _TRACE_LINES = 60
@@ -57,7 +57,7 @@ def main(
 
 
 def _run_crash_points(whole_trace: bool) -> None:
-    """Each plan with three different remains of the write that was cut off."""
+    """Run each plan three times, with other bytes left of the write that was cut off."""
     points = runs = 0
     for plan in all_plans():
         try:

@@ -1,6 +1,6 @@
-"""What can go wrong in any world, and how its faults follow each other until the calm begins.
+"""Faults that every world can have, during the chaos of a run.
 
-Faults of the network are weather: they hold for a while and change. All others are events.
+Faults of the network last for a while and change (`weather`). All others are events.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from ottla.testing.disk import VirtualDisk
 from ottla.testing.network import Chances, Network
 from ottla.testing.timeline import Timeline
-from simulation.host import Host
+from simulation.host import CoordinatorHost
 
 __all__ = ["calm_down", "happen", "hold_watermark", "kill_at_a_write", "set_wall_clock", "weather"]
 
 
 def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]]) -> None:
-    """Let one event after the other happen, by chance."""
+    """Cause random events, one after another."""
 
     def event() -> None:
         if not world.is_calm:
@@ -27,19 +27,19 @@ def happen(world: Timeline, every_ms: int, events: Sequence[Callable[[], None]])
 
 
 def weather(world: Timeline, network: Network, up_to_ms: int, draw: Callable[[], Chances]) -> None:
-    """Let the network be as is drawn, for a while, and then otherwise."""
+    """Change the faults of the network at random, every now and then."""
     if not world.is_calm:
         network.chances = draw()
         world.after(world.random.randint(1, up_to_ms), lambda: weather(world, network, up_to_ms, draw))
 
 
 def kill_at_a_write(world: Timeline, disk: VirtualDisk, within: int) -> None:
-    """In the middle of one of the next operations of the disk, which is carried out in part."""
+    """Kill the process in the middle of one of the next disk operations, which is done in part."""
     disk.crash_at = disk.operations + world.random.randint(1, within)
 
 
-def hold_watermark(world: Timeline, host: Host, up_to_ms: int) -> None:
-    """Nothing is committed for a while."""
+def hold_watermark(world: Timeline, host: CoordinatorHost, up_to_ms: int) -> None:
+    """Stop the high watermark for a while."""
 
     def release() -> None:
         host.is_held = False

@@ -137,22 +137,22 @@ def _topic(scenario: Scenario, words: Words) -> None:
     """topic t partitions=4 [racks=[[a, b], [b]]]: create a topic, or let it grow"""
     name, options = words.next(), words.options()
     racks = [frozenset(each) for each in parse(options["racks"])] if "racks" in options else ()
-    change = scenario.surroundings.topics.put(name, int(options.get("partitions", "1")), racks)
+    change = scenario.environment.topics.put(name, int(options.get("partitions", "1")), racks)
     scenario.host.topics_changed(change)
 
 
 @command("delete-topic")
 def _delete_topic(scenario: Scenario, words: Words) -> None:
     """delete-topic t"""
-    scenario.host.topics_changed(scenario.surroundings.topics.delete(words.next()))
+    scenario.host.topics_changed(scenario.environment.topics.delete(words.next()))
 
 
 @command("config")
 def _config(scenario: Scenario, words: Words) -> None:
     """config group.max.size=2 …: settings of the broker"""
     for name, value in words.options().items():
-        scenario.surroundings.settings.set(name, value)
-        scenario.surroundings.world.settings_version += 1
+        scenario.environment.settings.set(name, value)
+        scenario.environment.world.settings_version += 1
 
 
 @command("group-config")
@@ -160,13 +160,13 @@ def _group_config(scenario: Scenario, words: Words) -> None:
     """group-config g consumer.session.timeout.ms=50000: settings of one group"""
     group_id = words.next()
     for name, value in words.options().items():
-        scenario.surroundings.set_for_group(group_id, name, value)
+        scenario.environment.set_for_group(group_id, name, value)
 
 
 @command("feature")
 def _feature(scenario: Scenario, words: Words) -> None:
     """feature streams.version=0: the finalized level of a feature"""
-    scenario.surroundings.features.update({name: int(value) for name, value in words.options().items()})
+    scenario.environment.features.update({name: int(value) for name, value in words.options().items()})
 
 
 @command("deny")

@@ -1,4 +1,4 @@
-"""What goes wrong in a world of groups: decided at its beginning, from its seed, and undone when the calm begins."""
+"""The faults of a world of groups: chosen from its seed, and undone when the calm begins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHANGING: Final = ("t0", "t1")
 
 
 class Faults:
-    """Lets things go wrong until the calm begins."""
+    """Causes faults until the calm begins."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -64,7 +64,7 @@ class Faults:
         self._last_change()
 
     def _last_change(self) -> None:
-        """Somebody comes, or somebody goes for good without a word: the groups must notice by themselves."""
+        """A client joins, or one crashes for good: the groups must notice by themselves."""
         chance = self._world.random
         alive = [client for client in self._clients() if client.is_alive]
         if alive and chance.random() < 0.5:
@@ -76,7 +76,7 @@ class Faults:
                 client.start_unless_alive()
 
     def _clients(self) -> list[Client]:
-        return [client for each in self._world.inhabitants for client in each.clients]
+        return [client for each in self._world.workloads for client in each.clients]
 
     # --- weather ------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""One coordinator with its log on a virtual disk: what a broker is around a shard, without sockets and without a loop.
+"""One coordinator with its log on a virtual disk: a broker around a shard, without sockets and without an event loop.
 
-A host works in *turns*, as a broker does: whatever comes in is decided, then `turn` writes the batch, moves the high
-watermark and lets answers go, until nothing is left to do. `restart` is a kill: what the disk has is all that remains.
-`check_law` compares the live core with one that replays the log, and with one that replays the compacted log.
+A host works in *turns*, as a broker does: the core decides about all requests, then `turn` writes the batch, moves the
+high watermark and releases responses, until nothing is left to do. `restart` is a kill: what the disk has is all that
+remains. `check_law` compares the live core with one that replays the log, and with one that replays the compacted log.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ottla.log.partition import Partition
 from ottla.wire.batch import BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-from simulation.cores import MakeCore
+from simulation.coordinator_kinds import MakeCore
+from simulation.environment import Environment
 from simulation.machine import COORDINATOR_LOG, Machine
-from simulation.surroundings import Surroundings
 from simulation.virtual_replica import VirtualReplica, compact_fully, replay_partition
 
-__all__ = ["Host", "Observer", "differences"]
+__all__ = ["CoordinatorHost", "Observer", "differences"]
 
 _WRITE_TIMEOUT_MS: Final = 5_000
 """The default of offsets.commit.timeout.ms."""
 
 
 class Observer(Protocol):
-    """Who is told what happens in a host."""
+    """Is told what happens in a host."""
 
     def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
         """A new core has taken over the log, and has not said anything yet. `new_core` makes others like it."""
@@ -47,12 +47,12 @@ class Observer(Protocol):
     def effect(self, effect: Any, done: Callable[[Outcome], None]) -> None: ...  # noqa: ANN401
     def lost(self, error: Exception) -> None: ...
     def failed(self, call: str, error: Exception) -> None:
-        """The core has failed: a mistake in it, whatever the shard makes of that."""
+        """The core has raised an unexpected exception: a bug."""
         ...
 
 
 class _WatchedCore:
-    """Passes every call on to a core and tells of those that fail. A shard only writes them into its log."""
+    """Passes every call on to a core and reports exceptions, which a shard would only log."""
 
     def __init__(self, core: Core, failed: Callable[[str, Exception], None]) -> None:
         self.core = core
@@ -75,7 +75,7 @@ class _WatchedCore:
         return watched
 
 
-class Host:
+class CoordinatorHost:
     """A coordinator of one partition. `make_core` gives an empty core; a new one is made at each start.
 
     `leader_epochs` gives a higher epoch for each start; a new host for an old log goes on with the old ones.
@@ -85,12 +85,12 @@ class Host:
         self,
         make_core: MakeCore,
         topic: str,
-        surroundings: Surroundings,
+        environment: Environment,
         machine: Machine,
         observer: Observer,
         leader_epochs: Iterator[int] | None = None,
     ) -> None:
-        self.surroundings = surroundings
+        self.environment = environment
         self.machine = machine
         self.clock = machine.clock
         self.is_held = False
@@ -122,14 +122,14 @@ class Host:
         writer = ReplicaWriter(cast(Replica, self.replica), self._leader_epoch, self.clock.wall_ms, RuntimeCounts())
         self.core = core
         watched = cast(Core, _WatchedCore(core, self._observer.failed))
-        self.shard = Shard(watched, writer, self.surroundings.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
+        self.shard = Shard(watched, writer, self.environment.world, self, write_timeout_ms=_WRITE_TIMEOUT_MS)
         self._observer.replayed(self.partition, self.new_core)
         self.shard.start()
         self.turn()
 
     def new_core(self) -> Core:
         """An empty core, as one is made at this place."""
-        settings = self.surroundings.world.settings
+        settings = self.environment.world.settings
         return self._make_core(CorePartition(0, self._leader_epoch, lambda topic, partition: True, settings))
 
     def restart(self) -> None:

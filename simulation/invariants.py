@@ -1,4 +1,4 @@
-"""What must hold in every world, whatever goes wrong. Each invariant has a name, by which a violation is told.
+"""The invariants of every world of groups. A violation is reported by the name of its invariant.
 
 ===============  =======================================================================================================
 epochs           group epochs, target epochs and generations in the log only grow, until the group is deleted
@@ -27,9 +27,9 @@ from ottla.testing.trace import Violation
 from ottla.wire.errors import ErrorCode
 from ottla.wire.fault import WireError
 from ottla.wire.keyed import KeyedRecord
-from simulation.clients.assigning import read_assignment
+from simulation.clients.assignment import read_assignment
 
-__all__ = ["Claims", "CommitRegister", "LogModel", "Place", "commit_codes", "commit_writes"]
+__all__ = ["Claims", "CommitRegister", "LogModel", "OffsetKey", "commit_codes", "commit_writes"]
 
 _GROWING: Final = {
     "GroupMetadataKey": "generation",
@@ -48,7 +48,7 @@ _HELD: Final = {
 
 
 class LogModel:
-    """What the log says about epochs and owners, record by record, apart from any coordinator."""
+    """A model of the log: epochs and owners, record by record, independent of the coordinator's code."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, str], int] = {}
@@ -56,7 +56,7 @@ class LogModel:
 
     @classmethod
     def of(cls, records: Iterable[KeyedRecord]) -> LogModel:
-        """What a whole log says. Only its end is judged: compaction removes from the middle."""
+        """The model of a whole log. Only its end is checked, since compaction removes records from the middle."""
         model = cls()
         model._take_all(records)
         for where in sorted(model._held):
@@ -84,7 +84,7 @@ class LogModel:
         return touched
 
     def is_member(self, group_id: str, member_id: str) -> bool:
-        """Whether a member of one of the newer protocols has a part in its group."""
+        """Whether the log has an assignment of this member; for consumer and streams groups."""
         return any(member_id in self._held.get((name, group_id), {}) for name in _HELD)
 
     def _grow(self, name: str, record: KeyedRecord) -> None:
@@ -135,56 +135,56 @@ def _classic_owners(value: Any) -> dict[str, frozenset[Any]]:  # noqa: ANN401
     return found
 
 
-Place = tuple[str, str, int]
-"""Group, topic, partition."""
+OffsetKey = tuple[str, str, int]
+"""The key of a committed offset: group, topic, partition."""
 
 
 class Write(NamedTuple):
-    """A commit that has reached the coordinator. None is a removal."""
+    """An offset commit that has reached the coordinator. None is a removal."""
 
     number: int
     offset: int | None
 
 
 class CommitRegister:
-    """For each committed offset, what a reader may find: the last write that was acknowledged, or any one after it."""
+    """For each committed offset, the values that a reader may find: the last acknowledged write or a later one."""
 
     def __init__(self) -> None:
-        self._writes: dict[Place, list[Write]] = {}
-        self._open: dict[Any, list[tuple[Place, Write]]] = {}
+        self._writes: dict[OffsetKey, list[Write]] = {}
+        self._open: dict[Any, list[tuple[OffsetKey, Write]]] = {}
         self._numbers = 0
 
-    def begin(self, token: Any, writes: Iterable[tuple[Place, int | None]]) -> None:  # noqa: ANN401
-        """Commits, or removals, are being put to the coordinator."""
-        self._open[token] = [(place, self._add(place, offset)) for place, offset in writes]
+    def begin(self, token: Any, writes: Iterable[tuple[OffsetKey, int | None]]) -> None:  # noqa: ANN401
+        """A request with commits, or removals, is sent to the coordinator."""
+        self._open[token] = [(key, self._add(key, offset)) for key, offset in writes]
 
-    def _add(self, place: Place, offset: int | None) -> Write:
+    def _add(self, key: OffsetKey, offset: int | None) -> Write:
         self._numbers += 1
         write = Write(self._numbers, offset)
-        self._writes.setdefault(place, [Write(0, None)]).append(write)
+        self._writes.setdefault(key, [Write(0, None)]).append(write)
         return write
 
-    def may_vanish(self, place: Place) -> None:
-        """Somebody has good reason to remove an offset, such as a deleted topic."""
-        self._add(place, None)
+    def may_vanish(self, key: OffsetKey) -> None:
+        """Allow an offset to be removed, for instance because its topic was deleted."""
+        self._add(key, None)
 
-    def places(self, group_id: str | None = None) -> list[Place]:
-        return sorted(place for place in self._writes if group_id in (None, place[0]))
+    def offset_keys(self, group_id: str | None = None) -> list[OffsetKey]:
+        return sorted(key for key in self._writes if group_id in (None, key[0]))
 
-    def finish(self, token: Any, code_of: Callable[[Place], int]) -> None:  # noqa: ANN401
-        """The coordinator has answered: what was acknowledged must stay, what was refused must not be there."""
-        for place, write in self._open.pop(token, ()):
-            code = ErrorCode(code_of(place))
+    def finish(self, token: Any, code_of: Callable[[OffsetKey], int]) -> None:  # noqa: ANN401
+        """The coordinator has answered: acknowledged writes must stay, refused writes must not be there."""
+        for key, write in self._open.pop(token, ()):
+            code = ErrorCode(code_of(key))
             if code is ErrorCode.NONE:
-                self._writes[place] = [each for each in self._writes[place] if each.number >= write.number]
-            elif not _is_unclear(code) and write in self._writes[place]:
-                self._writes[place].remove(write)
+                self._writes[key] = [each for each in self._writes[key] if each.number >= write.number]
+            elif not _is_unclear(code) and write in self._writes[key]:
+                self._writes[key].remove(write)
 
-    def candidates(self, place: Place) -> set[int | None]:
-        return {write.offset for write in self._writes[place]}
+    def candidates(self, key: OffsetKey) -> set[int | None]:
+        return {write.offset for write in self._writes[key]}
 
 
-def commit_writes(request: Any) -> list[tuple[Place, int | None]]:  # noqa: ANN401
+def commit_writes(request: Any) -> list[tuple[OffsetKey, int | None]]:  # noqa: ANN401
     """What an OffsetCommit writes."""
     return [
         ((request.group_id, topic.name, each.partition_index), each.committed_offset)
@@ -193,12 +193,12 @@ def commit_writes(request: Any) -> list[tuple[Place, int | None]]:  # noqa: ANN4
     ]
 
 
-def commit_codes(answer: Any) -> Callable[[Place], int]:  # noqa: ANN401
-    """By place, how an OffsetCommit went."""
+def commit_codes(answer: Any) -> Callable[[OffsetKey], int]:  # noqa: ANN401
+    """The error code of each offset in an OffsetCommit response."""
     codes = {
         (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
     }
-    return lambda place: int(codes[place[1], place[2]])
+    return lambda key: int(codes[key[1], key[2]])
 
 
 def _is_unclear(code: ErrorCode) -> bool:
@@ -207,13 +207,13 @@ def _is_unclear(code: ErrorCode) -> bool:
 
 
 class Claims:
-    """Who was given what in which generation or epoch, as the answers that leave the coordinator say."""
+    """The assignments in responses of the coordinator, by generation or epoch."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, int], dict[Any, str]] = {}
 
     def take(self, group_id: str, epoch: int, owner: str, units: Iterable[Any]) -> str | None:
-        """Somebody is given something; what is wrong with that, if anything."""
+        """Note an assignment; returns what is wrong with it, or None."""
         owners = self._owners.setdefault((group_id, epoch), {})
         for unit in sorted(units):
             known = owners.setdefault(unit, owner)
@@ -222,6 +222,6 @@ class Claims:
         return None
 
     def forget(self, group_id: str) -> None:
-        """The group is gone; one of the same name counts from the beginning."""
+        """Forget a deleted group; a new one of the same name starts over."""
         for key in [key for key in self._owners if key[0] == group_id]:
             del self._owners[key]

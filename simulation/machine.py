@@ -1,4 +1,4 @@
-"""A virtual disk with logs on it, as a broker has them: formatted, recovered at every start, copied to be looked at."""
+"""A virtual disk with the logs of a broker: formatted, recovered at every start, and copied for checks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Machine:
         self._start()
 
     def copy(self) -> Machine:
-        """Another machine with the same files, to try something on."""
+        """Another machine with the same files, for checks."""
         return Machine(self.clock, self.disk.crash(power_loss=False))
 
     def open(self, topic_partition: TopicPartition, config: LogConfig) -> Partition:

@@ -30,13 +30,13 @@ from ottla.wire.fault import WireError
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import decode_keyed
 from ottla.wire.reject import Reject
-from simulation.building import Builder, field_name
-from simulation.cores import Kind, MakeCore
-from simulation.host import Host
+from simulation.coordinator_kinds import CoordinatorKind, MakeCore
+from simulation.environment import Environment
+from simulation.host import CoordinatorHost
 from simulation.machine import Machine
-from simulation.rendering import Renderer
+from simulation.message_builder import Builder, field_name
+from simulation.renderer import Renderer
 from simulation.shorthand import ShorthandError
-from simulation.surroundings import Surroundings
 
 __all__ = ["Block", "Scenario", "ScenarioError", "Token", "parse_blocks", "run_text"]
 
@@ -57,7 +57,7 @@ class Block(NamedTuple):
 
 
 class Token(NamedTuple):
-    """Whom an answer is for."""
+    """The client and request of a response."""
 
     client: str
     api: str
@@ -75,26 +75,26 @@ class Client:
 
 
 class Scenario:
-    """A coordinator and what is said to it. It observes the host and writes lines."""
+    """A coordinator and a conversation with it. It observes the host and writes lines."""
 
-    def __init__(self, kind: Kind, make_core: MakeCore | None = None) -> None:
+    def __init__(self, kind: CoordinatorKind, make_core: MakeCore | None = None) -> None:
         self.lines: list[str] = []
         self.faults: list[str] = []
         self.clock = VirtualClock()
-        self.surroundings = Surroundings()
+        self.environment = Environment()
         self.clients: dict[str, Client] = {}
         self.defaults: dict[str, dict[str, Any]] = {}
         self.macros: dict[str, str] = {}
         self.denied: set[tuple[int, int, str]] = set()
         self.open_effects: list[tuple[Any, Callable[[Outcome], None]]] = []
         self.hides_records = False
-        topics = self.surroundings.topics
+        topics = self.environment.topics
         self.builder = Builder(self._resolve, self.topic_id)
-        self.renderer = Renderer(self.surroundings.ids.shorten, topics.name_of_id)
+        self.renderer = Renderer(self.environment.ids.shorten, topics.name_of_id)
         self.topic = kind.topic
         self._is_compacted = kind.is_compacted
         machine = Machine(self.clock)
-        self.host = Host(make_core or kind.make_core, kind.topic, self.surroundings, machine, self)
+        self.host = CoordinatorHost(make_core or kind.make_core, kind.topic, self.environment, machine, self)
 
     @property
     def core(self) -> Core:
@@ -104,7 +104,7 @@ class Scenario:
         return self.clients.setdefault(name, Client(name))
 
     def topic_id(self, name: str) -> bytes:
-        topic = self.surroundings.topics.by_name(name)
+        topic = self.environment.topics.by_name(name)
         if topic is None:
             raise ScenarioError(f"there is no topic {name!r}; create it with `topic {name} partitions=1`")
         return topic.topic_id
@@ -127,7 +127,7 @@ class Scenario:
             self.host.turn()
         for fault in self.host.check_law(compacted=is_last and self._is_compacted):
             self.faults.append(fault)
-            self.write(f"BROKEN LAW {self.surroundings.ids.shorten(fault)}")
+            self.write(f"BROKEN LAW {self.environment.ids.shorten(fault)}")
         return self.lines or ["ok"]
 
     def advance(self, by_ms: int) -> None:
@@ -183,7 +183,7 @@ class Scenario:
         if match[4] is not None:
             return WALL_START_MS + int(match[4])
         if match[3] is not None:
-            return self.surroundings.ids.lengthen(int(match[3]))
+            return self.environment.ids.lengthen(int(match[3]))
         field = match[2] or "member_id"
         told = self.client(match[1]).told
         if field not in told:
@@ -216,7 +216,7 @@ class Scenario:
 
     def refused(self, token: Token, code: ErrorCode, message: str | None) -> None:
         text = "" if message is None else f" {message!r}"
-        self.write(f"{token.client} <- {token.api} refused={code.name}{self.surroundings.ids.shorten(text)}")
+        self.write(f"{token.client} <- {token.api} refused={code.name}{self.environment.ids.shorten(text)}")
 
     def appended(self, batch: BatchView) -> None:
         if self.hides_records:
@@ -284,7 +284,7 @@ def _joined(lines: list[str]) -> list[str]:
     return found
 
 
-def run_text(text: str, kind: Kind, make_core: MakeCore | None = None) -> tuple[str, list[str]]:
+def run_text(text: str, kind: CoordinatorKind, make_core: MakeCore | None = None) -> tuple[str, list[str]]:
     """The text with the output that was seen, and where the law was broken."""
     scenario = Scenario(kind, make_core)
     blocks = parse_blocks(text)

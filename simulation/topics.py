@@ -1,4 +1,4 @@
-"""Topics without a controller: a table that tests change as they like."""
+"""Topics without a controller: a table that tests change."""
 
 from __future__ import annotations
 

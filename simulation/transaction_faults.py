@@ -1,4 +1,4 @@
-"""What goes wrong in a world of transactions, and its run from beginning to end."""
+"""The faults of a world of transactions, and its run from beginning to end."""
 
 from __future__ import annotations
 

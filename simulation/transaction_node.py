@@ -23,10 +23,10 @@ from ottla.log.producer_state import Origin, ProducerState, Verification
 from ottla.wire.batch import BatchBuilder, BatchView, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
-from simulation.cores import KINDS
-from simulation.host import Host
+from simulation.coordinator_kinds import KINDS
+from simulation.environment import Environment
+from simulation.host import CoordinatorHost
 from simulation.machine import DATA_LOG, Machine
-from simulation.surroundings import Surroundings
 
 __all__ = ["GROUPS_PART", "ProduceRecords", "TransactionNode"]
 
@@ -55,13 +55,13 @@ class TransactionNode:
     def __init__(
         self,
         machine: Machine,
-        surroundings: Surroundings,
+        environment: Environment,
         parts: Sequence[Part],
         told: Callable[[str], None],
         fault: Callable[[str], None],
     ) -> None:
         self.machine = machine
-        self.surroundings = surroundings
+        self.environment = environment
         self.marker_delay: Callable[[Callable[[], None]], None] = lambda call: call()
         """When a marker is written: at once, or when a test says so."""
         self.marker_error: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
@@ -80,10 +80,12 @@ class TransactionNode:
         self.groups = self._host("groups")
         self.transactions = self._host("transactions")
 
-    def _host(self, kind: str) -> Host:
+    def _host(self, kind: str) -> CoordinatorHost:
         observer = _Observer(self, kind)
         epochs = self._leader_epochs[kind]
-        return Host(KINDS[kind].make_core, KINDS[kind].topic, self.surroundings, self.machine, observer, epochs)
+        return CoordinatorHost(
+            KINDS[kind].make_core, KINDS[kind].topic, self.environment, self.machine, observer, epochs
+        )
 
     def restart(self) -> None:
         """Killed, and started again from the disk. Producer ids are never given out twice, as the controller's."""
@@ -94,7 +96,7 @@ class TransactionNode:
     # --- deadlines and turns ------------------------------------------------------------------------------------------
 
     @property
-    def hosts(self) -> tuple[Host, Host]:
+    def hosts(self) -> tuple[CoordinatorHost, CoordinatorHost]:
         return self.groups, self.transactions
 
     def next_at_ms(self) -> int | None:
@@ -209,7 +211,7 @@ class TransactionNode:
             self._producer_ids += 1
             done(Outcome(value=self._producer_ids))
         elif isinstance(effect, WriteMarkers):
-            _Marking(self, effect, done).begin()
+            _MarkerWrite(self, effect, done).begin()
         else:
             self._fault(f"nobody performs {type(effect).__name__}")
 
@@ -261,8 +263,8 @@ class TransactionNode:
         self._told(line)
 
 
-class _Marking:
-    """The markers of one transaction: written when the world lets them, answered together."""
+class _MarkerWrite:
+    """The markers of one transaction: written when the world allows it, answered together."""
 
     def __init__(self, node: TransactionNode, effect: WriteMarkers, done: Callable[[Outcome], None]) -> None:
         self._node = node
@@ -291,7 +293,7 @@ class _Marking:
 
 
 class _Observer:
-    """Hears what leaves one of the coordinators. Tokens are functions that take the answer."""
+    """Observes one of the coordinators. Tokens are functions that take the response."""
 
     def __init__(self, node: TransactionNode, kind: str) -> None:
         self._node = node

@@ -21,15 +21,15 @@ from ottla.core.txn.transaction import Partition as Part
 from ottla.log.partition import Partition
 from ottla.log.read import Isolation
 from ottla.testing.disk import VirtualDisk
-from ottla.testing.network import Network, Parcel
+from ottla.testing.network import InFlightRequest, Network
 from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.batch import BatchView, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
 from simulation.clients.producer import INPUT, TransactionalProducer
+from simulation.environment import Environment
 from simulation.machine import Machine
-from simulation.surroundings import Surroundings
 from simulation.topics import VirtualTopics
 from simulation.transaction_node import ProduceRecords, TransactionNode
 
@@ -41,16 +41,16 @@ OUTPUTS: Final = (Part("out", 0), Part("out", 1))
 class TransactionWorld(Timeline):
     def __init__(self, seed: int, *, feature_level: int = 2) -> None:
         super().__init__(seed)
-        self.surroundings = Surroundings(self.random.random)
-        self.surroundings.features["transaction.version"] = feature_level
-        self.surroundings.topics.put(INPUT, 1)
+        self.environment = Environment(self.random.random)
+        self.environment.features["transaction.version"] = feature_level
+        self.environment.topics.put(INPUT, 1)
         for part in OUTPUTS:
-            self.surroundings.topics.put(part.topic, len(OUTPUTS))
+            self.environment.topics.put(part.topic, len(OUTPUTS))
         self.network = Network(self, self.random)
         self.programs: list[TransactionalProducer] = []
         self._seen: dict[Part, list[bytes]] = {part: [] for part in OUTPUTS}
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
-        self.node = TransactionNode(machine, self.surroundings, OUTPUTS, self.note, self._failed)
+        self.node = TransactionNode(machine, self.environment, OUTPUTS, self.note, self._failed)
 
     def _failed(self, text: str) -> None:
         self.found(Violation("failure", text))
@@ -59,7 +59,7 @@ class TransactionWorld(Timeline):
 
     @property
     def topics(self) -> VirtualTopics:
-        return self.surroundings.topics
+        return self.environment.topics
 
     def next_offset(self) -> int:
         raise NotImplementedError("programs commit the offsets of their input")
@@ -67,11 +67,11 @@ class TransactionWorld(Timeline):
     def check_belief(self, client: Any) -> None:  # noqa: ANN401
         raise NotImplementedError("programs own nothing")
 
-    def deliver(self, parcel: Parcel) -> None:
+    def deliver(self, in_flight: InFlightRequest) -> None:
         if not self.is_up:
-            self.note(f"#{parcel.number} finds nobody")
+            self.note(f"#{in_flight.number} finds nobody")
             return
-        request, version, answer = parcel.request, parcel.version, self._answering(parcel)
+        request, version, answer = in_flight.request, in_flight.version, self._answering(in_flight)
         if isinstance(request, ProduceRecords):
             self.node.produce(request, answer)
         elif isinstance(request, TxnOffsetCommitRequest):
@@ -81,17 +81,17 @@ class TransactionWorld(Timeline):
         else:
             self.node.ask_transactions(request, version, answer)
 
-    def _answering(self, parcel: Parcel) -> Callable[[Any], None]:
+    def _answering(self, in_flight: InFlightRequest) -> Callable[[Any], None]:
         answers: list[Any] = []
         life = self.node.life
 
         def answer(message: Any) -> None:  # noqa: ANN401
             if self.node.life is not life:
                 return
-            self.hold("answers", not answers, f"#{parcel.number} is answered twice")
+            self.hold("answers", not answers, f"#{in_flight.number} is answered twice")
             answers.append(message)
-            self.note(f"#{parcel.number} <- {_brief(message)}")
-            self.network.answer(parcel, message)
+            self.note(f"#{in_flight.number} <- {_brief(message)}")
+            self.network.answer(in_flight, message)
 
         return answer
 

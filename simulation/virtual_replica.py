@@ -1,4 +1,4 @@
-"""A replica that is a partition of `ottla.log` and nothing more, and how a log is read back and compacted."""
+"""A replica over a partition of `ottla.log`, and functions that read a log back and compact it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["VirtualReplica", "compact_fully", "compact_live", "read_log", "repla
 
 
 class VirtualReplica:
-    """What a `ReplicaWriter` writes to. `appended` is told of every batch; what is told to fail is refused."""
+    """The replica of a `ReplicaWriter`. `appended` is told of every batch; appends can be made to fail."""
 
     is_leader = True
     is_offline = False
@@ -76,7 +76,7 @@ def read_log(partition: Partition) -> list[KeyedRecord]:
 
 
 class _Listener:
-    """A core that only listens."""
+    """A core that only collects the records that it replays."""
 
     def __init__(self) -> None:
         self.records: list[KeyedRecord] = []

@@ -21,7 +21,7 @@ from ottla.wire.types.group_streams import (
     StreamsGroupTargetAssignmentMemberKey,
     StreamsGroupTargetAssignmentMetadataKey,
 )
-from simulation.clients.restoring import STATEFUL, Disks, RestoringMember
+from simulation.clients.restoring_member import STATEFUL, Disks, RestoringMember
 from simulation.world import World
 
 __all__ = ["WarmupGroup"]
@@ -53,7 +53,7 @@ class WarmupGroup:
             ("num.warmup.replicas", self.warmup_count),
             ("task.offset.interval.ms", RestoringMember.report_interval_ms),
         ):
-            world.surroundings.set_for_group(group_id, f"streams.{name}", str(value))
+            world.environment.set_for_group(group_id, f"streams.{name}", str(value))
         self.disks = Disks(world, _ACCEPTABLE_LAG, world.random.choice((100, 200, 400)))
         self._old_processes = set(world.random.sample(range(5), 2)) if world.random.random() < 0.3 else set()
         self.clients: Sequence[_Instance] = [
@@ -81,9 +81,9 @@ class WarmupGroup:
         name = member_id.rpartition("-")[0]
         return self._versions[name] == 0 or self.disks.lag(process_id, task) <= _WARMTH
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         alive = [each for each in self.clients if each.is_alive]
-        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.is_settled()]
+        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.has_converged()]
         if waiting or not alive:
             return "; ".join(waiting) or None
         owned = sorted(task for each in alive for task in each.owned.active)

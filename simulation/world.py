@@ -18,7 +18,7 @@ from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.core.groups.streams.effects import CreateInternalTopics
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
-from ottla.testing.network import Network, Parcel
+from ottla.testing.network import InFlightRequest, Network
 from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.batch import BatchView
@@ -33,37 +33,37 @@ from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGr
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as _AskedTopic
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
-from simulation.clients.assigning import read_assignment
+from simulation.clients.assignment import read_assignment
 from simulation.clients.client import Client
-from simulation.cores import Kind
-from simulation.host import Host, differences
-from simulation.invariants import Claims, CommitRegister, LogModel, Place, commit_codes, commit_writes
+from simulation.coordinator_kinds import CoordinatorKind
+from simulation.environment import Environment
+from simulation.host import CoordinatorHost, differences
+from simulation.invariants import Claims, CommitRegister, LogModel, OffsetKey, commit_codes, commit_writes
 from simulation.machine import Machine
-from simulation.rendering import Renderer
-from simulation.surroundings import Surroundings
+from simulation.renderer import Renderer
 from simulation.topics import VirtualTopics
 from simulation.virtual_replica import read_log, replay_partition
 
-__all__ = ["Inhabitant", "Law", "World"]
+__all__ = ["Law", "Workload", "World"]
 
 Perform = Callable[[Any, Callable[[Outcome], None]], None]
 
 
-class Inhabitant(Protocol):
-    """A group with its clients, or another part of a world, that can say whether it has settled."""
+class Workload(Protocol):
+    """A group with its clients, or other clients, that says whether it has converged."""
 
     @property
     def clients(self) -> Sequence[Client]: ...
-    def unsettled(self) -> str | None:
-        """What is missing; None if all is well."""
+    def unconverged(self) -> str | None:
+        """Why it has not converged yet; None if it has."""
         ...
 
 
 class Law(Protocol):
-    """What must hold in the log for some groups, beside what holds for all."""
+    """An invariant of the log for some groups, beside those for all."""
 
     def begin(self, records: Sequence[KeyedRecord]) -> None:
-        """The log is this, whatever it was before."""
+        """Start over with the records of a log."""
         ...
 
     def take(self, records: Sequence[KeyedRecord]) -> None:
@@ -72,23 +72,23 @@ class Law(Protocol):
 
 
 class _Token:
-    """Whom an answer is for: one delivery of a request."""
+    """One delivery of a request."""
 
-    __slots__ = ("candidates", "is_answered", "parcel")
+    __slots__ = ("candidates", "in_flight", "is_answered")
 
-    def __init__(self, parcel: Parcel) -> None:
-        self.parcel = parcel
-        self.candidates: dict[Place, set[int | None]] = {}
+    def __init__(self, in_flight: InFlightRequest) -> None:
+        self.in_flight = in_flight
+        self.candidates: dict[OffsetKey, set[int | None]] = {}
         """For a reader of offsets: what may be found."""
         self.is_answered = False
 
 
 class World(Timeline):
-    def __init__(self, seed: int, kind: Kind) -> None:
+    def __init__(self, seed: int, kind: CoordinatorKind) -> None:
         super().__init__(seed)
-        self.surroundings = Surroundings(self.random.random)
+        self.environment = Environment(self.random.random)
         self.network = Network(self, self.random)
-        self.inhabitants: list[Inhabitant] = []
+        self.workloads: list[Workload] = []
         self.laws: list[Law] = []
         self.commits = CommitRegister()
         self.has_late_requests = False
@@ -98,17 +98,17 @@ class World(Timeline):
         self._kind = kind
         self._offsets = count(1)
         self.claims = Claims()
-        self._renderer = Renderer(self.surroundings.ids.shorten, self.topics.name_of_id)
+        self._renderer = Renderer(self.environment.ids.shorten, self.topics.name_of_id)
         self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
         """By the class of an effect."""
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
-        self.host = Host(kind.make_core, kind.topic, self.surroundings, machine, self)
+        self.host = CoordinatorHost(kind.make_core, kind.topic, self.environment, machine, self)
 
     # --- what clients and the network need ----------------------------------------------------------------------------
 
     @property
     def topics(self) -> VirtualTopics:
-        return self.surroundings.topics
+        return self.environment.topics
 
     def next_offset(self) -> int:
         return next(self._offsets)
@@ -116,7 +116,7 @@ class World(Timeline):
     def check_belief(self, client: Client) -> None:
         if self.has_late_requests:
             return
-        for other in [each for inhabitant in self.inhabitants for each in inhabitant.clients]:
+        for other in [each for workload in self.workloads for each in workload.clients]:
             shared = client.believes_to_own() & other.believes_to_own()
             if not shared or other is client or not other.is_alive or other.group_id != client.group_id:
                 continue
@@ -132,30 +132,32 @@ class World(Timeline):
             self.host.topics_changed(change)
 
     def delete_topic(self, name: str) -> None:
-        for place in self.commits.places():
-            if place[1] == name:
-                self.commits.may_vanish(place)
+        for key in self.commits.offset_keys():
+            if key[1] == name:
+                self.commits.may_vanish(key)
         change = self.topics.delete(name)
         if self.host.shard.is_loaded:
             self.host.topics_changed(change)
 
-    def unsettled(self) -> list[str]:
-        """What somebody still waits for."""
-        found = [each.unsettled() for each in self.inhabitants]
+    def unconverged(self) -> list[str]:
+        """Why workloads have not converged yet."""
+        found = [each.unconverged() for each in self.workloads]
         return [each for each in found if each is not None]
 
-    def deliver(self, parcel: Parcel) -> None:
+    def deliver(self, in_flight: InFlightRequest) -> None:
         """A request arrives."""
         if not self.is_up:
-            self.note(f"#{parcel.number} finds nobody")
+            self.note(f"#{in_flight.number} finds nobody")
             return
-        token = _Token(parcel)
-        request = parcel.request
+        token = _Token(in_flight)
+        request = in_flight.request
         if isinstance(request, OffsetCommitRequest):
             self.commits.begin(token, commit_writes(request))
         elif isinstance(request, DeleteGroup):
-            self.commits.begin(token, [(place, None) for place in self.commits.places(request.group_id)])
-        self.host.handle(request, token, api_version=parcel.version, client_id=parcel.sender, client_host="/127.0.0.1")
+            self.commits.begin(token, [(key, None) for key in self.commits.offset_keys(request.group_id)])
+        self.host.handle(
+            request, token, api_version=in_flight.version, client_id=in_flight.sender, client_host="/127.0.0.1"
+        )
 
     # --- the coordinator ----------------------------------------------------------------------------------------------
 
@@ -189,27 +191,27 @@ class World(Timeline):
 
     def replied(self, token: _Token, message: Any) -> None:  # noqa: ANN401
         self._answer(token)
-        request = token.parcel.request
-        self.note(f"#{token.parcel.number} <- {self._renderer.message(message) or 'ok'}")
+        request = token.in_flight.request
+        self.note(f"#{token.in_flight.number} <- {self._renderer.message(message) or 'ok'}")
         if isinstance(request, FetchOffsets):
             self._check_read(token, message)
             return
         if isinstance(request, OffsetCommitRequest):
             self.commits.finish(token, commit_codes(message))
         elif isinstance(request, DeleteGroup):
-            self.commits.finish(token, lambda place: message.error_code)
+            self.commits.finish(token, lambda key: message.error_code)
         else:
             self._claim(request, message)
-        self.network.answer(token.parcel, message)
+        self.network.answer(token.in_flight, message)
 
     def refused(self, token: _Token, code: ErrorCode, message: str | None) -> None:
         self._answer(token)
-        self.note(f"#{token.parcel.number} <- refused {code.name}")
-        self.commits.finish(token, lambda place: code)
-        self.network.answer(token.parcel, Refused(code))
+        self.note(f"#{token.in_flight.number} <- refused {code.name}")
+        self.commits.finish(token, lambda key: code)
+        self.network.answer(token.in_flight, Refused(code))
 
     def _claim(self, request: Any, answer: Any) -> None:  # noqa: ANN401
-        """Note who is given what by an answer."""
+        """Note the assignments in a response."""
         fault = None
         if isinstance(request, SyncGroupRequest) and answer.error_code == 0:
             owner = request.group_instance_id or request.member_id
@@ -230,7 +232,7 @@ class World(Timeline):
         self.hold("owned once", fault is None, fault or "")
 
     def _answer(self, token: _Token) -> None:
-        self.hold("answers", not token.is_answered, f"#{token.parcel.number} is answered twice")
+        self.hold("answers", not token.is_answered, f"#{token.in_flight.number} is answered twice")
         token.is_answered = True
 
     def appended(self, batch: BatchView) -> None:
@@ -315,30 +317,34 @@ class World(Timeline):
     def read_commits(self) -> None:
         """Read back all offsets: each must be the last one that was acknowledged, or a later one."""
         groups: dict[str, dict[str, list[int]]] = {}
-        for group_id, topic, partition in self.commits.places():
+        for group_id, topic, partition in self.commits.offset_keys():
             groups.setdefault(group_id, {}).setdefault(topic, []).append(partition)
         for group_id, topics in groups.items():
             asked = tuple(
                 _AskedTopic(name=topic, partition_indexes=tuple(partitions)) for topic, partitions in topics.items()
             )
-            token = _Token(Parcel(0, "reader", 9, FetchOffsets(_AskedGroup(group_id=group_id, topics=asked), False)))
+            token = _Token(
+                InFlightRequest(0, "reader", 9, FetchOffsets(_AskedGroup(group_id=group_id, topics=asked), False))
+            )
             token.candidates = {
                 (group_id, topic, partition): self.commits.candidates((group_id, topic, partition))
                 for topic, partitions in topics.items()
                 for partition in partitions
             }
-            self.host.handle(token.parcel.request, token, api_version=9, client_id="reader", client_host="/127.0.0.1")
+            self.host.handle(
+                token.in_flight.request, token, api_version=9, client_id="reader", client_host="/127.0.0.1"
+            )
 
     def _check_read(self, token: _Token, answer: Any) -> None:  # noqa: ANN401
         for topic in answer.topics:
             for each in topic.partitions:
-                place = (answer.group_id, topic.name, each.partition_index)
+                key = (answer.group_id, topic.name, each.partition_index)
                 found = None if each.committed_offset < 0 else each.committed_offset
-                allowed = token.candidates[place]
-                self.hold("kept", found in allowed, f"{place} is {found}; it must be one of {sorted(allowed, key=str)}")
+                allowed = token.candidates[key]
+                self.hold("kept", found in allowed, f"{key} is {found}; it must be one of {sorted(allowed, key=str)}")
 
 
 class Refused(NamedTuple):
-    """What a client makes of an answer that is only an error."""
+    """A response that is only an error, as clients get it."""
 
     error_code: int

@@ -1,1 +1,1 @@
-"""Simulated clients: each a small state machine that keeps to its protocol, crashes, and comes back."""
+"""Simulated clients: small state machines that follow their protocol, crash and come back."""

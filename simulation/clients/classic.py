@@ -18,7 +18,7 @@ from ottla.wire.types.join_group import JoinGroupRequest
 from ottla.wire.types.leave_group import LeaveGroupRequest
 from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.sync_group import SyncGroupRequest
-from simulation.clients.assigning import (
+from simulation.clients.assignment import (
     Partitions,
     assign,
     read_assignment,
@@ -26,7 +26,7 @@ from simulation.clients.assigning import (
     write_assignment,
     write_subscription,
 )
-from simulation.clients.client import RETRIED, Client, Surface
+from simulation.clients.client import RETRIED, Client, ClientPorts
 
 __all__ = ["ClassicMember"]
 
@@ -45,7 +45,7 @@ class ClassicMember(Client):
 
     def __init__(
         self,
-        world: Surface,
+        world: ClientPorts,
         name: str,
         group_id: str,
         topics: tuple[str, ...],
@@ -75,7 +75,7 @@ class ClassicMember(Client):
     def begin(self) -> None:
         self._join()
 
-    def is_settled(self) -> bool:
+    def has_converged(self) -> bool:
         return self.state == "stable"
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What all simulated clients have in common: they ask, they wait, they die and come back."""
+"""The base of all simulated clients: they send requests, wait for responses, crash and come back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.testing.network import Network
 from ottla.wire.errors import ErrorCode
 from simulation.topics import VirtualTopics
 
-__all__ = ["RETRIED", "Client", "Surface"]
+__all__ = ["RETRIED", "Client", "ClientPorts"]
 
 RETRIED: Final = frozenset(
     (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
@@ -18,8 +18,8 @@ RETRIED: Final = frozenset(
 """A client looks for the coordinator again and tries once more."""
 
 
-class Surface(Protocol):
-    """The world, as far as clients need it."""
+class ClientPorts(Protocol):
+    """What clients need of their world."""
 
     random: random.Random
     network: Network
@@ -35,7 +35,7 @@ class Surface(Protocol):
         ...
 
     def check_belief(self, client: Client) -> None:
-        """A client takes something for its own: nobody else may, whom the coordinator still counts as a member."""
+        """A client believes to own something: no other current member of its group may believe the same."""
         ...
 
     def next_offset(self) -> int:
@@ -44,14 +44,14 @@ class Surface(Protocol):
 
 
 class Client:
-    """A client. Whatever it waits for is forgotten when it ends: `life` counts its lives."""
+    """A simulated client. `life` counts its starts; responses and timers of an earlier life are ignored."""
 
     request_timeout_ms = 6_000
     backoff_ms = 100
     group_id = ""
     member_id = ""
 
-    def __init__(self, world: Surface, name: str) -> None:
+    def __init__(self, world: ClientPorts, name: str) -> None:
         self.world = world
         self.name = name
         self.is_alive = False
@@ -71,7 +71,7 @@ class Client:
         raise NotImplementedError
 
     def crash(self) -> None:
-        """Gone without a word."""
+        """Crash: the client leaves no group and closes no session."""
         self.life += 1
         self.is_alive = False
         self.world.note(f"{self.name} crashes")
@@ -79,18 +79,18 @@ class Client:
         self.ended()
 
     def stop(self) -> None:
-        """Go in an orderly way, if the protocol has one."""
+        """Leave the group, if the protocol has a request for it."""
         self.crash()
 
     def ended(self) -> None:
         """Forget what a process holds in memory."""
 
     def believes_to_own(self) -> frozenset[Any]:
-        """What it works on, and nobody else should. Empty for those to whom that does not apply."""
+        """The partitions or tasks that it believes to own alone."""
         return frozenset()
 
-    def is_settled(self) -> bool:
-        """Whether it has reached what it wants, as far as it knows."""
+    def has_converged(self) -> bool:
+        """Whether the client has what it wants, as far as it knows."""
         return True
 
     # --- asking and waiting -------------------------------------------------------------------------------------------

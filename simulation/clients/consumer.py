@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.types.offset_commit import OffsetCommitRequest
-from simulation.clients.client import RETRIED, Client, Surface
+from simulation.clients.client import RETRIED, Client, ClientPorts
 
 __all__ = ["ConsumerMember"]
 
@@ -36,7 +36,7 @@ class ConsumerMember(Client):
 
     def __init__(
         self,
-        world: Surface,
+        world: ClientPorts,
         name: str,
         group_id: str,
         topics: tuple[str, ...],
@@ -71,7 +71,7 @@ class ConsumerMember(Client):
         self.member_id = f"{self.name}-{self.life}"
         self._beat()
 
-    def is_settled(self) -> bool:
+    def has_converged(self) -> bool:
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
 
     def subscription(self) -> Iterable[str]:

@@ -20,7 +20,7 @@ from ottla.wire.types.init_producer_id import InitProducerIdRequest
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestGroup as AskedGroup
 from ottla.wire.types.offset_fetch import OffsetFetchRequestOffsetFetchRequestTopics as AskedTopic
 from ottla.wire.types.txn_offset_commit import TxnOffsetCommitRequest
-from simulation.clients.client import RETRIED, Client, Surface
+from simulation.clients.client import RETRIED, Client, ClientPorts
 from simulation.transaction_node import GROUPS_PART, ProduceRecords
 
 __all__ = ["INPUT", "TransactionalProducer"]
@@ -39,7 +39,7 @@ class TransactionalProducer(Client):
     timeout_ms = 10_000
 
     def __init__(
-        self, world: Surface, name: str, stream: str, outputs: Sequence[Part], transaction_version: int
+        self, world: ClientPorts, name: str, stream: str, outputs: Sequence[Part], transaction_version: int
     ) -> None:
         super().__init__(world, name)
         self.stream = stream

@@ -13,7 +13,7 @@ from ottla.wire.types.offset_commit import OffsetCommitRequest
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequestTaskIds as TaskIds
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequestTopology as Topology
-from simulation.clients.client import RETRIED, Client, Surface
+from simulation.clients.client import RETRIED, Client, ClientPorts
 
 __all__ = ["StreamsMember", "Tasks", "topology_of"]
 
@@ -63,7 +63,7 @@ class StreamsMember(Client):
     heartbeat_ms = 5_000
 
     def __init__(
-        self, world: Surface, name: str, group_id: str, source: str, *, has_internal_topics: bool, process_id: str
+        self, world: ClientPorts, name: str, group_id: str, source: str, *, has_internal_topics: bool, process_id: str
     ) -> None:
         super().__init__(world, name)
         self.group_id = group_id
@@ -86,7 +86,7 @@ class StreamsMember(Client):
         self.member_id = f"{self.name}-{self.life}"
         self.beat()
 
-    def is_settled(self) -> bool:
+    def has_converged(self) -> bool:
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
 
     def believes_to_own(self) -> Units:

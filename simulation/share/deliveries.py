@@ -1,6 +1,6 @@
-"""What has become of the records of a share partition, as somebody sees it who reads all answers of the brokers.
+"""The history of the records of a share partition, from all responses of the brokers, and its invariants.
 
-Judged by answers that leave a broker, whether or not they arrive, and by what stands in `__share_group_state`:
+It is built from responses that leave a broker, whether or not they arrive, and from `__share_group_state`:
 
 ===============  =======================================================================================================
 done once        a record whose acceptance (or rejection) was answered without an error is never delivered again
@@ -25,7 +25,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.share_state import ShareSnapshotKey
 
-__all__ = ["Asked", "Deliveries"]
+__all__ = ["Deliveries", "PendingAcknowledgements"]
 
 _FINAL: Final = frozenset((AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.REJECT))
 _NOT_WRITTEN: Final = frozenset(
@@ -34,7 +34,7 @@ _NOT_WRITTEN: Final = frozenset(
 """Errors of acknowledgements that never came to a write."""
 
 
-class Asked(NamedTuple):
+class PendingAcknowledgements(NamedTuple):
     """Acknowledgements of one partition in a request, offset by offset, without renewals."""
 
     number: int
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     types: dict[int, int]
 
     @classmethod
-    def of(cls, number: int, member_id: str, batches: Iterable[Acknowledgement]) -> Asked:
+    def of(cls, number: int, member_id: str, batches: Iterable[Acknowledgement]) -> PendingAcknowledgements:
         return cls(number, member_id, {offset: kind for batch in batches for offset, kind in _spread(batch)})
 
 
@@ -65,9 +65,9 @@ class _Holder(NamedTuple):
     until_ms: int
 
 
-class _Chapter:
-    """What has become of records since somebody has set the start offset: all that lies behind it comes again then,
-    whatever was said of it before."""
+class _StateHistory:
+    """The history of records since the start offset was last set: all records from there on are delivered again,
+    whatever was acknowledged before."""
 
     def __init__(self) -> None:
         self.done: set[int] = set()
@@ -88,11 +88,11 @@ class _Chapter:
 
 
 class Deliveries:
-    """Of one share partition."""
+    """The deliveries of one share partition."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._chapters = {0: _Chapter()}
+        self._chapters = {0: _StateHistory()}
         """By state epoch. The last one counts; but a kill may undo it."""
         self._now = self._chapters[0]
         self.slack = 0
@@ -101,7 +101,7 @@ class Deliveries:
     # --- what the state says ------------------------------------------------------------------------------------------
 
     def begin_state(self, records: Iterable[KeyedRecord]) -> None:
-        """The log is this, whatever was appended before."""
+        """Start over with the records of a log."""
         known = {epoch: chapter.start for epoch, chapter in self._chapters.items()}
         self._now = self._chapters[0]
         for chapter in self._chapters.values():
@@ -118,7 +118,7 @@ class Deliveries:
         if value is None:
             return
         if isinstance(record.key, ShareSnapshotKey):
-            self._now = self._chapters.setdefault(value.state_epoch, _Chapter())
+            self._now = self._chapters.setdefault(value.state_epoch, _StateHistory())
             self._now.written.clear()
         chapter = self._now
         if chapter.start is None and value.start_offset >= 0:
@@ -129,7 +129,7 @@ class Deliveries:
 
     # --- what the brokers are asked and answer ------------------------------------------------------------------------
 
-    def asked(self, asked: Asked) -> None:
+    def asked(self, asked: PendingAcknowledgements) -> None:
         chapter = self._now
         chapter.open.add(asked.number)
         for offset, kind in asked.types.items():
@@ -139,7 +139,7 @@ class Deliveries:
             if kind in _FINAL:
                 chapter.unclear.setdefault(offset, set()).add(asked.number)
 
-    def answered(self, asked: Asked, error: ErrorCode) -> None:
+    def answered(self, asked: PendingAcknowledgements, error: ErrorCode) -> None:
         chapter = self._now
         if asked.number not in chapter.open:
             return
@@ -197,7 +197,7 @@ class Deliveries:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def unended(self, log_start_offset: int, end_offset: int, limit: int) -> list[int]:
-        """The records that nothing has become of."""
+        """The records that were neither accepted, rejected nor delivered as often as allowed."""
         chapter = self._now
         start = min((each for each in (chapter.start, chapter.first) if each is not None), default=end_offset)
         return [

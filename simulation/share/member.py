@@ -1,7 +1,7 @@
-"""A member of a share group, as a Kafka client is one: a session with each broker that leads something, and one request
-at a time in it.
+"""A member of a share group. Like a Kafka client it has a share session with each broker, and one request in flight in
+each.
 
-What it does with records is decided by chance: accept, release, reject, renew and decide again, acknowledge too late,
+What it does with records is random: accept, release, reject, renew and decide again, acknowledge too late,
 or forget. In the calm it accepts.
 """
 
@@ -14,11 +14,10 @@ from ottla.core.share.partition.states import AcknowledgeType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest
 from ottla.wire.types.share_fetch import ShareFetchRequest
-from simulation.clients.client import Client
-from simulation.clients.client import Surface as ClientSurface
+from simulation.clients.client import Client, ClientPorts
 from simulation.share.node import BROKERS, ShareConnection
 
-__all__ = ["Call", "ShareMember", "Surface"]
+__all__ = ["Call", "ShareMember", "ShareMemberPorts"]
 
 _VERSION: Final = 2
 _BAD_SESSION: Final = frozenset(
@@ -68,8 +67,8 @@ class _Verdict(NamedTuple):
         return AcknowledgeType.RENEW in self.types
 
 
-class Surface(ClientSurface, Protocol):
-    """The world, as far as members need it."""
+class ShareMemberPorts(ClientPorts, Protocol):
+    """What share members need of their world."""
 
     is_calm: bool
 
@@ -87,16 +86,16 @@ class Surface(ClientSurface, Protocol):
 
 
 class ShareMember(Client):
-    world: Surface
+    world: ShareMemberPorts
 
-    def __init__(self, world: Surface, name: str, group_id: str) -> None:
+    def __init__(self, world: ShareMemberPorts, name: str, group_id: str) -> None:
         super().__init__(world, name)
         self.group_id = group_id
-        self.lines: Sequence[_Line] = ()
+        self.lines: Sequence[_BrokerSession] = ()
 
     def begin(self) -> None:
         self.member_id = f"{self.name}-{self.life}"
-        self.lines = [_Line(self, broker) for broker in range(BROKERS)]
+        self.lines = [_BrokerSession(self, broker) for broker in range(BROKERS)]
         for line in self.lines:
             line.go_on(self.world.random.randint(0, 1_000))
 
@@ -113,8 +112,8 @@ class ShareMember(Client):
         self.world.random.choice(self.lines).reconnect()
 
 
-class _Line:
-    """What a member has with one of the brokers."""
+class _BrokerSession:
+    """The share session of a member with one of the brokers."""
 
     def __init__(self, member: ShareMember, broker: int) -> None:
         self._member = member

@@ -1,7 +1,7 @@
 """Two brokers that lead share partitions, and the coordinator of their state, on one machine.
 
 Leaders, sessions, the way of requests, the persister, the core, its shard and all logs are the product's. What a node
-of the product does around them is done here without a loop: turns, deadlines, waking who waits. The brokers reach the
+of the product does around them is done here without a loop: turns, deadlines, delayed fetches. The brokers reach the
 coordinator over a line of their own that may be slow, as if it were another node.
 """
 
@@ -34,10 +34,10 @@ from ottla.wire.batch import BatchBuilder, BatchView
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_fetch import ShareFetchRequest
-from simulation.cores import KINDS
-from simulation.host import Host
+from simulation.coordinator_kinds import KINDS
+from simulation.environment import Environment
+from simulation.host import CoordinatorHost
 from simulation.machine import DATA_LOG, Machine
-from simulation.surroundings import Surroundings
 
 __all__ = ["BROKERS", "TOPIC", "Broker", "ShareConnection", "ShareMachine", "StateLog"]
 
@@ -49,7 +49,7 @@ Answer = Callable[[Any], None]
 
 
 class StateLog(NamedTuple):
-    """Who hears of what stands in `__share_group_state`."""
+    """Is told the records of `__share_group_state`."""
 
     begun: Callable[[Partition], None]
     appended: Callable[[BatchView], None]
@@ -57,7 +57,7 @@ class StateLog(NamedTuple):
 
 
 class ShareConnection:
-    """Of a member to one of the brokers."""
+    """The connection of a member to one of the brokers."""
 
     principal = "User:ANONYMOUS"
 
@@ -85,13 +85,13 @@ class ShareMachine:
     def __init__(
         self,
         machine: Machine,
-        surroundings: Surroundings,
+        environment: Environment,
         partition_count: int,
         state_log: StateLog,
         later: Callable[[int, Callable[[], None]], None],
     ) -> None:
         self.machine = machine
-        self.surroundings = surroundings
+        self.environment = environment
         self.state_log = state_log
         self.delay: Callable[[], int] = lambda: 0
         """How long a request of a broker is on its way to the coordinator."""
@@ -112,7 +112,9 @@ class ShareMachine:
         self.data = [self.machine.open(name, DATA_LOG) for name in names]
         self.brokers = [Broker(self) for _ in range(BROKERS)]
         observer = _Observer(self)
-        self.state = Host(_KIND.make_core, _KIND.topic, self.surroundings, self.machine, observer, self._state_epochs)
+        self.state = CoordinatorHost(
+            _KIND.make_core, _KIND.topic, self.environment, self.machine, observer, self._state_epochs
+        )
         for number in self._partitions:
             self._lead(number, self.leaders[number] or 0)
 
@@ -192,12 +194,12 @@ class Broker:
     def __init__(self, machine: ShareMachine) -> None:
         self._machine = machine
         self._clock = machine.machine.clock
-        self._world = machine.surroundings.world
+        self._world = machine.environment.world
         self._delayed = DelayedOperations()
         self._woken: dict[Hashable, None] = {}
         self._line_free_at_ms = 0
         self.sources: dict[int, _Source] = {}
-        self.share_state = _StateLine(self)
+        self.share_state = _StateRuntime(self)
         self.internal_topics = _NoTopics()
         self.clock = self._clock
         self.purgatory = self._delayed
@@ -255,7 +257,7 @@ class Broker:
         self._delayed.expire(self.monotonic_ms())
 
     def rouse(self) -> bool:
-        """Try those again who wait for something that has moved; whether there was anything."""
+        """Let delayed fetches try again whose partitions have changed; whether there were any."""
         woken, self._woken = self._woken, {}
         for key in woken:
             self._delayed.wake(key)
@@ -345,7 +347,7 @@ class _NoTopics:
         raise AssertionError(topic)
 
 
-class _StateLine:
+class _StateRuntime:
     """The runtime of share coordinators, as a persister uses it."""
 
     partition_count = 1
@@ -366,7 +368,7 @@ class _StateLine:
 
 
 class _Observer:
-    """Hears what leaves the coordinator."""
+    """Observes the coordinator."""
 
     def __init__(self, machine: ShareMachine) -> None:
         self._machine = machine

@@ -12,7 +12,7 @@ from ottla.core.share.partition.events import Acknowledgement, AcquiredRange
 from ottla.core.share.state.kept import Key
 from ottla.log.partition import Partition
 from ottla.testing.disk import VirtualDisk
-from ottla.testing.network import Network, Parcel
+from ottla.testing.network import InFlightRequest, Network
 from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.batch import BatchView, split_batches
@@ -20,11 +20,11 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.types.share_fetch import ShareFetchResponse
+from simulation.environment import Environment
 from simulation.machine import Machine
-from simulation.share.deliveries import Asked, Deliveries
+from simulation.share.deliveries import Deliveries, PendingAcknowledgements
 from simulation.share.member import Call, ShareMember
 from simulation.share.node import TOPIC, ShareConnection, ShareMachine, StateLog
-from simulation.surroundings import Surroundings
 from simulation.topics import VirtualTopics
 from simulation.virtual_replica import read_log
 
@@ -37,12 +37,12 @@ class ShareWorld(Timeline):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         chance = self.random
-        self.surroundings = Surroundings(chance.random)
+        self.environment = Environment(chance.random)
         self.lock_ms = chance.choice((2_000, 5_000, 15_000))
         self.limit = chance.choice((2, 3, 5, 10))
         self._set_up(chance)
         self.partition_count = chance.randint(1, 3)
-        self.surroundings.topics.put(TOPIC, self.partition_count)
+        self.environment.topics.put(TOPIC, self.partition_count)
         self.network = Network(self, chance)
         self.members: list[ShareMember] = []
         self._deliveries = [Deliveries(f"{TOPIC}-{number}") for number in range(self.partition_count)]
@@ -52,7 +52,7 @@ class ShareWorld(Timeline):
         self._state_epoch = 1
         machine = Machine(self.clock, VirtualDisk(random.Random(chance.random())))
         log = StateLog(self._state_begun, self._state_appended, self._failed)
-        self.node = ShareMachine(machine, self.surroundings, self.partition_count, log, self.after)
+        self.node = ShareMachine(machine, self.environment, self.partition_count, log, self.after)
         self._begin()
 
     def _set_up(self, chance: random.Random) -> None:
@@ -63,8 +63,8 @@ class ShareWorld(Timeline):
             "share.auto.offset.reset": chance.choice(("earliest", "latest")),
         }
         for name, value in group.items():
-            self.surroundings.set_for_group(GROUP, name, str(value))
-        settings = self.surroundings.settings
+            self.environment.set_for_group(GROUP, name, str(value))
+        settings = self.environment.settings
         settings.set("share.coordinator.snapshot.update.records.per.snapshot", str(chance.choice((0, 3, 20, 500))))
         settings.set("share.coordinator.state.topic.prune.interval.ms", "5000")
         settings.set("share.coordinator.cold.partition.snapshot.interval.ms", "20000")
@@ -73,7 +73,7 @@ class ShareWorld(Timeline):
 
     @property
     def topics(self) -> VirtualTopics:
-        return self.surroundings.topics
+        return self.environment.topics
 
     @property
     def topic_id(self) -> bytes:
@@ -82,7 +82,7 @@ class ShareWorld(Timeline):
         return topic.topic_id
 
     def led_by(self, broker: int) -> Sequence[int]:
-        """None before there is state for them: a group does not give them out earlier."""
+        """The partitions that a broker leads and that have state: a group assigns no others."""
         if self._uninitialized:
             return []
         return [number for number, leader in self.node.leaders.items() if leader == broker]
@@ -110,14 +110,17 @@ class ShareWorld(Timeline):
         for each in self._deliveries:
             each.released(member_id)
 
-    def deliver(self, parcel: Parcel) -> None:
+    def deliver(self, in_flight: InFlightRequest) -> None:
         if not self.is_up:
-            self.note(f"#{parcel.number} finds nobody")
+            self.note(f"#{in_flight.number} finds nobody")
             return
-        call: Call = parcel.request
+        call: Call = in_flight.request
         name = type(call.body).__name__
         body = wire.decode(name, call.version, wire.encode(call.body, call.version))
-        asked = {number: Asked.of(parcel.number, body.member_id, each) for number, each in _acknowledged(body)}
+        asked = {
+            number: PendingAcknowledgements.of(in_flight.number, body.member_id, each)
+            for number, each in _acknowledged(body)
+        }
         for number, each in asked.items():
             self.note(f"   {body.member_id} epoch {body.share_session_epoch} says of {number}: {each.types}")
             self._deliveries[number].asked(each)
@@ -127,11 +130,11 @@ class ShareWorld(Timeline):
         def answer(message: Any) -> None:  # noqa: ANN401
             if self.node.life is life:
                 self._answered(call, asked, message, until_ms)
-                self.network.answer(parcel, message)
+                self.network.answer(in_flight, message)
 
         self.node.brokers[call.broker].ask(call.connection, body, call.version, answer)
 
-    def _answered(self, call: Call, asked: dict[int, Asked], message: Any, until_ms: int) -> None:  # noqa: ANN401
+    def _answered(self, call: Call, asked: dict[int, PendingAcknowledgements], message: Any, until_ms: int) -> None:  # noqa: ANN401
         self.note(f"   {call.body.member_id} epoch {call.body.share_session_epoch} <- {_brief(message)}")
         if message.error_code:
             return
@@ -141,7 +144,7 @@ class ShareWorld(Timeline):
             for each in topic.partitions:
                 self._take(call, each, asked.get(each.partition_index), until_ms)
 
-    def _take(self, call: Call, answer: Any, asked: Asked | None, until_ms: int) -> None:  # noqa: ANN401
+    def _take(self, call: Call, answer: Any, asked: PendingAcknowledgements | None, until_ms: int) -> None:  # noqa: ANN401
         number = answer.partition_index
         is_fetch = isinstance(answer, ShareFetchResponse.PartitionData)
         deliveries = self._deliveries[number]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from simulation.commands import COMMANDS
-from simulation.cores import KINDS
-from simulation.running import FAMILY_NAMES
+from simulation.coordinator_kinds import KINDS
+from simulation.runner import FAMILY_NAMES
 from simulation.scenario import run_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()

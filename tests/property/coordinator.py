@@ -9,14 +9,14 @@ from ottla.core.coordinator.contract import Context, Result
 from ottla.core.coordinator.deadlines import Deadlines
 from ottla.core.groups.coordinator import GroupCoordinator
 from ottla.wire.keyed import KeyedRecord
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 
 
 class Coordinator:
     """`heard` is told every result, once its records are replayed and its deadlines set."""
 
     def __init__(self, new_core: Callable[[], GroupCoordinator], heard: Callable[[Result], None]) -> None:
-        self.surroundings = Surroundings()
+        self.environment = Environment()
         self.log: list[KeyedRecord] = []
         self.now_ms = 0
         self._new_core = new_core
@@ -39,7 +39,7 @@ class Coordinator:
         return Context(
             now_ms=self.now_ms,
             wall_ms=1_000_000_000_000 + self.now_ms,
-            world=self.surroundings.world,
+            world=self.environment.world,
             token=token,
             api_version=1,
             client_id="c",
@@ -71,19 +71,19 @@ class Coordinator:
 
     def grow(self, topic: str, by: int, count_max: int) -> None:
         """A topic gets more partitions; or is made with so many."""
-        topics = self.surroundings.topics
+        topics = self.environment.topics
         known = topics.by_name(topic)
         count = by + (known.partition_count if known is not None else 0)
         change = topics.put(topic, min(count, count_max), ())
         self.apply(self.core.topics_changed(change, self.context()))
 
     def delete_topic(self, topic: str) -> None:
-        change = self.surroundings.topics.delete(topic)
+        change = self.environment.topics.delete(topic)
         self.apply(self.core.topics_changed(change, self.context()))
 
     def partitions_of(self, topics: frozenset[str]) -> set[tuple[bytes, int]]:
         """Those of the topics that exist."""
-        found = [topic for name in topics if (topic := self.surroundings.topics.by_name(name)) is not None]
+        found = [topic for name in topics if (topic := self.environment.topics.by_name(name)) is not None]
         return {(topic.topic_id, each) for topic in found for each in range(topic.partition_count)}
 
     def check_replay(self) -> None:

@@ -44,7 +44,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.coordinator = Coordinator(new_core, self.hear_result)
-        self.coordinator.surroundings.settings.set("group.consumer.assignment.interval.ms", "0")
+        self.coordinator.environment.settings.set("group.consumer.assignment.interval.ms", "0")
         self.answer: Any = None
         self.epochs: dict[str, int] = {}
         """What each member was last told."""
@@ -145,7 +145,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS))
     def delete(self, name: str) -> None:
-        if self.coordinator.surroundings.topics.by_name(name) is not None:
+        if self.coordinator.environment.topics.by_name(name) is not None:
             self.coordinator.delete_topic(name)
 
     @rule()

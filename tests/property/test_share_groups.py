@@ -163,7 +163,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS))
     def delete_topic(self, name: str) -> None:
-        topic = self.coordinator.surroundings.topics.by_name(name)
+        topic = self.coordinator.environment.topics.by_name(name)
         if topic is not None:
             self.kept = {key: epoch for key, epoch in self.kept.items() if key[0] != topic.topic_id}
             self.coordinator.delete_topic(name)
@@ -191,7 +191,7 @@ class Machine(RuleBasedStateMachine):
         """What a share coordinator does; and what it refuses, for the topic is gone."""
         refusals = {}
         for key in sorted(keys):
-            topic = self.coordinator.surroundings.topics.by_id(key[0])
+            topic = self.coordinator.environment.topics.by_id(key[0])
             if topic is None or key[1] >= topic.partition_count:
                 refusals[key] = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif isinstance(effect, DeleteState):
@@ -267,7 +267,7 @@ class Machine(RuleBasedStateMachine):
     def check_rest(self, group: ShareGroup) -> None:
         assert group.group_epoch == group.assignment_epoch
         assert not group.state_topics.initializing
-        topics = self.coordinator.surroundings.topics
+        topics = self.coordinator.environment.topics
         found = set()
         for member_id, member in group.members.items():
             assert dict(member.assigned) == dict(group.target(member_id)) == dict(self.assigned[member_id])
@@ -290,7 +290,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def members_have_what_has_state(self) -> None:
-        group, topics = self.group(), self.coordinator.surroundings.topics
+        group, topics = self.group(), self.coordinator.environment.topics
         initialized = group.state_topics.initialized
         for member in group.members.values():
             for topic_id, partitions in member.assigned.items():

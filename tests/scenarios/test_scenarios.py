@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.cores import KINDS
+from simulation.coordinator_kinds import KINDS
 from simulation.scenario import run_text
 
 FOLDER = Path(__file__).parent.parent / "golden" / "scenarios"

@@ -13,7 +13,7 @@ from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, Descr
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.pushing import Pushing
 from ottla.wire.keyed import KeyedRecord
-from simulation.running import run_seeds
+from simulation.runner import run_seeds
 
 SEEDS = range(30)
 

@@ -22,7 +22,7 @@ from ottla.core.groups.streams.reconciling import Holders
 from ottla.core.groups.streams.tasks import Tasks
 from ottla.testing.trace import Violation
 from ottla.wire.keyed import KeyedRecord
-from simulation.running import run_seed
+from simulation.runner import run_seed
 
 SEEDS_FOR_A_BUG = 500
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from simulation.clients.others import Administrator
-from simulation.inhabitants import FAMILIES
-from simulation.running import run_seed
+from simulation.clients.other_clients import Administrator
+from simulation.runner import run_seed
+from simulation.workloads import FAMILIES
 from simulation.world import World
 
 KEPT = [line.split()[:2] for line in (Path(__file__).parent / "group_seeds.txt").read_text().splitlines() if line]
-DIGEST = "from simulation.running import run_seed; print(run_seed(7, [{family!r}]).trace.digest)"
+DIGEST = "from simulation.runner import run_seed; print(run_seed(7, [{family!r}]).trace.digest)"
 
 # A crowd takes a quarter of a minute a seed; it is for the command.
 SMALL = [family for family in FAMILIES if family != "streams-crowd"]
@@ -41,7 +41,7 @@ def test_families_live_together() -> None:
 def test_the_administrator_deletes_groups_that_are_there() -> None:
     world = run_seed(5, ["consumer", "streams"])
     assert isinstance(world, World)
-    clients = [client for each in world.inhabitants for client in each.clients]
+    clients = [client for each in world.workloads for client in each.clients]
     (administrator,) = [each for each in clients if isinstance(each, Administrator)]
     assert set(administrator.groups) <= {each.group_id for each in clients}
 

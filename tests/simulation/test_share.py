@@ -13,7 +13,7 @@ from ottla.core.share.partition.partition import Phase, SharePartition
 from ottla.core.share.partition.window import Window
 from ottla.core.share.state import ShareStateCoordinator
 from ottla.testing.trace import Violation
-from simulation.running import run_seed
+from simulation.runner import run_seed
 
 SEEDS_FOR_A_BUG = 500
 

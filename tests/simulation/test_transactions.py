@@ -14,7 +14,7 @@ from ottla.core.txn.workflow import Workflow
 from ottla.log.producer_state import ProducerState
 from ottla.testing.trace import Violation
 from simulation.crash_points import Plan, all_plans, count_points, run_plan
-from simulation.running import run_seed
+from simulation.runner import run_seed
 from simulation.transaction_node import GROUPS_PART
 
 SEEDS_FOR_A_BUG = 500

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ottla.broker.config.node_config import LOOPBACK
 from ottla.testing.faults import Faults
-from ottla.testing.places import BrokerError, ChildPlace, Place, ThreadPlace
+from ottla.testing.runners import BrokerError, BrokerRunner, ProcessRunner, ThreadRunner
 
 __all__ = ["Broker", "BrokerError", "broker"]
 
@@ -46,7 +46,7 @@ def broker(
     with contextlib.ExitStack() as stack:
         path = Path(directory) if directory is not None else Path(stack.enter_context(_ephemeral_directory()))
         settings["log.dirs"] = str(path)
-        made = Broker(path, (ChildPlace if process else ThreadPlace)(settings, durable))
+        made = Broker(path, (ProcessRunner if process else ThreadRunner)(settings, durable))
         stack.callback(made.close)
         made.start()
         yield made
@@ -74,10 +74,10 @@ def _settings(config: Mapping[str, object]) -> dict[str, str]:
 class Broker:
     """A broker under test. Methods return when what they say has happened."""
 
-    def __init__(self, data_dir: Path, place: Place) -> None:
+    def __init__(self, data_dir: Path, runner: BrokerRunner) -> None:
         self.data_dir = data_dir
         self.faults = Faults(self._perform)
-        self._place = place
+        self._runner = runner
         self._ports: dict[str, int] = {}
         self._reserved: list[socket.socket] = []
         self._facts: dict[str, Any] = {}
@@ -110,14 +110,14 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        return self._place.is_running
+        return self._runner.is_running
 
     def start(self) -> None:
         """Start again, on the same port and data, after `stop` or `kill`."""
         if self.is_running:
             raise BrokerError("the broker runs already")
         self._release_ports()
-        self._facts = self._place.start(self._listeners(), self._shift_ms)
+        self._facts = self._runner.start(self._listeners(), self._shift_ms)
         self._ports = self._facts["ports"]
 
     def stop(self) -> None:
@@ -152,17 +152,17 @@ class Broker:
                 self.kill()
         finally:
             self._release_ports()
-            self._place.close()
+            self._runner.close()
 
     def _perform(self, command: str, **arguments: Any) -> Any:  # noqa: ANN401
         if not self.is_running:
             raise BrokerError("the broker does not run")
-        return self._place.perform(command, **arguments)
+        return self._runner.perform(command, **arguments)
 
     def _end(self, *, clean: bool) -> None:
         if not self.is_running:
             raise BrokerError("the broker does not run")
-        self._place.end(clean=clean)
+        self._runner.end(clean=clean)
         self._reserve_ports()
 
     def _listeners(self) -> str:

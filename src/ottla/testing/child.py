@@ -1,4 +1,4 @@
-"""A broker under test in a process of its own: `python -m ottla.testing.child`, driven by `places.ChildPlace`."""
+"""A broker under test in a process of its own: `python -m ottla.testing.child`, driven by `runners.ProcessRunner`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sys
 import threading
 from typing import Any
 
-from ottla.testing.hosted import Host
+from ottla.testing.node_host import NodeHost
 
 
 async def serve() -> None:
     lines: asyncio.Queue[str] = asyncio.Queue()
     threading.Thread(target=_read, args=(asyncio.get_running_loop(), lines), daemon=True).start()
     first = json.loads(await lines.get())
-    host = Host(first["settings"], durable=first["durable"])
+    host = NodeHost(first["settings"], durable=first["durable"])
     try:
         _answer(value=await host.start(first["listeners"], first["shift_ms"]))
     except Exception as error:  # noqa: BLE001  # whatever it is, our parent wants to know it

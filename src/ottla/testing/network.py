@@ -1,4 +1,4 @@
-"""The way between clients and the coordinator: slow, and at times unreliable.
+"""The network between clients and the coordinator: slow, and at times unreliable.
 
 Requests of one client arrive in the order in which they were sent, as on a connection. Faults, each with its own
 chance:
@@ -22,7 +22,7 @@ import msgspec
 from ottla import wire
 from ottla.wire.index import MESSAGES
 
-__all__ = ["Chances", "Network", "Parcel"]
+__all__ = ["Chances", "InFlightRequest", "Network"]
 
 Then = Callable[[Any], None]
 """Takes the answer, or None if there was none in time."""
@@ -44,8 +44,8 @@ class Sender(Protocol):
     def name(self) -> str: ...
 
 
-class Parcel(NamedTuple):
-    """A request under way, and who waits for its answer."""
+class InFlightRequest(NamedTuple):
+    """A request in flight, and its sender."""
 
     number: int
     sender: str
@@ -55,18 +55,18 @@ class Parcel(NamedTuple):
     """It arrives for the second time, and nobody waits for the answer."""
 
 
-class Surface(Protocol):
-    """The world, as far as the network needs it."""
+class NetworkPorts(Protocol):
+    """What the network needs of its world."""
 
     def now_ms(self) -> int: ...
     def after(self, delay_ms: int, action: Callable[[], None]) -> None: ...
-    def deliver(self, parcel: Parcel) -> None: ...
+    def deliver(self, in_flight: InFlightRequest) -> None: ...
     def note(self, line: str) -> None: ...
     def note_fault(self, kind: str, detail: str) -> None: ...
 
 
 class Network:
-    def __init__(self, surface: Surface, chance: random.Random) -> None:
+    def __init__(self, surface: NetworkPorts, chance: random.Random) -> None:
         self.chances = Chances()
         self._surface = surface
         self._random = chance
@@ -77,42 +77,42 @@ class Network:
 
     def send(self, sender: str, request: Any, version: int, then: Then, timeout_ms: int) -> None:  # noqa: ANN401
         self._numbers += 1
-        parcel = Parcel(self._numbers, sender, version, _through_codec(request, version))
-        self._waiting[parcel.number] = then
-        self._surface.note(f"{sender} -> {type(request).__name__.removesuffix('Request')} #{parcel.number}")
-        self._surface.after(timeout_ms, lambda: self._give_up(parcel.number))
-        self._carry(parcel)
+        in_flight = InFlightRequest(self._numbers, sender, version, _through_codec(request, version))
+        self._waiting[in_flight.number] = then
+        self._surface.note(f"{sender} -> {type(request).__name__.removesuffix('Request')} #{in_flight.number}")
+        self._surface.after(timeout_ms, lambda: self._give_up(in_flight.number))
+        self._carry(in_flight)
 
-    def _carry(self, parcel: Parcel) -> None:
+    def _carry(self, in_flight: InFlightRequest) -> None:
         chances, draw = self.chances, self._random.random
         if draw() < chances.request_lost:
-            self._surface.note_fault("request lost", f"#{parcel.number}")
+            self._surface.note_fault("request lost", f"#{in_flight.number}")
             return
         if draw() < chances.late:
-            self._surface.note_fault("request late", f"#{parcel.number}")
-            self._surface.after(self._random.randint(2_000, 20_000), lambda: self._surface.deliver(parcel))
+            self._surface.note_fault("request late", f"#{in_flight.number}")
+            self._surface.after(self._random.randint(2_000, 20_000), lambda: self._surface.deliver(in_flight))
             return
-        at_ms = max(self._surface.now_ms() + self._random.randint(0, 20), self._arrives_at_ms.get(parcel.sender, 0))
-        self._arrives_at_ms[parcel.sender] = at_ms
+        at_ms = max(self._surface.now_ms() + self._random.randint(0, 20), self._arrives_at_ms.get(in_flight.sender, 0))
+        self._arrives_at_ms[in_flight.sender] = at_ms
         delay_ms = at_ms - self._surface.now_ms()
-        self._surface.after(delay_ms, lambda: self._surface.deliver(parcel))
+        self._surface.after(delay_ms, lambda: self._surface.deliver(in_flight))
         if draw() < chances.doubled:
-            self._surface.note_fault("request doubled", f"#{parcel.number}")
-            self._surface.after(delay_ms, lambda: self._surface.deliver(parcel._replace(is_echo=True)))
+            self._surface.note_fault("request doubled", f"#{in_flight.number}")
+            self._surface.after(delay_ms, lambda: self._surface.deliver(in_flight._replace(is_echo=True)))
 
-    def answer(self, parcel: Parcel, message: Any) -> None:  # noqa: ANN401
+    def answer(self, in_flight: InFlightRequest, message: Any) -> None:  # noqa: ANN401
         """Bring an answer back to whoever sent the request."""
         chances, draw = self.chances, self._random.random
-        if parcel.is_echo:
+        if in_flight.is_echo:
             return
         if draw() < chances.answer_lost:
-            self._surface.note_fault("answer lost", f"#{parcel.number}")
+            self._surface.note_fault("answer lost", f"#{in_flight.number}")
             return
         delay_ms = self._random.randint(0, 20)
         if draw() < chances.slow:
             delay_ms = self._random.randint(500, 8_000)
-            self._surface.note_fault("answer slow", f"#{parcel.number}")
-        self._surface.after(delay_ms, lambda: self._arrive(parcel.number, message))
+            self._surface.note_fault("answer slow", f"#{in_flight.number}")
+        self._surface.after(delay_ms, lambda: self._arrive(in_flight.number, message))
 
     def _arrive(self, number: int, message: Any) -> None:  # noqa: ANN401
         then = self._waiting.pop(number, None)
@@ -130,6 +130,6 @@ class Network:
 
 
 def _through_codec(message: Any, version: int) -> Any:  # noqa: ANN401
-    """As the other side reads it. Requests of our own do not travel."""
+    """A message as the other side decodes it. Requests that are not Kafka's are passed as they are."""
     name = type(message).__name__
     return wire.decode(name, version, wire.encode(message, version)) if name in MESSAGES else message

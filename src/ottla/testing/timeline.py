@@ -1,4 +1,4 @@
-"""Time in a world: a heap of actions, and what is served whenever something has happened.
+"""The timeline of a world: a heap of actions, and the machine that works after each of them.
 
 Each step takes all actions of the next moment, or the machine's next deadline, whichever comes first; then `serve` lets
 the machine work, and `check` looks at the invariants. Everything random comes from one generator.

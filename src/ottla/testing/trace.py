@@ -1,4 +1,4 @@
-"""What happened in a world, line by line, and one number that stands for all of it."""
+"""The trace of a world: what happened, line by line, and a digest of it."""
 
 from __future__ import annotations
 

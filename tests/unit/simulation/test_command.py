@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from ottla.testing.trace import Violation
 from simulation import __main__ as command
-from simulation import running
+from simulation import runner
 from simulation.transaction_world import TransactionWorld
 
 
@@ -41,7 +41,7 @@ def test_a_failure_is_told_with_its_seed_and_trace_and_kept(tmp_path: Path, monk
         violation.world.note("the end of the trace")
         raise violation
 
-    monkeypatch.setattr(running, "run_seed", fail)
+    monkeypatch.setattr(runner, "run_seed", fail)
     kept = tmp_path / "seeds.txt"
     result = run("--families", "classic,consumer", "--seeds", "1", "--from-seed", "42", "--keep", str(kept))
     assert result.exit_code == 1

@@ -8,10 +8,10 @@ import pytest
 
 from ottla.wire.types.join_group import JoinGroupRequest
 from ottla.wire.types.offset_commit import OffsetCommitRequest
-from simulation.building import Builder
-from simulation.rendering import Renderer
+from simulation.environment import CountedIds
+from simulation.message_builder import Builder
+from simulation.renderer import Renderer
 from simulation.shorthand import Call, ShorthandError, parse
-from simulation.surroundings import CountedIds
 
 TOPIC_ID = bytes(range(16))
 

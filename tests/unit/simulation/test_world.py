@@ -10,7 +10,7 @@ import pytest
 
 from ottla.core.coordinator.records import record, tombstone
 from ottla.testing.clock import WALL_START_MS, VirtualClock
-from ottla.testing.network import Chances, Network, Parcel
+from ottla.testing.network import Chances, InFlightRequest, Network
 from ottla.testing.timeline import Timeline
 from ottla.testing.trace import Violation
 from ottla.wire.errors import ErrorCode
@@ -33,7 +33,7 @@ class Mail(Timeline):
         super().__init__(1)
         self.network = Network(self, random.Random(1))
         self.network.chances = Chances(**chances)
-        self.arrived: list[Parcel] = []
+        self.arrived: list[InFlightRequest] = []
         self.answers: list[Any] = []
 
     def next_deadline_ms(self) -> int | None:
@@ -42,9 +42,9 @@ class Mail(Timeline):
     def serve(self) -> None:
         pass
 
-    def deliver(self, parcel: Parcel) -> None:
-        self.arrived.append(parcel)
-        self.network.answer(parcel, f"answer to {parcel.number}")
+    def deliver(self, in_flight: InFlightRequest) -> None:
+        self.arrived.append(in_flight)
+        self.network.answer(in_flight, f"answer to {in_flight.number}")
 
     def send(self, count: int) -> None:
         for _ in range(count):
@@ -59,7 +59,7 @@ def test_a_good_network_delivers_in_order_and_answers_once() -> None:
     mail = Mail()
     mail.send(20)
     mail.run()
-    assert [parcel.number for parcel in mail.arrived] == list(range(1, 21))
+    assert [in_flight.number for in_flight in mail.arrived] == list(range(1, 21))
     assert sorted(mail.answers) == sorted(f"answer to {number}" for number in range(1, 21))
 
 
@@ -76,7 +76,7 @@ def test_a_doubled_request_is_answered_once() -> None:
     mail = Mail(doubled=1.0)
     mail.send(1)
     mail.run()
-    assert [parcel.is_echo for parcel in mail.arrived] == [False, True]
+    assert [in_flight.is_echo for in_flight in mail.arrived] == [False, True]
     assert mail.answers == ["answer to 1"]
 
 

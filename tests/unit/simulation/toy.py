@@ -20,7 +20,7 @@ from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from ottla.wire.types.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.types.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.wire.types.sync_group import SyncGroupRequest, SyncGroupResponse
-from simulation.cores import Kind
+from simulation.coordinator_kinds import CoordinatorKind
 
 
 class ToyCore:
@@ -90,4 +90,4 @@ def _key(group: str) -> OffsetCommitKey:
     return OffsetCommitKey(group=group, topic="beats")
 
 
-TOY = Kind("__consumer_offsets", lambda place: ToyCore())
+TOY = CoordinatorKind("__consumer_offsets", lambda place: ToyCore())

@@ -17,7 +17,7 @@ from ottla.core.groups.consumer import records as consumer
 from ottla.spark.jobs.folds.folding import RecordRow
 from ottla.wire.batch import BatchView
 from ottla.wire.keyed import KeyedRecord, decode_keyed
-from simulation.cores import KINDS
+from simulation.coordinator_kinds import KINDS
 from simulation.scenario import Scenario, parse_blocks
 
 SCENARIOS = Path(__file__).parents[3] / "golden" / "scenarios"

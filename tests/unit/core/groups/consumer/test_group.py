@@ -16,7 +16,7 @@ from ottla.core.groups.table import Claim, GroupKind
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClassicProtocol as ClassicProtocol
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 
 T = b"t" * 16
 
@@ -37,7 +37,7 @@ def group() -> ConsumerGroup:
 
 @pytest.fixture
 def context() -> Context:
-    return Context(now_ms=0, wall_ms=0, world=Surroundings().world, api_version=9)
+    return Context(now_ms=0, wall_ms=0, world=Environment().world, api_version=9)
 
 
 def code_of(call: Callable[[], object]) -> ErrorCode:

@@ -12,7 +12,7 @@ from ottla.core.groups.consumer.family import ConsumerFamily
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.table import GroupTable
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 from simulation.topics import VirtualTopics
 
 TOPICS = 10_000
@@ -43,13 +43,13 @@ class Driver:
     """A family without a log."""
 
     def __init__(self) -> None:
-        self.surroundings = Surroundings()
-        self.topics = self.surroundings.world.topics = CountedTopics()
+        self.environment = Environment()
+        self.topics = self.environment.world.topics = CountedTopics()
         self.family = ConsumerFamily(GroupTable())
         self.now_ms = 0
 
     def context(self) -> Context:
-        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.surroundings.world, api_version=1)
+        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.environment.world, api_version=1)
 
     def apply(self, result: Result) -> Any:
         for record in result.records:

@@ -14,7 +14,7 @@ from ottla.core.groups.streams.reconciling import Holders
 from ottla.core.groups.streams.settings import assignor_name
 from ottla.core.groups.streams.tasks import Tasks
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 
 TASK = ("0", 0)
 NOBODY = Holders({}, {}, {})
@@ -132,16 +132,16 @@ def test_standbys_alone_are_no_step():
     ],
 )
 def test_assignor_name(offered: str | None, chosen: str | None, name: str):
-    surroundings = Surroundings()
+    environment = Environment()
     if offered is not None:
-        surroundings.settings.set("group.streams.assignors", offered)
+        environment.settings.set("group.streams.assignors", offered)
     if chosen is not None:
-        surroundings.set_for_group("g", "streams.assignor.name", chosen)
-    assert assignor_name(surroundings.world, "g") == name
+        environment.set_for_group("g", "streams.assignor.name", chosen)
+    assert assignor_name(environment.world, "g") == name
 
 
 def test_an_unknown_assignor_is_warned_of(caplog: pytest.LogCaptureFixture):
-    surroundings = Surroundings()
-    surroundings.set_for_group("g", "streams.assignor.name", "nearest")
-    assignor_name(surroundings.world, "g")
+    environment = Environment()
+    environment.set_for_group("g", "streams.assignor.name", "nearest")
+    assignor_name(environment.world, "g")
     assert "group g asks for the assignor nearest" in caplog.text

@@ -19,17 +19,17 @@ from ottla.core.groups.table import GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 
 WINDOW_MS = 30_000
 _Response = StreamsGroupHeartbeatResponse
 
 
 def context(now_ms: int = 0, *, plugin: str = "some.Plugin", token: str = "A") -> Context:
-    surroundings = Surroundings()
+    environment = Environment()
     if plugin:
-        surroundings.settings.set("group.streams.topology.description.plugin.class", plugin)
-    return Context(now_ms, now_ms, surroundings.world, token)
+        environment.settings.set("group.streams.topology.description.plugin.class", plugin)
+    return Context(now_ms, now_ms, environment.world, token)
 
 
 def group(**fields: Any) -> StreamsGroup:

@@ -24,7 +24,7 @@ from ottla.wire.types.group_streams import (
     StreamsGroupTopologyValue,
 )
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 
 TOPOLOGY = StreamsGroupTopologyValue(0, (StreamsGroupTopologyValue.Subtopology("0", ("t",)),))
 MEMBER = Metadata(
@@ -36,9 +36,9 @@ class Coordinator:
     """A family whose results are taken for committed."""
 
     def __init__(self) -> None:
-        surroundings = Surroundings()
-        surroundings.topics.put("t", 4, None)
-        self.world: World = surroundings.world
+        environment = Environment()
+        environment.topics.put("t", 4, None)
+        self.world: World = environment.world
         self.table = GroupTable()
         self.family = StreamsFamily(self.table)
 

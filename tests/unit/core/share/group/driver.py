@@ -10,7 +10,7 @@ from ottla.core.share.group.family import ShareFamily
 from ottla.core.share.group.group import ShareGroup
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
-from simulation.surroundings import Surroundings
+from simulation.environment import Environment
 from simulation.topics import VirtualTopics
 
 GROUP = "g"
@@ -18,10 +18,10 @@ GROUP = "g"
 
 class Driver:
     def __init__(self, topics: VirtualTopics | None = None) -> None:
-        self.surroundings = Surroundings()
+        self.environment = Environment()
         if topics is not None:
-            self.surroundings.world.topics = topics
-        self.topics = self.surroundings.world.topics
+            self.environment.world.topics = topics
+        self.topics = self.environment.world.topics
         self.table = GroupTable()
         self.family = ShareFamily(self.table)
         self.now_ms = 0
@@ -35,7 +35,7 @@ class Driver:
         return group
 
     def context(self) -> Context:
-        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.surroundings.world, api_version=1)
+        return Context(now_ms=self.now_ms, wall_ms=10**12 + self.now_ms, world=self.environment.world, api_version=1)
 
     def replay(self, *records: KeyedRecord) -> None:
         for record in records:

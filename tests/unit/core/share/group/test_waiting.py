@@ -15,7 +15,7 @@ REFUSED = Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE, message="not now")
 
 def test_a_join_that_is_not_written_is_refused():
     driver = Driver()
-    driver.surroundings.topics.put("t", 1, ())
+    driver.environment.topics.put("t", 1, ())
     request = ShareGroupHeartbeatRequest(GROUP, "A", 0, None, ("t",))
     result = driver.family.heartbeat(request, driver.context())
     assert not result.replies
@@ -27,7 +27,7 @@ def test_a_join_that_is_not_written_is_refused():
 
 def test_an_administrator_whose_wish_is_not_written_is_refused():
     driver = Driver()
-    driver.surroundings.topics.put("t", 1, ())
+    driver.environment.topics.put("t", 1, ())
     kind = AlterShareGroupOffsetsRequest
     topic = kind.AlterShareGroupOffsetsRequestTopic("t", (kind.AlterShareGroupOffsetsRequestPartition(0, 5),))
     result = driver.family.alter_offsets(kind(GROUP, (topic,)), driver.context())
@@ -38,7 +38,7 @@ def test_an_administrator_whose_wish_is_not_written_is_refused():
 
 def test_a_group_that_is_gone_when_its_state_is_made():
     driver = Driver()
-    driver.surroundings.topics.put("t", 1, ())
+    driver.environment.topics.put("t", 1, ())
     request = ShareGroupHeartbeatRequest(GROUP, "A", 0, None, ("t",))
     driver.apply(driver.family.heartbeat(request, driver.context()))
     driver.replay(*driver.group.tombstones())

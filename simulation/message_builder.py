@@ -1,4 +1,4 @@
-"""From short-hand to messages: each text, number or call becomes what its field wants."""
+"""Builds messages from short-hand: each text, number or call is converted to the type of its field."""
 
 from __future__ import annotations
 

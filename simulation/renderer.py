@@ -1,4 +1,4 @@
-"""Messages and records as one short line: only what differs from the defaults, with readable ids and times."""
+"""Renders messages and records as one short line: what differs from the defaults, with readable ids and times."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from simulation.clients.client import Surface
+from simulation.clients.client import ClientPorts
 from simulation.clients.streams import StreamsMember, Tasks, Units
 
 __all__ = ["STATEFUL", "Disks", "RestoringMember"]
@@ -27,7 +27,7 @@ Task = tuple[str, int]
 class Disks:
     """The state that processes of one application have."""
 
-    def __init__(self, world: Surface, acceptable_lag: int, restored_per_ms: int) -> None:
+    def __init__(self, world: ClientPorts, acceptable_lag: int, restored_per_ms: int) -> None:
         self._world = world
         self._acceptable_lag = acceptable_lag
         self._restored_per_ms = restored_per_ms
@@ -67,7 +67,9 @@ class RestoringMember(StreamsMember):
 
     report_interval_ms = 15_000
 
-    def __init__(self, world: Surface, name: str, group_id: str, source: str, *, disks: Disks, process_id: str) -> None:
+    def __init__(
+        self, world: ClientPorts, name: str, group_id: str, source: str, *, disks: Disks, process_id: str
+    ) -> None:
         self.disks = disks
         self._report_at_ms = 0
         self._opened: Units = frozenset()

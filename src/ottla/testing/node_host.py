@@ -1,4 +1,4 @@
-"""A node under test: its faults, its clock and the commands that a test gives it."""
+"""Hosts a node under test: its faults, its clock and the commands of the test."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ottla.broker.node import Node
 from ottla.log.disk import OsDisk
 from ottla.testing.faults import FaultRules, FaultyDispatch
 
-__all__ = ["Host"]
+__all__ = ["NodeHost"]
 
 
-class Host:
+class NodeHost:
     """Runs one node after the other on the same directory and ports; lives on the loop of the nodes."""
 
     def __init__(self, settings: Mapping[str, str], *, durable: bool) -> None:

@@ -1,4 +1,4 @@
-"""How simulated classic leaders assign, and the bytes in which classic members speak of it."""
+"""The assignor of simulated classic groups, and the encoding of subscriptions and assignments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_assignment(data: bytes) -> Partitions:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> list[str]:
-    """All topics that somebody subscribes to."""
+    """All subscribed topics of a group."""
     read = [decode_versioned("ConsumerProtocolSubscription", data).message for data in subscriptions]
     return sorted({topic for each in read for topic in each.topics})
 

@@ -6,10 +6,10 @@ after it, or for good; or it is given up, and works on after that. Calls wait fo
 those of a coordinator that has moved away meanwhile. A call whose broker dies has done its work or never will. Members
 are of either version; those of version 0 are never asked.
 
-Judged with every record of the group, with every call that ends and with every start: what a group says that the plugin
-holds is held; and where a group says that nothing is held, or where there is no group, nothing is held unless a push is
-under way. In the calm the group must be described, if it has a member that can, and if it does not wait before it asks
-again.
+The invariant is checked with every record of the group, every call that ends and every start: what a group says that
+the plugin holds is held; and where a group says that nothing is held, or where there is no group, nothing is held
+unless a push is under way. In the calm the group must be described, if it has a member that can, and if it does not
+wait before it asks again.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Plugin:
         """By group: what looks at it when a call has ended."""
         self._process: Partition | None = None
         self.begin()
-        settings = world.surroundings.settings
+        settings = world.environment.settings
         settings.set("group.streams.topology.description.plugin.class", "simulated.Plugin")
-        world.surroundings.world.settings_version += 1
+        world.environment.world.settings_version += 1
         world.performers[SetDescription] = self._set
         world.performers[DeleteDescription] = self._delete
 

@@ -1,7 +1,8 @@
-"""Where a broker under test runs: in a thread of this process, or in a process of its own.
+"""Runs a broker under test: in a thread of this process, or in a process of its own.
 
-Both give it the same few orders, so that a test need not know. A child reads one JSON object a line from its standard
-input and answers each with one on its standard output; the end of its input is its own end, so it never outlives us.
+Both have the same commands, so that a test need not know which it is. A child process reads one JSON object a line from
+its standard input and answers each with one on its standard output. It ends with its input, so it never outlives the
+test.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-__all__ = ["BrokerError", "ChildPlace", "Place", "ThreadPlace"]
+__all__ = ["BrokerError", "BrokerRunner", "ProcessRunner", "ThreadRunner"]
 
 START_MAX_SECONDS: Final = 60.0
 ORDER_MAX_SECONDS: Final = 30.0
@@ -27,10 +28,10 @@ Result = TypeVar("Result")
 
 
 class BrokerError(Exception):
-    """The broker under test cannot do what it was told; the text says why."""
+    """The broker under test cannot carry out a command; the text says why."""
 
 
-class Place(Protocol):
+class BrokerRunner(Protocol):
     @property
     def is_running(self) -> bool: ...
 
@@ -41,18 +42,18 @@ class Place(Protocol):
         """Stop the broker, or kill it."""
 
     def perform(self, command: str, **arguments: Any) -> Any:  # noqa: ANN401
-        """Have an order carried out, see `hosted.Host`."""
+        """Carry out a command, see `node_host.NodeHost`."""
 
     def close(self) -> None: ...
 
 
-class ThreadPlace:
+class ThreadRunner:
     """An event loop in a thread of this process."""
 
     def __init__(self, settings: Mapping[str, str], durable: bool) -> None:
-        from ottla.testing.hosted import Host
+        from ottla.testing.node_host import NodeHost
 
-        self._host = Host(settings, durable=durable)
+        self._host = NodeHost(settings, durable=durable)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
         self._thread.start()
@@ -90,7 +91,7 @@ class ThreadPlace:
             self._loop.close()
 
 
-class ChildPlace:
+class ProcessRunner:
     """A process of its own; `kill` is the operating system's."""
 
     def __init__(self, settings: Mapping[str, str], durable: bool) -> None:

@@ -1,4 +1,4 @@
-"""Groups and others that live in a world, by family."""
+"""The workloads of a world, by family: a group with its members, or other clients."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from simulation.clients.classic import ClassicMember
 from simulation.clients.client import Client
 from simulation.clients.consumer import ConsumerMember
-from simulation.clients.others import Administrator, LoneCommitter
+from simulation.clients.other_clients import Administrator, LoneCommitter
 from simulation.clients.streams import StreamsMember
-from simulation.described import DescribingMember, description_law
+from simulation.topology_descriptions import DescribingMember, description_law
 from simulation.warmups import WarmupGroup
-from simulation.world import Inhabitant, World
+from simulation.world import Workload, World
 
-__all__ = ["FAMILIES", "Others"]
+__all__ = ["FAMILIES", "OtherClients"]
 
 _TOLD_TO_SKIP_FROM: Final = 9
 """The version of JoinGroup in which a static leader that comes back learns that it leads."""
@@ -44,9 +44,9 @@ class ClassicGroup:
             version=chance.choice((1, 2, 3, 4, 5, 6, 7, 9, 9)),
         )
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         alive = [each for each in self.clients if each.is_alive]
-        waiting = [f"{each.name} is {each.state}" for each in alive if not each.is_settled()]
+        waiting = [f"{each.name} is {each.state}" for each in alive if not each.has_converged()]
         if waiting:
             return "; ".join(waiting)
         generations = {each.generation for each in alive}
@@ -84,9 +84,9 @@ class ConsumerGroup:
             always_full=chance.random() < 0.2,
         )
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         alive = [each for each in self.clients if each.is_alive]
-        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.is_settled()]
+        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.has_converged()]
         if waiting:
             return "; ".join(waiting)
         topics = self._world.topics
@@ -117,9 +117,9 @@ class MixedGroup:
     def _consumer(self, name: str) -> ConsumerMember:
         return ConsumerMember(self._world, name, self.group_id, _all_topics(self._world))
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         alive = [each for each in self.clients if each.is_alive]
-        waiting = [f"{each.name} waits" for each in alive if not each.is_settled()]
+        waiting = [f"{each.name} waits" for each in alive if not each.has_converged()]
         if waiting:
             return "; ".join(waiting)
         wanted = _all_partitions(self._world, _all_topics(self._world) if alive else ())
@@ -151,7 +151,7 @@ class StreamsGroup:
             self.source = f"source-of-{group_id}"
             world.put_topic(self.source, world.random.randint(1, 4) * max(1, member_counts[0] // 8))
         if world.random.random() < 0.5:
-            world.surroundings.set_for_group(group_id, "streams.num.standby.replicas", "1")
+            world.environment.set_for_group(group_id, "streams.num.standby.replicas", "1")
         self.clients: Sequence[StreamsMember] = [
             self._member(f"{group_id}-m{number}") for number in range(world.random.randint(*member_counts))
         ]
@@ -166,9 +166,9 @@ class StreamsGroup:
             process_id=f"p{self._world.random.randint(1, 3)}",
         )
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         alive = [each for each in self.clients if each.is_alive]
-        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.is_settled()]
+        waiting = [f"{each.name} is in epoch {each.epoch}" for each in alive if not each.has_converged()]
         if waiting:
             return "; ".join(waiting)
         topic = self._world.topics.by_name(self.source)
@@ -200,8 +200,8 @@ class DescribedGroup(StreamsGroup):
         member.version = 0 if self._world.random.random() < 0.3 else 1
         return member
 
-    def unsettled(self) -> str | None:
-        found = super().unsettled()
+    def unconverged(self) -> str | None:
+        found = super().unconverged()
         if found is not None or not any(each.is_alive and each.version for each in self.clients):
             return found
         return self._undescribed()
@@ -212,8 +212,8 @@ def streams_crowd(world: World, group_id: str) -> StreamsGroup:
     return StreamsGroup(world, group_id, (100, 300))
 
 
-class Others:
-    """Who else is there: a committer without a group, and an administrator who deletes groups."""
+class OtherClients:
+    """A committer that is no member, and an administrator that deletes groups."""
 
     def __init__(self, world: World, groups: Iterable[str]) -> None:
         lone = "lone"
@@ -222,7 +222,7 @@ class Others:
             Administrator(world, "administrator", (*groups, lone)),
         )
 
-    def unsettled(self) -> str | None:
+    def unconverged(self) -> str | None:
         return None
 
 
@@ -245,7 +245,7 @@ def _difference(group_id: str, owned: list[tuple[str, int]], wanted: set[tuple[s
     return f"of {group_id}, {sorted(owned)} is given out where {sorted(wanted)} should be"
 
 
-FAMILIES: Final[dict[str, Callable[[World, str], Inhabitant]]] = {
+FAMILIES: Final[dict[str, Callable[[World, str], Workload]]] = {
     "classic": ClassicGroup,
     "consumer": ConsumerGroup,
     "mixed": MixedGroup,

@@ -1,4 +1,4 @@
-"""Clients that are in no group: one that commits on its own, and an administrator."""
+"""Clients that are members of no group: one that commits offsets, and an administrator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.core.groups.admin import DeleteGroup
 from ottla.wire.types.offset_commit import OffsetCommitRequest
-from simulation.clients.client import Client, Surface
+from simulation.clients.client import Client, ClientPorts
 
 __all__ = ["Administrator", "LoneCommitter"]
 
@@ -14,7 +14,7 @@ __all__ = ["Administrator", "LoneCommitter"]
 class LoneCommitter(Client):
     """Commits offsets for a group without being its member, as some tools and connectors do."""
 
-    def __init__(self, world: Surface, name: str, group_id: str) -> None:
+    def __init__(self, world: ClientPorts, name: str, group_id: str) -> None:
         super().__init__(world, name)
         self.group_id = group_id
 
@@ -38,7 +38,7 @@ class LoneCommitter(Client):
 class Administrator(Client):
     """Deletes groups now and then; those that have members are not deleted."""
 
-    def __init__(self, world: Surface, name: str, groups: tuple[str, ...]) -> None:
+    def __init__(self, world: ClientPorts, name: str, groups: tuple[str, ...]) -> None:
         super().__init__(world, name)
         self.groups = groups
 

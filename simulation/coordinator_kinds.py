@@ -9,13 +9,13 @@ from ottla.broker.coordinators.core_factory import CORES, CorePartition
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from ottla.core.coordinator.contract import Core
 
-__all__ = ["KINDS", "Kind", "MakeCore"]
+__all__ = ["KINDS", "CoordinatorKind", "MakeCore"]
 
 
 MakeCore = Callable[[CorePartition], Core]
 
 
-class Kind(NamedTuple):
+class CoordinatorKind(NamedTuple):
     """A kind of coordinator: the topic of its log, and how an empty core is made."""
 
     topic: str
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "groups": Kind(GROUPS.name, CORES[GROUPS.name]),
-    "transactions": Kind(TRANSACTIONS.name, CORES[TRANSACTIONS.name]),
-    "share state": Kind(SHARE_STATE.name, CORES[SHARE_STATE.name], is_compacted=False),
+    "groups": CoordinatorKind(GROUPS.name, CORES[GROUPS.name]),
+    "transactions": CoordinatorKind(TRANSACTIONS.name, CORES[TRANSACTIONS.name]),
+    "share state": CoordinatorKind(SHARE_STATE.name, CORES[SHARE_STATE.name], is_compacted=False),
 }

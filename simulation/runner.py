@@ -1,4 +1,4 @@
-"""A run of a world from its first member to its last check, and many of them."""
+"""Runs worlds from seeds: one from its first member to its last check, or many."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from ottla.testing.trace import Violation
-from simulation.cores import KINDS
+from simulation.coordinator_kinds import KINDS
 from simulation.faults import Faults
-from simulation.inhabitants import FAMILIES, Others
 from simulation.share.faults import run_share
 from simulation.share.world import ShareWorld
 from simulation.transaction_faults import run_transactions
 from simulation.transaction_world import TransactionWorld
+from simulation.workloads import FAMILIES, OtherClients
 from simulation.world import World
 
 __all__ = ["FAMILY_NAMES", "Failure", "Tally", "run_seed", "run_seeds"]
@@ -44,7 +44,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct):
-    """What many runs came to."""
+    """The results of many runs."""
 
     seeds: int = 0
     simulated_ms: int = 0
@@ -64,7 +64,7 @@ def run_seed(seed: int, families: Sequence[str]) -> AnyWorld:
         elif isinstance(world, ShareWorld):
             run_share(world)
         else:
-            run_transactions(world, world.surroundings.features["transaction.version"])
+            run_transactions(world, world.environment.features["transaction.version"])
     except Violation as violation:
         violation.world = world
         raise
@@ -88,15 +88,15 @@ def _run_groups(world: World, families: Sequence[str]) -> None:
         world.put_topic(f"t{number}", chance.randint(1, 6))
     chosen = [families[(world.seed + number) % len(families)] for number in range(chance.randint(1, 2))]
     for number, family in enumerate(chosen):
-        world.inhabitants.append(FAMILIES[family](world, f"{family}-{number}"))
+        world.workloads.append(FAMILIES[family](world, f"{family}-{number}"))
     if chance.random() < 0.6:
-        world.inhabitants.append(Others(world, [f"{chosen[0]}-0"]))
+        world.workloads.append(OtherClients(world, [f"{chosen[0]}-0"]))
     if chance.random() < 0.25:
         _let_offsets_expire(world)
     world.has_late_requests = chance.random() < 0.3
     faults = Faults(world)
     faults.begin()
-    for client in [client for each in world.inhabitants for client in each.clients]:
+    for client in [client for each in world.workloads for client in each.clients]:
         world.after(chance.randint(0, 10_000), client.start_unless_alive)
     world.run_until(chance.randint(*_CHAOS_MS))
     faults.end()
@@ -105,16 +105,16 @@ def _run_groups(world: World, families: Sequence[str]) -> None:
 
 def _let_offsets_expire(world: World) -> None:
     world.offsets_expire = True
-    world.surroundings.settings.set("offsets.retention.minutes", "1")
-    world.surroundings.settings.set("offsets.retention.check.interval.ms", "9000")
+    world.environment.settings.set("offsets.retention.minutes", "1")
+    world.environment.settings.set("offsets.retention.check.interval.ms", "9000")
 
 
 def _calm_down(world: World) -> None:
     world.note("the calm begins")
     begin_ms = world.now_ms()
-    settled = _Settled(world)
+    settled = _Convergence(world)
     world.run_until(begin_ms + _CALM_MS + _STEADY_MS, settled.long_enough)
-    world.hold("converges", settled.long_enough(), "; ".join(world.unsettled()) or "it does not stay settled")
+    world.hold("converges", settled.long_enough(), "; ".join(world.unconverged()) or "it does not stay settled")
     world.check()
     world.settled_ms = settled.since_ms - begin_ms
     world.read_commits()
@@ -122,19 +122,19 @@ def _calm_down(world: World) -> None:
     world.check_law()
 
 
-class _Settled:
-    """Since when everybody has had what they want, without a break."""
+class _Convergence:
+    """Measures for how long all workloads have converged without a break."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._is_settled = False
+        self._has_converged = False
         self.since_ms = 0
 
     def long_enough(self) -> bool:
-        was_settled, self._is_settled = self._is_settled, self._world.is_up and not self._world.unsettled()
-        if self._is_settled and not was_settled:
+        was_settled, self._has_converged = self._has_converged, self._world.is_up and not self._world.unconverged()
+        if self._has_converged and not was_settled:
             self.since_ms = self._world.now_ms()
-        return self._is_settled and self._world.now_ms() - self.since_ms >= _STEADY_MS
+        return self._has_converged and self._world.now_ms() - self.since_ms >= _STEADY_MS
 
 
 def run_seeds(

@@ -1,4 +1,4 @@
-"""What surrounds a core in a simulation: settings, features, ids and chance, all of it decided by the test."""
+"""The environment of a core in a simulation: settings, features, ids and randomness, all decided by the test."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ottla.core.coordinator.contract import World
 from ottla.core.metadata.config_defs import broker_defs, group_defs
 from simulation.topics import VirtualTopics
 
-__all__ = ["CountedIds", "Surroundings", "VirtualSettings"]
+__all__ = ["CountedIds", "Environment", "VirtualSettings"]
 
 _FEATURES: Final = {"group.version": 1, "transaction.version": 2, "share.version": 1, "streams.version": 1}
 
 
 class VirtualSettings(Mapping[str, Any]):
-    """Settings of a broker: Kafka's defaults, under what was set."""
+    """Settings of a broker: those that were set, else Kafka's defaults."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -68,8 +68,8 @@ class CountedIds:
         return self._texts[number - 1][0 if dashed else 1]
 
 
-class Surroundings:
-    """Makes the `World` of a core, and holds what may be changed in it."""
+class Environment:
+    """Makes the `World` of a core, and lets tests change it."""
 
     def __init__(self, draw: Callable[[], float] = lambda: 0.5) -> None:
         self.settings = VirtualSettings()
