@@ -88,7 +88,7 @@ def checkpoint_before_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sound batches behind damage are cut without a trace."""
-    monkeypatch.setattr("ottla.log.cuts.Sound.is_worth_keeping", False)
+    monkeypatch.setattr("ottla.log.cuts.SoundBatches.is_worth_keeping", False)
 
 
 @pytest.mark.parametrize("plant", [index_ahead_of_log, crc_unchecked, checkpoint_before_flush, nothing_kept])

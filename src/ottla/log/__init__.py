@@ -9,20 +9,20 @@
 How it fits together, from below:
 
 ============================================  ========================================================================
-`disk`, `files`                               the door to the disk; files that are opened when needed
+`disk`, `files`                               access to the disk; files that are opened when needed
 `names`, `checkpoint`, `config`, `errors`     names, small text files, settings, what is refused
-`entries`, `offset_index`, `time_index`,      the indexes of a segment
+`index_file`, `offset_index`, `time_index`,   the indexes of a segment
 `txn_index`
 `scan`, `segment`                             the batches in a file; a segment with its indexes
-`epochs`                                      which leader wrote what
+`leader_epochs`                               which leader epoch wrote what
 `producer_entry`, `producer_state`,           idempotence and transactions
 `producer_snapshot`, `rebuild`
 `partition`, `append`, `read`, `flush`        the log of a partition
-`recovery`                                    from files to a partition, after a stop or a crash
-`retention`, `compaction`, `cleaner`          what goes, and when
+`recovery`, `cuts`                            loads a partition after a stop or a crash; what recovery cut off
+`retention`, `compaction`, `cleaner`          which segments and records are deleted, and when
 `directory`, `lock`, `dump`                   a log directory; any of its files as lines
 ============================================  ========================================================================
 
-Nothing here knows of sockets, clocks or the event loop: the broker calls, passes the time in, and decides when to
-write, to flush and to go on with what takes long.
+Nothing here uses sockets, clocks or the event loop: the broker passes the time in, and decides when to write, to flush
+and to go on with long work.
 """

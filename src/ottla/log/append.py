@@ -1,16 +1,16 @@
-"""Judging batches and giving them their place: the first half of an append.
+"""Validates batches and assigns their offsets: the first half of an append.
 
-A leader takes what a client sends only if it is one sound batch, and changes as little of it as it can: base offset
-and leader epoch, which lie outside the checksum, and where the topic asks for it the timestamps and the compression.
-Everything else is stored as it came.
+A leader accepts one sound batch from a client and changes as little of it as possible: base offset and leader epoch,
+which are not part of the checksum, and where the topic asks for it the timestamps and the compression. Everything else
+is stored as it came.
 
-Records are looked at only where the header does not tell enough: in compacted topics (each needs a key), when the
-largest timestamp is out of bounds, when old timestamps are bounded, and with `ottla.validate.records`. Apache Kafka
-looks at each record of each batch; what ottla takes on trust is that the header's largest timestamp is the records',
-and that inside a batch offsets count up by one.
+Records are read only where the header is not enough: in compacted topics (each record needs a key), when the largest
+timestamp is out of bounds, when old timestamps are bounded, and with `ottla.validate.records`. Apache Kafka reads each
+record of each batch; ottla trusts the header that its largest timestamp is that of the records, and that offsets in a
+batch increase by one.
 
-The order of the checks is Apache Kafka's, because the first one that fails is the answer. The producer's state is
-looked at last, and before anything changes.
+The checks run in Apache Kafka's order, because the first one that fails decides the error. The producer's state is
+checked last, before anything changes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _SHOWN_ERRORS_MAX: Final = 3
 
 
 class AppendInfo(msgspec.Struct, frozen=True, gc=False):
-    """What became of an append. It is written once `Partition.log_end_offset` is past `last_offset`."""
+    """The result of an append. It is written once `Partition.log_end_offset` is past `last_offset`."""
 
     base_offset: int
     last_offset: int
@@ -93,7 +93,7 @@ class AppendInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Ready(msgspec.Struct, gc=False):
-    """A batch that passed, in a buffer that may be written, and what is still to be set in it."""
+    """A validated batch in a writable buffer, and the fields that are still to be set in it."""
 
     batch: BatchView
     data: memoryview
@@ -147,10 +147,10 @@ def _stage_usual(
     now_ms: int,
     verification: Verification,
 ) -> AppendInfo | None:
-    """Stage what clients send nearly always; None for anything else, and the other functions look closer.
+    """Stage the usual batch of a client; None for any other, which the other functions then handle.
 
-    Flat, because a call for each check would take half as long again. It refuses nothing but by the producer's state,
-    which is looked at last.
+    It is one long function because a call for each check would take 50 % longer. It refuses a batch only for
+    the producer's state, which is checked last.
     """
     config = partition.config
     size_bytes = len(records)
@@ -186,7 +186,7 @@ def _stage_usual(
 
 
 def _place(partition: Partition, ready: list[_Ready], size_bytes: int, leader_epoch: int, now_ms: int) -> AppendInfo:
-    """Give batches their offsets and keep them for the next write."""
+    """Assign offsets to batches and keep them for the next write."""
     first_offset = partition.next_offset
     max_timestamp, last_offset = ready[0].max_timestamp, first_offset + ready[0].batch.last_offset_delta
     for one in ready[1:]:
@@ -237,7 +237,7 @@ def _client_batch(view: memoryview) -> BatchView:
 
 
 def _refused_records(view: memoryview, error: WireError) -> LogError:
-    """Why something that is no batch of magic 2 is refused."""
+    """The error for records that are no batch of magic 2."""
     if error.path == "RecordBatch.batch_length":
         return CorruptMessageError(str(error))
     return InvalidRecordError(f"{len(view)} bytes are no batch of magic 2: {error}")
@@ -290,7 +290,7 @@ def _check_client_header(batch: BatchView) -> None:
 
 
 def _check_records(batch: BatchView, config: LogConfig, now_ms: int) -> int:
-    """Judge keys and timestamps, of each record if need be; gives the largest timestamp."""
+    """Check keys and timestamps, of each record if necessary; returns the largest timestamp."""
     if batch.attributes & LOG_APPEND_TIME_BIT and (config.has_log_append_time or batch.max_timestamp < 0):
         reason = "a producer may not set the timestamp type LogAppendTime"
         raise InvalidTimestampError(reason, [RecordError(index, reason) for index in range(batch.record_count)])
@@ -371,7 +371,7 @@ def _level(codec: Compression, config: LogConfig) -> int | None:
 def _check_producers(
     partition: Partition, ready: list[_Ready], origin: Origin, verification: Verification
 ) -> BatchMetadata | None:
-    """Judge the batches of producers before any is noted; gives the one that is repeated."""
+    """Check the batches of producers before any is noted; returns the one that is a duplicate."""
     producers = partition.producers
     if len(ready) == 1:
         batch = ready[0].batch

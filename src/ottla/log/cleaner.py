@@ -1,4 +1,4 @@
-"""Compaction of partitions: choosing one, reading its dirty part, writing it anew.
+"""The log cleaner: chooses a partition, reads its dirty part, and rewrites it.
 
 Work is a generator that pauses after each chunk, so that the loop can serve others in between; nothing of the log
 changes before the last step, which puts the new segments in the place of the old ones. If the log has changed
@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 from ottla.log.compaction import (
     ENTRIES_MAX,
-    BatchFate,
-    Fate,
+    BatchRetention,
+    BatchRetentionResult,
     KeyMap,
     LastRecord,
     Transactions,
-    fate_of,
+    batch_retention,
     keeps,
     last_records,
 )
@@ -108,7 +108,7 @@ def _is_overdue(partition: Partition, dirty: Iterable[Segment], now_ms: int) -> 
 def choose(
     partitions: Iterable[Partition], checkpoints: Mapping[TopicPartition, int], now_ms: int
 ) -> tuple[Partition, Cleanable] | None:
-    """The partition that needs a run most; None if none needs one."""
+    """The partition that needs compaction most; None if none does."""
     best: tuple[Partition, Cleanable] | None = None
     for partition in partitions:
         if not partition.config.is_compacted:
@@ -251,27 +251,27 @@ class _Run:
         if not isinstance(batch, BatchView):
             writer.add(bytes(batch.data), batch)  # what magic 0 and 1 left behind is carried along as it is
             return
-        fate = fate_of(batch, self.transactions, self.producers, self.keys.end_offset, self.now_ms)
-        if fate.kept_abort is not None:
-            writer.target.txn_index.append(fate.kept_abort)
-        if fate.fate is Fate.DROP:
+        result = batch_retention(batch, self.transactions, self.producers, self.keys.end_offset, self.now_ms)
+        if result.kept_abort is not None:
+            writer.target.txn_index.append(result.kept_abort)
+        if result.retention is BatchRetention.DELETE:
             self.records_read += batch.record_count
             return
-        self._filter(batch, fate, writer)
+        self._filter(batch, result, writer)
 
-    def _filter(self, batch: BatchView, fate: BatchFate, writer: _Writer) -> None:
+    def _filter(self, batch: BatchView, result: BatchRetentionResult, writer: _Writer) -> None:
         records = batch.records()
         kept: set[int] = set()
         has_tombstone = False
-        for record in records if not fate.drops_records else ():
+        for record in records if not result.drops_records else ():
             if batch.is_control or keeps(batch, record, self.keys, self.now_ms):
                 kept.add(record.offset)
                 has_tombstone = has_tombstone or record.value is None
         self.records_read += len(records)
         self.records_kept += len(kept)
-        if not kept and fate.fate is not Fate.KEEP_HEADER:
+        if not kept and result.retention is not BatchRetention.RETAIN_EMPTY:
             return
-        is_due = batch.delete_horizon_ms is None and (fate.needs_horizon or (has_tombstone and not batch.is_control))
+        is_due = batch.delete_horizon_ms is None and (result.needs_horizon or (has_tombstone and not batch.is_control))
         if len(kept) == len(records) and not is_due:
             writer.add(bytes(batch.data), batch)
             return

@@ -27,7 +27,16 @@ from ottla.log.producer_state import read_marker
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import BatchView, Record
 
-__all__ = ["BatchFate", "Fate", "KeyMap", "LastRecord", "Transactions", "fate_of", "keeps", "last_records"]
+__all__ = [
+    "BatchRetention",
+    "BatchRetentionResult",
+    "KeyMap",
+    "LastRecord",
+    "Transactions",
+    "batch_retention",
+    "keeps",
+    "last_records",
+]
 
 _DIGEST_BYTES: Final = 16
 # 128 MB of Kafka's map at 24 bytes an entry would be five million; an entry of ours takes about 150.
@@ -64,7 +73,7 @@ def _short(key: bytes) -> bytes:
 
 
 class Transactions:
-    """Which transactions are under way at the place where a run is reading, and how each of them will end."""
+    """The transactions that are open at the position of a run, and how each of them ends."""
 
     def __init__(self) -> None:
         self._coming: list[tuple[int, AbortedTxn]] = []
@@ -116,7 +125,7 @@ class Transactions:
 
 
 class LastRecord(NamedTuple):
-    """The last thing known of an active producer: an offset of data, or -1 and the epoch of a marker."""
+    """The last record of an active producer: an offset of data, or -1 and the epoch of a marker."""
 
     data_offset: int
     producer_epoch: int
@@ -126,29 +135,29 @@ def last_records(entries: Iterable[ProducerEntry]) -> dict[int, LastRecord]:
     return {entry.producer_id: LastRecord(entry.last_data_offset, entry.producer_epoch) for entry in entries}
 
 
-class Fate(Enum):
-    DROP = "all of it goes"
-    DROP_IF_EMPTY = "it goes with its last record"
-    KEEP_HEADER = "its header stays, whatever becomes of the records"
+class BatchRetention(Enum):
+    DELETE = "the batch is removed"
+    DELETE_EMPTY = "the batch is removed if no record of it stays"
+    RETAIN_EMPTY = "the batch stays, without records if need be"
 
 
-class BatchFate(NamedTuple):
-    fate: Fate
+class BatchRetentionResult(NamedTuple):
+    retention: BatchRetention
     drops_records: bool
-    """No record of it stays: aborted data, or a marker past its horizon."""
+    """No record of the batch stays: aborted data, or a marker past its delete horizon."""
     needs_horizon: bool
-    """A marker whose transaction has no batch left: its time runs from now on."""
+    """A marker whose transaction has no batch left: it gets a delete horizon now."""
     kept_abort: AbortedTxn | None = None
 
 
-def fate_of(
+def batch_retention(
     batch: BatchView,
     transactions: Transactions,
     producers: Mapping[int, LastRecord],
     range_end_offset: int,
     now_ms: int,
-) -> BatchFate:
-    """What becomes of a batch as a whole."""
+) -> BatchRetentionResult:
+    """Whether a batch is removed or stays; `keeps` decides about its records."""
     needs_horizon, kept_abort = False, None
     if batch.is_control:
         needs_horizon, kept_abort = transactions.end(batch)
@@ -157,10 +166,10 @@ def fate_of(
     else:
         drops_records = transactions.is_aborted(batch)
     if _is_last_of_producer(batch, producers) or batch.next_offset == range_end_offset:
-        fate = Fate.KEEP_HEADER
+        retention = BatchRetention.RETAIN_EMPTY
     else:
-        fate = Fate.DROP if drops_records else Fate.DROP_IF_EMPTY
-    return BatchFate(fate, drops_records, needs_horizon, kept_abort)
+        retention = BatchRetention.DELETE if drops_records else BatchRetention.DELETE_EMPTY
+    return BatchRetentionResult(retention, drops_records, needs_horizon, kept_abort)
 
 
 def _is_last_of_producer(batch: BatchView, producers: Mapping[int, LastRecord]) -> bool:

@@ -1,7 +1,7 @@
-"""What recovery has cut off a log and keeps: the sound batches behind damage.
+"""Cut files: what recovery has cut off a damaged log, kept beside it.
 
-Recovery ends a log where damage begins. What follows is cut off, and where a node is alone there is no replica to fetch
-it from. So if sound batches are among it, all of it is kept beside the log, byte for byte, in a file of its own: the
+Recovery ends a log where damage begins. What follows is cut off, and a single node has no replica to fetch it from. So
+if sound batches are among it, all of it is kept beside the log, byte for byte, in a file of its own: the
 rest of a segment under the offset at which the log ends now, a whole segment under its own offset. The names end in
 `.log.cut` (`.log.cut2` and so on if there is another one), which neither ottla nor Apache Kafka takes for a part of the
 log. `ottla dump` shows what is in them. A torn end with nothing sound behind it is cut without a trace, as ever.
@@ -28,8 +28,8 @@ from ottla.wire.batch import BatchView
 
 __all__ = [
     "KEPT_BYTES_MAX",
-    "Kept",
-    "Sound",
+    "CutFile",
+    "SoundBatches",
     "choose_name",
     "copy_files",
     "copy_part",
@@ -45,8 +45,8 @@ _DRAFT_SUFFIX: Final = ".tmp"
 _PIECE_BYTES: Final = 1 << 20
 
 
-class Sound(msgspec.Struct):
-    """The sound batches among bytes that are damaged."""
+class SoundBatches(msgspec.Struct):
+    """How many sound batches there are among damaged bytes, and their offsets."""
 
     batch_count: int = 0
     record_count: int = 0
@@ -68,17 +68,19 @@ class Sound(msgspec.Struct):
         )
 
 
-class Kept(NamedTuple):
-    """A file that keeps what was cut."""
+class CutFile(NamedTuple):
+    """A file with bytes that recovery cut off."""
 
     path: str
     size_bytes: int
-    sound: Sound
+    sound: SoundBatches
 
 
-def find_sound(file: ReadableFile, position: int, end: int, log_start_offset: int = 0) -> Generator[None, None, Sound]:
+def find_sound(
+    file: ReadableFile, position: int, end: int, log_start_offset: int = 0
+) -> Generator[None, None, SoundBatches]:
     """Count the sound batches in a part of a file, without those below the start of the log, in small steps."""
-    sound = Sound()
+    sound = SoundBatches()
     steps = find_sound_batches(file, position, end)
     while True:
         try:
@@ -100,7 +102,7 @@ def find_sound(file: ReadableFile, position: int, end: int, log_start_offset: in
         sound.size_bytes += batch.size_bytes
 
 
-def sound_behind(disk: Disk, path: str, position: int) -> Sound:
+def sound_behind(disk: Disk, path: str, position: int) -> SoundBatches:
     """The sound batches of a file from a position on."""
     file = disk.open(path)
     try:
@@ -127,7 +129,7 @@ def is_draft(name: str) -> bool:
 
 
 def choose_name(disk: Disk, folder: str, offset: int, file: ReadableFile, position: int, size_bytes: int) -> str:
-    """A name for a cut that no other cut has, unless that one has the same content: a crash may have come after it."""
+    """A new name for a cut, or that of a cut with the same content, which a crash may have left."""
     for number in count(1):
         name = file_name(offset, LOG_SUFFIX, CUT_SUFFIX if number == 1 else f"{CUT_SUFFIX}{number}")
         path = f"{folder}/{name}"
@@ -187,7 +189,7 @@ def copy_files(disk: Disk, source: str, target: str, names: Iterable[str]) -> No
 
 
 def surplus(cuts: Iterable[DiskEntry], new: Container[str]) -> list[DiskEntry]:
-    """The oldest cuts that have to make room, never new ones."""
+    """The oldest cuts, which must be removed to make room; never new ones."""
     oldest_first = sorted(cuts, key=lambda entry: (entry.modified_ms, entry.name))
     total = sum(entry.size_bytes for entry in oldest_first)
     going: list[DiskEntry] = []

@@ -1,4 +1,4 @@
-"""One log directory: who it belongs to, which partitions it holds, and what is noted about all of them.
+"""One log directory: its meta.properties, its partitions, and its checkpoints.
 
 Life of a directory:
 
@@ -60,7 +60,7 @@ NO_BROKER_EPOCH: Final = -1
 
 
 class LogDirectory:
-    """What lies in one of the `log.dirs`."""
+    """One of the `log.dirs`."""
 
     def __init__(self, storage: LogStorage, path: str, properties: MetaProperties) -> None:
         self.storage = storage
@@ -210,7 +210,7 @@ class LogDirectory:
     # --- coming from another directory --------------------------------------------------------------------------------
 
     def admit(self, partition: Partition) -> None:
-        """Give a partition that has come from another directory its name for good."""
+        """Give a partition that was moved here its final name."""
         partition.rename_directory(f"{self.path}/{partition.topic_partition}")
         self._note_arrival(partition.topic_partition)
 

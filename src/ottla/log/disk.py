@@ -1,9 +1,9 @@
-"""The one door to the disk.
+"""Access to the disk.
 
-Everything under `ottla.log` reads and writes through `Disk` and the `File`s it opens. `OsDisk` is the real one; the
-simulation puts another in its place that tears writes, forgets what was not synced, and gets full or slow, and runs
-the product's own code on it. So the interface is no larger than what the log needs, and each call is one thing that a
-crash can fall before or after. Failures are `OSError`s.
+Everything under `ottla.log` reads and writes through `Disk` and the `File`s it opens. `OsDisk` is the real one. The
+simulation runs the same code on a disk that tears writes, loses what was not synced, and gets full or slow. So the
+interface is no larger than what the log needs, and each call is one operation that a crash can come before or after.
+Failures are `OSError`s.
 
 What may be relied upon, and no more:
 
@@ -100,7 +100,7 @@ class Disk(Protocol):
     def set_modified(self, path: str, modified_ms: int) -> None: ...
 
     def make_read_only(self, path: str) -> None:
-        """So that nobody changes by mistake what must stay as it is. Not something to rely on."""
+        """Guard a file against changes by mistake. The log does not rely on it."""
 
 
 _CLOSED: Final = -1
@@ -157,7 +157,7 @@ class OsFile:
         os.close(descriptor)
 
     def __del__(self) -> None:
-        """A file that everybody has forgotten must not stay open: a process has only so many."""
+        """Close a file that is no longer referenced: the number of open files is limited."""
         if self._descriptor != _CLOSED:
             os.close(self._descriptor)
 
@@ -176,7 +176,7 @@ class OsDisk:
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | _BINARY | (os.O_CREAT if create else 0)
         descriptor = os.open(path, flags, 0o644)
-        return OsFile(descriptor) if self._durable else _FleetingFile(descriptor)
+        return OsFile(descriptor) if self._durable else _UnsyncedFile(descriptor)
 
     def list_directory(self, path: str) -> list[DiskEntry]:
         with os.scandir(path) as entries:
@@ -216,7 +216,7 @@ class OsDisk:
         os.chmod(path, 0o400)
 
 
-class _FleetingFile(OsFile):
+class _UnsyncedFile(OsFile):
     __slots__ = ()
 
     def sync(self) -> None:

@@ -1,7 +1,7 @@
-"""What the log refuses, and how the broker answers it.
+"""The errors of the log.
 
-Each exception carries the protocol's error code. Those that speak of single records list them, so that the producer
-learns which ones to mend.
+Each exception has the error code of the protocol. Errors about single records list these, so that the producer knows
+which ones to correct.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RecordError(NamedTuple):
 
 
 class LogError(Exception):
-    """The log did not do what it was asked; nothing has changed."""
+    """The log refused an operation; nothing has changed."""
 
     code = ErrorCode.UNKNOWN_SERVER_ERROR
 

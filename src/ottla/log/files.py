@@ -1,4 +1,4 @@
-"""Files that are opened when they are needed: 10,000 partitions, 1,024 open files.
+"""Files of partitions that are opened on demand, so that 10,000 partitions fit into 1,024 open files.
 
 A `LogFile` is a file of a partition, open or not. Whoever reads or writes asks it for its handle; `LogStorage` opens
 it then and, over its limit, closes the one that was used longest ago. An answer that is still being sent pins its
@@ -110,7 +110,7 @@ class LogFile:
         return self._handle is not None or self.directory.storage.disk.exists(self.path)
 
     def evict(self) -> bool:
-        """Close it if it can be done without; only `OpenFiles` calls this."""
+        """Close it unless it is pinned; only `OpenFiles` calls this."""
         if self._pin_count:
             return False
         self._close_handle()
@@ -166,7 +166,7 @@ class OpenFiles:
 
 
 class LogStorage:
-    """What the partitions of one log directory have in common.
+    """The state that the partitions of one log directory share.
 
     Several directories may share `open_files`. `jitter` picks a number below its argument, for `segment.jitter.ms`.
     """

@@ -1,4 +1,4 @@
-"""Making writes last, without making the loop wait for the disk.
+"""Flushes: syncs what was written, without making the event loop wait for the disk.
 
 A flush has three parts. `Partition.prepare_flush` writes what is still in memory and notes what has to be synced;
 `Flush.run` does that, touches nothing else, and so may run in a thread; `Partition.finish_flush` moves the recovery

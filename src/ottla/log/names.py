@@ -1,4 +1,4 @@
-"""Names in a log directory: which file is what, and which partition a directory belongs to.
+"""The names of files and partition directories in a log directory.
 
 A segment's files carry the offset of its first record as 20 digits. A second suffix says that the file is on its way
 in or out: `.cleaned` while it is written, `.swap` when it is whole and about to replace others, `.deleted` when it

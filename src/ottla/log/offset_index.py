@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ottla.log.entries import EntryFile
+from ottla.log.index_file import IndexFile
 from ottla.log.names import INDEX_SUFFIX
 
 __all__ = ["OFFSET_ENTRY_BYTES", "OffsetIndex"]
@@ -17,7 +17,7 @@ __all__ = ["OFFSET_ENTRY_BYTES", "OffsetIndex"]
 OFFSET_ENTRY_BYTES: Final = 8
 
 
-class OffsetIndex(EntryFile):
+class OffsetIndex(IndexFile):
     __slots__ = ()
 
     ENTRY = struct.Struct(">ii")

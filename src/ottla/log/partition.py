@@ -1,4 +1,4 @@
-"""One partition's log: its segments, its offsets, and everything that changes them.
+"""The log of one partition: its segments, its offsets, and all operations that change them.
 
 Theory of operation. The log is a list of segments with rising base offsets; the last one, the *active* segment, is
 written. Five offsets tell its state::
@@ -10,8 +10,8 @@ written. Five offsets tell its state::
     log_end_offset     what is written
 
 Appending is two steps, so that all requests of one turn of the loop cost one write. *Staging* (`stage_as_leader` and
-its kin, in `ottla.log.append`) judges a batch, gives it its offsets and keeps its bytes; a batch that is refused leaves
-no trace. `write` hands all bytes to the disk at once and moves the log end. Nothing staged is visible or may be
+its kin, in `ottla.log.append`) validates a batch, assigns its offsets and keeps its bytes; a batch that is refused
+changes nothing. `write` hands all bytes to the disk at once and moves the log end. Nothing staged is visible or may be
 acknowledged before. If the write fails, memory is ahead of the disk and the directory goes offline; a restart recovers.
 
 Reading never touches records: `read` answers with a file, a position and a length.
@@ -31,10 +31,10 @@ from ottla.log import append, read
 from ottla.log.checkpoint import format_epochs, format_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Disk, replace_file
-from ottla.log.epochs import LeaderEpochs
 from ottla.log.errors import OffsetOutOfRangeError
 from ottla.log.files import Directory, LogStorage
 from ottla.log.flush import Flush
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import DELETED_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX, TopicPartition
 from ottla.log.producer_state import Origin, ProducerState, Verification
 from ottla.log.rebuild import rebuild_producers
@@ -202,7 +202,7 @@ class Partition:
         origin: Origin = Origin.CLIENT,
         verification: Verification = append.NOT_VERIFIED,
     ) -> AppendInfo:
-        """Judge batches, give them offsets and keep them for `write`. The buffer is changed, and kept until then."""
+        """Validate batches, assign offsets and keep them for `write`. The buffer is changed, and kept until then."""
         self.storage.check()
         return append.stage_as_leader(self, records, leader_epoch, now_ms, origin, verification)
 
@@ -416,7 +416,7 @@ class Partition:
         return self.prepare_flush(is_closing=True)
 
     def close(self) -> None:
-        """End cleanly: everything on the disk, nothing for the next start to recover."""
+        """Close cleanly: everything is synced, and the next start has nothing to recover."""
         flush = self.prepare_close()
         flush.run()
         if not self.finish_flush(flush):
@@ -424,7 +424,7 @@ class Partition:
         self.close_files()
 
     def close_files(self) -> None:
-        """Let go of the open files without writing anything."""
+        """Close the open files without writing anything."""
         self.storage.rolled.pop(self, None)
         for segment in self.segments:
             segment.close()
@@ -439,7 +439,7 @@ class Partition:
         self.directory.path = path
 
     def stand_in_for(self, original: Partition) -> None:
-        """Take the place of a log whose records were copied here to the last one."""
+        """Replace a log whose records were all copied here."""
         self.increment_log_start_offset(original.log_start_offset)
         self.epochs.take_over(original.epochs)
         self.producers.take_over(original.producers)
@@ -453,7 +453,7 @@ class Partition:
         return finish(self.truncate_steps(offset, now_ms))
 
     def truncate_steps(self, offset: int, now_ms: int) -> Generator[None, None, bool]:
-        """`truncate_to` in slices: the log is cut in the first one, the others read the producers' state anew.
+        """`truncate_to` in steps: the first truncates the log, the others rebuild the producers' state.
 
         The end is where the batch begins that holds the offset, if that is below it. Until the last step the log must
         not be appended to.

@@ -1,4 +1,4 @@
-"""What a partition knows of one producer, and the rules by which its next batch is judged.
+"""The state of one producer in a partition, and the rules that its next batch must follow.
 
 Theory of operation. A producer numbers its records; a batch carries the first number, and the next batch must go on
 where the last one ended. The newest five batches are remembered, so that a batch sent again is recognised and answered
@@ -21,8 +21,8 @@ transaction bit, none open, none verified       INVALID_TXN_STATE
 A transaction begins with its first batch and ends with a marker, which also carries the coordinator's epoch. Under
 transaction version 2 the marker's producer epoch is one above that of the data, so that nothing late can follow it.
 
-These functions judge and change one `ProducerEntry`. A batch from another replica, or from the log itself, is not
-judged: its leader has done it, and what is in the log is the truth.
+These functions check batches against one `ProducerEntry` and change it. A batch from another replica, or from the log
+itself, is not checked: its leader has done that already.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ProducerEntry:
         return other
 
     def add_data(self, batch: BatchView, base_offset: int, max_timestamp: int) -> bool:
-        """Take note of a batch that was written; whether it began a transaction."""
+        """Note a batch that was written; whether it began a transaction."""
         self._set_epoch(batch.producer_epoch)
         if len(self.batches) == REMEMBERED_BATCHES:
             del self.batches[0]
@@ -130,7 +130,7 @@ class ProducerEntry:
         return False
 
     def add_marker(self, producer_epoch: int, coordinator_epoch: int, timestamp: int) -> int:
-        """Take note of a marker that was written; gives the first offset of the transaction it ended, or -1."""
+        """Note a marker that was written; returns the first offset of the transaction that it ended, or -1."""
         self._set_epoch(producer_epoch)
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = timestamp
@@ -157,7 +157,7 @@ def find_duplicate(entry: ProducerEntry, batch: BatchView) -> BatchMetadata | No
 
 
 def check_data(entry: ProducerEntry, batch: BatchView, *, is_client: bool, needs_zero: bool) -> None:
-    """Judge a leader's append. `needs_zero`: it may begin a transaction of version 2, whose numbers begin at 0."""
+    """Check an append as leader. `needs_zero`: it may begin a transaction of version 2, whose numbers begin at 0."""
     if batch.producer_epoch < entry.producer_epoch:
         raise _stale_epoch(entry, batch.producer_epoch, "<", 0)
     if is_client:
@@ -195,7 +195,7 @@ def _check_sequence(entry: ProducerEntry, batch: BatchView, *, needs_zero: bool)
 def check_marker(
     entry: ProducerEntry, producer_epoch: int, coordinator_epoch: int, *, transaction_version: int
 ) -> None:
-    """Judge a marker that a transaction coordinator sends."""
+    """Check a marker that a transaction coordinator sends."""
     known = entry.producer_epoch
     if transaction_version >= 2 and producer_epoch == known:
         # Sent again after it was written: harmless, so it is written again. (An epoch at its limit cannot rise.)

@@ -45,7 +45,7 @@ _MARKER: Final = struct.Struct(">hi")
 
 
 class Origin(Enum):
-    """Who appends, which decides what is checked."""
+    """The origin of an append, which decides what is checked."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -141,7 +141,7 @@ class ProducerState:
         verification: Verification,
         entry: ProducerEntry | None = None,
     ) -> BatchMetadata | None:
-        """Judge a batch with a producer id that a leader is to append; gives the batch that it repeats, if any.
+        """Check a batch with a producer id before a leader appends it; returns the batch that it repeats, if any.
 
         `entry` is the producer's state if it differs from the one here, because more of the same append precedes.
         """
@@ -166,7 +166,7 @@ class ProducerState:
         return None
 
     def add(self, batch: BatchView, base_offset: int, max_timestamp: int) -> AbortedTxn | None:
-        """Take note of a batch with a producer id; gives the transaction that it aborted."""
+        """Note a batch with a producer id; returns the transaction that it aborted."""
         producer_id = batch.producer_id
         if batch.attributes & CONTROL_BIT:
             marker = read_marker(batch)
@@ -191,7 +191,7 @@ class ProducerState:
         return AbortedTxn(batch.producer_id, first_offset, offset, last_stable_offset)
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Markers below it stay."""
+        """Markers below the high watermark can no longer be truncated."""
         if self._unreplicated:
             self._unreplicated = {
                 first: marker for first, marker in self._unreplicated.items() if marker >= high_watermark
@@ -213,7 +213,7 @@ class ProducerState:
         self.map_end_offset = map_end_offset
 
     def take_over(self, other: ProducerState) -> None:
-        """Know what another knows, of the same records; that includes what no record tells."""
+        """Copy the state of another log with the same records, including what no record tells."""
         self._entries, self._ongoing, self._unreplicated = other._entries, other._ongoing, other._unreplicated
         self.map_end_offset = other.map_end_offset
 

@@ -1,4 +1,4 @@
-"""Finding things in a log: the bytes from an offset on, the offset of a time, the aborted transactions of a range.
+"""Lookups in a log: the bytes from an offset on, the offset for a timestamp, the aborted transactions of a range.
 
 A read is answered with a `FetchRegion`: a file, a position and a length. The bytes are batches as they are stored, from
 the one that holds the offset on; the last of them may be cut. They go from the file to the socket without passing
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.log.epochs import UNDEFINED_EPOCH
 from ottla.log.errors import CorruptMessageError, OffsetOutOfRangeError
 from ottla.log.files import LogFile
-from ottla.log.scan import BatchPlace, read_batch, walk_headers
+from ottla.log.leader_epochs import UNDEFINED_EPOCH
+from ottla.log.scan import BatchPosition, read_batch, walk_headers
 from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import AnyBatch, BatchView
@@ -53,7 +53,7 @@ _NO_OFFSET: Final = -1
 
 
 class Isolation(Enum):
-    """How far a reader may look."""
+    """How far a reader may read."""
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"
@@ -61,9 +61,9 @@ class Isolation(Enum):
 
 
 class FetchRegion(msgspec.Struct, frozen=True, gc=False):
-    """Where the answer to a fetch lies. `file` is None if there is nothing to send.
+    """Where the bytes of a fetch are. `file` is None if there are none.
 
-    Who sends it over more than one turn of the loop pins the file.
+    A caller that sends them over more than one turn of the event loop pins the file.
     """
 
     file: LogFile | None
@@ -127,7 +127,7 @@ def _limit_offset(partition: Partition, isolation: Isolation) -> int:
     return partition.last_stable_offset
 
 
-def _region(segment: Segment, batch: BatchPlace, end: int, max_bytes: int, *, min_one_batch: bool) -> FetchRegion:
+def _region(segment: Segment, batch: BatchPosition, end: int, max_bytes: int, *, min_one_batch: bool) -> FetchRegion:
     position = batch.position
     if batch.size_bytes > max_bytes:
         if not min_one_batch:

@@ -1,7 +1,7 @@
-"""The producers' state, read from the log again: after a truncation and at a start.
+"""Rebuilds the producers' state from the log, after a truncation and at a start.
 
 The newest snapshot is the beginning; what lies between it and the end of the log is read batch by batch, headers only
-but for markers. It stops every hundred batches, so that a loop can do other things.
+but for markers. It yields every hundred batches, so that the event loop can serve requests.
 """
 
 from __future__ import annotations

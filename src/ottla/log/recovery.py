@@ -1,7 +1,7 @@
-"""From files to a log: loading a partition, and recovering it after a crash.
+"""Loads a partition from its files, and recovers it after a crash.
 
-Theory of operation. A stop that was clean has left everything in order: the end of the log is found behind the last
-index entry, the producers' state in the snapshot of that name, and nothing else is read. Otherwise each segment from
+Theory of operation. After a clean stop the end of the log is found behind the last index entry and the producers' state
+in the snapshot of that offset; nothing else is read. Otherwise each segment from
 the one with the recovery point on is *recovered*: its indexes are emptied, its batches read one after the other and
 checked, and indexes, leader epochs and the producers' state built from them as when they were appended. The first batch
 that is not whole or whose checksum is wrong ends the log; the file is cut there and later segments go. Sound batches
@@ -29,8 +29,8 @@ from ottla.log.checkpoint import CheckpointError, parse_epochs, parse_partition_
 from ottla.log.config import LogConfig
 from ottla.log.cuts import (
     KEPT_BYTES_MAX,
-    Kept,
-    Sound,
+    CutFile,
+    SoundBatches,
     choose_name,
     copy_part,
     cut_offset,
@@ -39,8 +39,8 @@ from ottla.log.cuts import (
     surplus,
 )
 from ottla.log.disk import DiskEntry, File, read_all
-from ottla.log.epochs import LeaderEpochs
 from ottla.log.files import Directory, LogStorage
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -57,7 +57,7 @@ from ottla.log.names import (
 from ottla.log.partition import Partition
 from ottla.log.producer_state import ProducerState
 from ottla.log.rebuild import BATCHES_PER_STEP, rebuild_producers
-from ottla.log.scan import WalkEnd, check_batches
+from ottla.log.scan import ScanEnd, check_batches
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.log.steps import finish
 from ottla.wire.batch import AnyBatch, BatchView
@@ -89,7 +89,7 @@ class Progress(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Bytes at the end of a segment that were no batches."""
+    """Bytes that recovery cut off the end of a segment."""
 
     base_offset: int
     position: int
@@ -98,7 +98,7 @@ class Cut(NamedTuple):
 
 
 class RecoveryReport(msgspec.Struct):
-    """What a load has done. `lines` tells it to people."""
+    """What a load has done. `lines` is the same as text."""
 
     topic_partition: TopicPartition
     is_clean: bool
@@ -106,7 +106,7 @@ class RecoveryReport(msgspec.Struct):
     """Base offsets of the segments that were read through."""
     recovered_bytes: int = 0
     cuts: list[Cut] = []
-    kept: list[Kept] = []
+    kept: list[CutFile] = []
     """What keeps the sound batches of cuts and of deleted segments."""
     deleted_segments: list[int] = []
     removed_files: list[str] = []
@@ -117,7 +117,7 @@ class RecoveryReport(msgspec.Struct):
 
     @property
     def is_eventful(self) -> bool:
-        """Whether anything was found that a clean log does not have."""
+        """Whether the log was not as a clean stop leaves it."""
         return bool(self.cuts or self.deleted_segments or self.removed_files or self.faults)
 
     def lines(self) -> list[str]:
@@ -356,7 +356,7 @@ class _Loader:
         self.progress = self.progress._replace(done_bytes=self.report.recovered_bytes)
         return end.position < size_bytes
 
-    def _check(self, segment: Segment, size_bytes: int) -> Generator[Progress, None, WalkEnd]:
+    def _check(self, segment: Segment, size_bytes: int) -> Generator[Progress, None, ScanEnd]:
         """Read the batches of a segment as long as they are sound."""
         done_before = self.progress.done_bytes
         walk = check_batches(segment.file.handle(), size_bytes)
@@ -366,13 +366,13 @@ class _Loader:
             try:
                 item = next(walk)
             except StopIteration as stop:
-                end: WalkEnd = stop.value
+                end: ScanEnd = stop.value
                 return end
             if item is not None:
                 position, batch = item
                 first_offset = batch.base_offset if isinstance(batch, BatchView) else batch.last_offset
                 if not last_offset < first_offset <= batch.last_offset <= segment.base_offset + RELATIVE_OFFSET_MAX:
-                    return WalkEnd(position, f"offset {first_offset} follows {last_offset}")
+                    return ScanEnd(position, f"offset {first_offset} follows {last_offset}")
                 last_offset = batch.last_offset
                 self._take(segment, batch)
                 count += 1
@@ -413,13 +413,13 @@ class _Loader:
 
     # --- what is cut --------------------------------------------------------------------------------------------------
 
-    def _find_sound(self, file: File, position: int, end: int) -> Generator[Progress, None, Sound]:
+    def _find_sound(self, file: File, position: int, end: int) -> Generator[Progress, None, SoundBatches]:
         steps = find_sound(file, position, end, self.request.log_start_offset)
         while True:
             try:
                 next(steps)
             except StopIteration as stop:
-                sound: Sound = stop.value
+                sound: SoundBatches = stop.value
                 return sound
             yield self.progress
 
@@ -433,7 +433,7 @@ class _Loader:
         if not self.disk.exists(path):
             for _ in copy_part(self.disk, path, file, position, size_bytes):
                 yield self.progress
-        self.report.kept.append(Kept(path, size_bytes, sound))
+        self.report.kept.append(CutFile(path, size_bytes, sound))
 
     def _keep_segment(self, segment: Segment) -> Generator[Progress, None, bool]:
         """Take a whole segment out of the log without its indexes, if it is worth keeping; whether it was."""
@@ -452,7 +452,7 @@ class _Loader:
         for index in segment.files()[1:]:
             if index.exists():
                 self.disk.unlink(index.path)
-        self.report.kept.append(Kept(path, size_bytes, sound))
+        self.report.kept.append(CutFile(path, size_bytes, sound))
         return True
 
     def _cut_path(self, offset: int, file: File, position: int, size_bytes: int) -> str:

@@ -1,4 +1,4 @@
-"""Which of the oldest segments may go.
+"""Retention: which of the oldest segments are deleted.
 
 From the oldest on, and never past the first that stays: a segment goes if all of it lies below the log start, or, where
 the topic's policy says delete, if the log is larger than `retention.bytes` even without it, or its newest record is
@@ -32,7 +32,7 @@ class Expired(NamedTuple):
 
 
 def apply_retention(partition: Partition, now_ms: int) -> Expired:
-    """Remove what is due; says what was."""
+    """Delete expired segments; returns which and why."""
     expired = expired_segments(partition, now_ms)
     if expired.segment_count:
         partition.delete_oldest_segments(expired.segment_count, now_ms)

@@ -1,6 +1,6 @@
-"""Walking the batches of a `.log` file.
+"""Scans of the batches of a `.log` file.
 
-Some walks, each reading no more than it needs:
+Each scan reads no more than it needs:
 
 - `walk_headers` looks at headers only. It reads windows of some kilobytes and jumps over what does not fit in one.
   `find_batch` does the same with a look at offsets alone: each fetch begins with it.
@@ -26,8 +26,8 @@ from ottla.wire.legacy import read_legacy_batch
 
 __all__ = [
     "CHUNK_BYTES",
-    "BatchPlace",
-    "WalkEnd",
+    "BatchPosition",
+    "ScanEnd",
     "check_batches",
     "find_batch",
     "find_sound_batches",
@@ -53,8 +53,8 @@ _TRIES_BYTES_FACTOR: Final = 8
 """Bytes that look like headers are followed by as much as they say; all such tries read so many times the damage."""
 
 
-class BatchPlace(NamedTuple):
-    """Where a batch lies, and which offsets it holds. Of magic 0 and 1 the last one is given for both."""
+class BatchPosition(NamedTuple):
+    """The position of a batch, and its offsets. For magic 0 and 1 both are the last offset."""
 
     position: int
     size_bytes: int
@@ -62,8 +62,8 @@ class BatchPlace(NamedTuple):
     last_offset: int
 
 
-class WalkEnd(NamedTuple):
-    """Where and why a walk ended; no reason means at the end of the file."""
+class ScanEnd(NamedTuple):
+    """Where and why a scan ended; without a reason at the end of the file."""
 
     position: int
     reason: str = ""
@@ -93,7 +93,7 @@ def walk_headers(file: ReadableFile, position: int, end: int) -> Iterator[tuple[
         position += size
 
 
-def find_batch(file: ReadableFile, position: int, end: int, offset: int) -> BatchPlace | None:
+def find_batch(file: ReadableFile, position: int, end: int, offset: int) -> BatchPosition | None:
     """The first batch from `position` on that ends at or past an offset."""
     window, start = b"", position
     while end - position >= _PREFIX_BYTES:
@@ -108,7 +108,7 @@ def find_batch(file: ReadableFile, position: int, end: int, offset: int) -> Batc
             return None
         last_offset = base_offset + last_offset_delta if magic == 2 else base_offset
         if last_offset >= offset:
-            return BatchPlace(position, size, base_offset, last_offset)
+            return BatchPosition(position, size, base_offset, last_offset)
         position += size
     return None
 
@@ -129,7 +129,7 @@ def read_batch(file: ReadableFile, position: int, size: int) -> AnyBatch:
 
 def check_batches(
     file: ReadableFile, end: int, position: int = 0
-) -> Generator[tuple[int, AnyBatch] | None, None, WalkEnd]:
+) -> Generator[tuple[int, AnyBatch] | None, None, ScanEnd]:
     """Each batch of a file with its position as long as they are sound, and None now and then, to pause at.
 
     The views are good until the next step. They are whole, but for the records of a batch larger than a chunk.
@@ -147,8 +147,8 @@ def check_batches(
                 position += batch.size_bytes
             yield None
     except WireError as error:
-        return WalkEnd(position, error.reason)
-    return WalkEnd(position)
+        return ScanEnd(position, error.reason)
+    return ScanEnd(position)
 
 
 def _sound_batches(chunk: bytes, rest: int) -> Iterator[AnyBatch]:

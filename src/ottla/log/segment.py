@@ -20,7 +20,7 @@ from ottla.log.disk import Buffer
 from ottla.log.files import Directory, LogFile
 from ottla.log.names import LOG_SUFFIX, file_name
 from ottla.log.offset_index import OFFSET_ENTRY_BYTES, OffsetIndex
-from ottla.log.scan import BatchPlace, find_batch, walk_headers
+from ottla.log.scan import BatchPosition, find_batch, walk_headers
 from ottla.log.time_index import NO_TIMESTAMP, TIME_ENTRY_BYTES, TimeIndex
 from ottla.log.txn_index import TxnIndex
 from ottla.wire.batch import AnyBatch
@@ -193,7 +193,7 @@ class Segment:
                 return
         yield from walk_headers(handle, 0, self.size_bytes)
 
-    def find_batch(self, offset: int, start: int | None = None) -> BatchPlace | None:
+    def find_batch(self, offset: int, start: int | None = None) -> BatchPosition | None:
         """The first batch that ends at or past an offset; None if all end before it.
 
         `start` is a position that the caller knows: a batch begins there, and none before it has the offset.

@@ -1,4 +1,4 @@
-"""Work in small steps is a generator that stops every so often and ends with its result."""
+"""Long work in small steps: a generator that yields often and returns its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def finish(steps: Generator[Any, None, T]) -> T:
-    """Take all steps at once; gives the result."""
+    """Run all steps; returns the result."""
     while True:
         try:
             next(steps)

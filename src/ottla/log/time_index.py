@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ottla.log.entries import EntryFile
+from ottla.log.index_file import IndexFile
 from ottla.log.names import TIME_INDEX_SUFFIX
 
 __all__ = ["NO_TIMESTAMP", "TIME_ENTRY_BYTES", "TimeIndex"]
@@ -20,7 +20,7 @@ TIME_ENTRY_BYTES: Final = 12
 NO_TIMESTAMP: Final = -1
 
 
-class TimeIndex(EntryFile):
+class TimeIndex(IndexFile):
     __slots__ = ()
 
     ENTRY = struct.Struct(">qi")

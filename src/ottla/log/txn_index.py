@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ottla.log.entries import EntryFile
+from ottla.log.index_file import IndexFile
 from ottla.log.names import TXN_INDEX_SUFFIX
 
 __all__ = ["AbortedTxn", "TxnIndex"]
@@ -27,7 +27,7 @@ class AbortedTxn(NamedTuple):
     """Right after this abort."""
 
 
-class TxnIndex(EntryFile):
+class TxnIndex(IndexFile):
     __slots__ = ()
 
     ENTRY = struct.Struct(">hqqqq")

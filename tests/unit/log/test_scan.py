@@ -6,8 +6,8 @@ import pytest
 from ottla.log.disk import OsDisk, OsFile
 from ottla.log.scan import (
     CHUNK_BYTES,
-    BatchPlace,
-    WalkEnd,
+    BatchPosition,
+    ScanEnd,
     check_batches,
     find_batch,
     find_sound_batches,
@@ -32,7 +32,7 @@ def file_of(path: Path, *pieces: bytes) -> tuple[OsFile, int]:
     return file, file.size()
 
 
-def checked(file: OsFile, end: int) -> tuple[list[tuple[int, AnyBatch]], WalkEnd, int]:
+def checked(file: OsFile, end: int) -> tuple[list[tuple[int, AnyBatch]], ScanEnd, int]:
     """The batches, the end, and the number of pauses."""
     walk = check_batches(file, end)
     found, pauses = [], 0
@@ -75,11 +75,11 @@ def test_a_walk_over_headers_stops_before_what_is_none(tmp_path: Path, damage: b
 def test_finding_the_batch_of_an_offset(tmp_path: Path):
     first, second, third = made(0, 5), made(5, 1, value_bytes=9000), made(20, 3)
     file, end = file_of(tmp_path, first, second, third)
-    assert find_batch(file, 0, end, 0) == BatchPlace(0, len(first), 0, 4)
-    assert find_batch(file, 0, end, 4) == BatchPlace(0, len(first), 0, 4)
-    assert find_batch(file, 0, end, 5) == BatchPlace(len(first), len(second), 5, 5)
-    assert find_batch(file, 0, end, 6) == BatchPlace(len(first) + len(second), len(third), 20, 22)
-    assert find_batch(file, len(first), end, 0) == BatchPlace(len(first), len(second), 5, 5)
+    assert find_batch(file, 0, end, 0) == BatchPosition(0, len(first), 0, 4)
+    assert find_batch(file, 0, end, 4) == BatchPosition(0, len(first), 0, 4)
+    assert find_batch(file, 0, end, 5) == BatchPosition(len(first), len(second), 5, 5)
+    assert find_batch(file, 0, end, 6) == BatchPosition(len(first) + len(second), len(third), 20, 22)
+    assert find_batch(file, len(first), end, 0) == BatchPosition(len(first), len(second), 5, 5)
     assert find_batch(file, 0, end, 23) is None
 
 
@@ -89,18 +89,18 @@ def test_messages_of_old_formats(tmp_path: Path, magic: int):
     file, end = file_of(tmp_path, *messages, made(3))
     assert [batch.last_offset for _, batch in walk_headers(file, 0, end)] == [0, 1, 2, 4]
     assert [batch.max_timestamp for _, batch in walk_headers(file, 0, end)][:3] == ([-1] * 3, [500, 501, 502])[magic]
-    assert find_batch(file, 0, end, 2) == BatchPlace(2 * len(messages[0]), len(messages[0]), 2, 2)
+    assert find_batch(file, 0, end, 2) == BatchPosition(2 * len(messages[0]), len(messages[0]), 2, 2)
     found, walk_end, _ = checked(file, end)
     assert [batch.magic for _, batch in found] == [magic] * 3 + [2]
     assert walk_end == (end, "")
     only, only_end = file_of(tmp_path, messages[0])
-    assert find_batch(only, 0, only_end, 0) == BatchPlace(0, len(messages[0]), 0, 0)
+    assert find_batch(only, 0, only_end, 0) == BatchPosition(0, len(messages[0]), 0, 0)
 
 
 def test_a_file_that_is_shorter_than_it_was(tmp_path: Path):
     file, end = file_of(tmp_path, made(0), made(2))
     file.truncate(0)
-    assert checked(file, end)[1] == WalkEnd(0, "0 bytes are no batch")
+    assert checked(file, end)[1] == ScanEnd(0, "0 bytes are no batch")
     assert find_batch(file, 0, end, 0) is None
     assert list(walk_headers(file, 0, end)) == []
 

@@ -49,7 +49,7 @@ from ottla.log.names import (
     parse_directory_name,
     parse_file_name,
 )
-from ottla.log.scan import WalkEnd, check_batches
+from ottla.log.scan import ScanEnd, check_batches
 from ottla.log.scan import read_batch as read_whole
 from ottla.log.steps import finish
 from ottla.wire import uuid_text
@@ -201,7 +201,7 @@ def _metadata_batches(found: StorageCheck, disk: Disk, path: str, start: int) ->
                 try:
                     item = next(walk)
                 except StopIteration as stop:
-                    end: WalkEnd = stop.value
+                    end: ScanEnd = stop.value
                     break
                 if item is None:
                     continue
@@ -315,7 +315,7 @@ def _note_cuts(found: StorageCheck, directory: LogDirectory, key: TopicPartition
             )
 
 
-def _end_of_sound(disk: Disk, path: str, size_bytes: int) -> WalkEnd:
+def _end_of_sound(disk: Disk, path: str, size_bytes: int) -> ScanEnd:
     file = disk.open(path)
     try:
         return finish(check_batches(file, size_bytes))

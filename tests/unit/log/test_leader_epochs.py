@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.epochs import LeaderEpochs
 from ottla.log.files import Directory
+from ottla.log.leader_epochs import LeaderEpochs
 from tests.unit.log.logs import new_storage
 
 

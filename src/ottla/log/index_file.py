@@ -1,4 +1,4 @@
-"""Files of entries of one size, in rising order: what the three indexes of a segment have in common.
+"""Index files: entries of one size in rising order. The three indexes of a segment are such files.
 
 Theory of operation. Apache Kafka maps its indexes into memory at their full size and cuts them when the segment is
 closed. Here a file holds exactly its entries. New ones gather in a small buffer first and are written when it is full,
@@ -22,7 +22,7 @@ from typing import Final
 from ottla.log.files import Directory, LogFile
 from ottla.log.names import file_name
 
-__all__ = ["EntryFile"]
+__all__ = ["IndexFile"]
 
 # Half a page of entries: small enough to have for each partition, large enough to write seldom.
 _BUFFERED_BYTES_MAX: Final = 2048
@@ -30,8 +30,8 @@ _BLOCK_BYTES: Final = 4096
 _UNKNOWN: Final = -1
 
 
-class EntryFile:
-    """Entries of one size in a file and, the newest ones, in memory."""
+class IndexFile:
+    """An index: entries in a file, and the newest ones in memory."""
 
     __slots__ = ("_buffer", "_stored_count", "file")
 
@@ -80,7 +80,7 @@ class EntryFile:
             self.write()
 
     def write(self, *, create: bool = False) -> None:
-        """Write what has gathered. `create` makes the file also if there is nothing to write."""
+        """Write the entries in memory. With `create` the file exists afterwards even without entries."""
         if self._buffer:
             stored = self._stored()
             self.file.handle(create=True).write([self._buffer], stored * self.ENTRY.size)
@@ -154,13 +154,13 @@ class EntryFile:
             del self._buffer[(count - stored) * self.ENTRY.size :]
 
     def reset(self) -> None:
-        """Start anew, whatever the file holds."""
+        """Remove all entries, whatever the file holds."""
         if self.file.exists():
             self.file.handle().truncate(0)
         self._stored_count = 0
         self._buffer = None
 
     def sync(self) -> None:
-        """Make what was written last; not what still gathers."""
+        """Sync the file. Entries that are still in memory are not part of that."""
         if self.file.exists():
             self.file.handle().sync()

@@ -1,4 +1,4 @@
-"""Which leader wrote which part of the log: `leader-epoch-checkpoint`.
+"""The leader epochs of a log, and where each begins: `leader-epoch-checkpoint`.
 
 Entries are (epoch, first offset of that epoch), both strictly rising. One is added when a batch of a newer epoch
 arrives, and when this replica becomes leader, even before it has written anything.
@@ -56,7 +56,7 @@ class LeaderEpochs:
         self.is_dirty = True
 
     def observe(self, epoch: int, base_offset: int) -> None:
-        """Take note of a batch that recovery has met.
+        """Note a batch that recovery has read.
 
         Its epoch is assigned if it is newer than all. The batch is right where an entry, left over from a truncation,
         is not: one that says a later epoch had begun before it goes, one that says its own began after it is mended.
@@ -104,7 +104,7 @@ class LeaderEpochs:
         return self._entries[0] if self._entries else None
 
     def take_over(self, other: LeaderEpochs) -> None:
-        """Know what another knows, of the same records; an epoch in which nothing was written is in no batch."""
+        """Copy the entries of another log with the same records: batches do not tell epochs without writes."""
         if self._entries != other._entries:
             self._entries = list(other._entries)
             self.is_dirty = True
@@ -135,7 +135,7 @@ class LeaderEpochs:
         self._entries = []
 
     def write(self) -> None:
-        """Bring the file up to date, for good."""
+        """Write the file and sync it."""
         if self.is_dirty:
             self.is_dirty = False
             disk = self._directory.storage.disk
