@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.health.samples import Sample
-from ottla.observe.changes import Worth
+from ottla.observe.changes import ToWrite
 from ottla.observe.outbox import Outbox, Stamp
-from ottla.observe.sighting import no_sight
+from ottla.observe.probe_result import probe_error
 
-SEEN = Worth(no_sight("quorum", "", "UNREACHABLE"))
+SEEN = ToWrite(probe_error("quorum", "", "UNREACHABLE"))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.integers(1, 6)),

@@ -151,13 +151,13 @@ class _Live:
 
         if self._for_s is not None and sys.stderr.isatty():
             click.echo(f"looking for {self._for_s:g} s ...", err=True)
-        observer = Observer(client, new_observer_id(), self._options, told=self._take)
+        observer = Observer(client, new_observer_id(), self._options, on_sample=self._take)
         if self._for_s is None:
             return await run_until_told(observer, None, lambda: False)
         # Where answers come slowly, it takes until each kind was looked at once.
         longest_s = self._for_s + client.settings.default_api_timeout_ms / SECOND_MS
         end_s = time.monotonic() + self._for_s
-        return await run_until_told(observer, longest_s, lambda: time.monotonic() >= end_s and observer.looked_at_all)
+        return await run_until_told(observer, longest_s, lambda: time.monotonic() >= end_s and observer.probed_all)
 
     def _take(self, sample: Sample) -> None:
         changes = self._judge.take(sample)

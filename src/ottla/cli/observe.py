@@ -125,9 +125,9 @@ class _Watch:
     async def run(self, client: Client, options: Options, sink: Sink | None, *, for_s: float | None, once: bool) -> int:
         from ottla.observe import Observer
 
-        observer = Observer(client, new_observer_id(), options, sink=sink, told=self._take)
+        observer = Observer(client, new_observer_id(), options, sink=sink, on_sample=self._take)
         self._observer = observer
-        code = await run_until_told(observer, for_s, lambda: once and observer.looked_at_all)
+        code = await run_until_told(observer, for_s, lambda: once and observer.probed_all)
         if not self._is_quiet:
             left = f"; {observer.waiting:,} could not be written: {observer.problem}" if observer.waiting else ""
             click.echo(f"ottla observe: {self._progress.samples:,} samples{left}", err=True)

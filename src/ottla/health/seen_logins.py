@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.health.series import Series, Shelf
+from ottla.health.series import LruDict, Series
 
 __all__ = ["SeenLogins"]
 
@@ -18,7 +18,7 @@ class SeenLogins:
     def __init__(self) -> None:
         self.at_ms = 0
         self.failed = Series(SPACING_MS)
-        self._others: Shelf[str, list[int]] = Shelf(OTHERS)  # name -> when it was last seen to fail
+        self._others: LruDict[str, list[int]] = LruDict(OTHERS)  # name -> when it was last seen to fail
 
     def take(self, at_ms: int, new: int, other: str) -> None:
         before = self.failed.points[-1][1] if self.failed.points else 0

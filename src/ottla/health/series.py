@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Series", "Shelf"]
+__all__ = ["LruDict", "Series"]
 
 POINTS: Final = 72
 """An hour at a point a minute, a quarter of an hour at one every 15 s, and some to spare."""
@@ -68,7 +68,7 @@ class Series:
         return None if then is None else (now - then) / max(1, now_ms - from_ms)
 
 
-class Shelf(Generic[K, V]):
+class LruDict(Generic[K, V]):
     """A dictionary that keeps the entries last put or asked for by `touch`, at most `room` of them."""
 
     def __init__(self, room: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.health.facts import Configs
-from ottla.health.series import Shelf
+from ottla.health.series import LruDict
 
 __all__ = ["Settings"]
 
@@ -29,8 +29,8 @@ PLUGIN: Final = "group.streams.topology.description.plugin.class"
 
 class Settings:
     def __init__(self, room: int) -> None:
-        self._values: Shelf[tuple[str, str], dict[str, str | None]] = Shelf(room)
-        self._brokers: Shelf[str, dict[str, str | None]] = Shelf(BROKERS)
+        self._values: LruDict[tuple[str, str], dict[str, str | None]] = LruDict(room)
+        self._brokers: LruDict[str, dict[str, str | None]] = LruDict(BROKERS)
 
     def take(self, fact: Configs) -> None:
         if fact.resource == "broker":

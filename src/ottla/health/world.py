@@ -36,7 +36,7 @@ from ottla.health.seen_groups import SeenGroup
 from ottla.health.seen_lag import SeenLag, SeenTopicLag, lag_of
 from ottla.health.seen_logins import SeenLogins
 from ottla.health.seen_share import SeenShareGroup, SeenSharePartition
-from ottla.health.series import Shelf
+from ottla.health.series import LruDict
 from ottla.health.settings import Settings
 
 __all__ = ["Bounds", "SeenTransaction", "World"]
@@ -73,19 +73,19 @@ class World:
         self.cluster = SeenCluster()
         self.quorum = SeenQuorum()
         self.settings = Settings(bounds.groups + bounds.topics)
-        self.groups: Shelf[str, SeenGroup] = Shelf(bounds.groups)
-        self.topics: Shelf[str, SeenTopic] = Shelf(bounds.topics)
-        self.lags: Shelf[tuple[str, str, int], SeenLag] = Shelf(bounds.partitions)
-        self.topic_lags: Shelf[tuple[str, str], SeenTopicLag] = Shelf(bounds.groups)
-        self.topics_of: Shelf[str, set[str]] = Shelf(bounds.groups)
-        self.share_groups: Shelf[str, SeenShareGroup] = Shelf(bounds.groups)
-        self.share_partitions: Shelf[tuple[str, str, int], SeenSharePartition] = Shelf(bounds.others)
-        self.disks: Shelf[tuple[int, str], SeenDisk] = Shelf(bounds.others)
-        self.transactions: Shelf[tuple[str, int], SeenTransaction] = Shelf(bounds.others)
-        self.logins: Shelf[tuple[str, str], SeenLogins] = Shelf(bounds.others)
-        self._logins_counted: Shelf[tuple[str, str, int], list[int]] = Shelf(bounds.others)
+        self.groups: LruDict[str, SeenGroup] = LruDict(bounds.groups)
+        self.topics: LruDict[str, SeenTopic] = LruDict(bounds.topics)
+        self.lags: LruDict[tuple[str, str, int], SeenLag] = LruDict(bounds.partitions)
+        self.topic_lags: LruDict[tuple[str, str], SeenTopicLag] = LruDict(bounds.groups)
+        self.topics_of: LruDict[str, set[str]] = LruDict(bounds.groups)
+        self.share_groups: LruDict[str, SeenShareGroup] = LruDict(bounds.groups)
+        self.share_partitions: LruDict[tuple[str, str, int], SeenSharePartition] = LruDict(bounds.others)
+        self.disks: LruDict[tuple[int, str], SeenDisk] = LruDict(bounds.others)
+        self.transactions: LruDict[tuple[str, int], SeenTransaction] = LruDict(bounds.others)
+        self.logins: LruDict[tuple[str, str], SeenLogins] = LruDict(bounds.others)
+        self._logins_counted: LruDict[tuple[str, str, int], list[int]] = LruDict(bounds.others)
         self.replica_counts: Counter[int] = Counter()
-        self._topic_names: Shelf[str, str] = Shelf(bounds.topics)
+        self._topic_names: LruDict[str, str] = LruDict(bounds.topics)
 
     @property
     def dropped(self) -> int:
@@ -288,7 +288,7 @@ class World:
                 self._forget_topic(name)
 
 
-def _drop(shelf: Shelf[K, V], is_over: Callable[[K, V], bool]) -> None:
+def _drop(shelf: LruDict[K, V], is_over: Callable[[K, V], bool]) -> None:
     for key, entry in shelf.items():
         if is_over(key, entry):
             shelf.pop(key)

@@ -3,9 +3,10 @@
     async with Client("localhost:9092", **QUIET) as client:
         await Observer(client, "my-run", Options(), sink=TopicSink(client, "ottla.observations")).run()
 
-`looks` asks the cluster, one function for each kind of sample; `schedule`, `changes` and `outbox` decide what is due,
-what is worth writing and what waits, all without input or output; `observer` puts them together; `sinks` and `files`
-write, `files` and `topics` read back. The samples themselves are those of `ottla.health.samples`.
+`probes` asks the cluster, one function for each kind of sample. `schedule` decides which probe is due, `changes` which
+results become samples, and `outbox` holds samples until they are written; none of them does input or output. `observer`
+puts them together. `sinks` and `files` write samples, `files` and `topics` read them back. A sample is a
+`ottla.health.samples.Sample`.
 """
 
 from typing import Final
@@ -13,13 +14,13 @@ from typing import Final
 from ottla.client.settings import Changes
 from ottla.observe.files import FileSink, read_files
 from ottla.observe.observer import Observer, Options
-from ottla.observe.sinks import Nowhere, Sink, TopicSink, prepare_topic
+from ottla.observe.sinks import NullSink, Sink, TopicSink, prepare_topic
 from ottla.observe.topics import read_topic
 
 __all__ = [
     "QUIET",
     "FileSink",
-    "Nowhere",
+    "NullSink",
     "Observer",
     "Options",
     "Sink",
@@ -40,4 +41,4 @@ QUIET: Final[Changes] = {
     "reconnect_backoff_max_ms": 60_000,
     "max_in_flight": 20,
 }
-"""Settings for a client that asks again and again: it fails soon, and leaves brokers alone that do not answer."""
+"""Settings for a client that polls: it fails soon, and backs off from brokers that do not answer."""

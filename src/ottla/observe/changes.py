@@ -1,6 +1,6 @@
-"""What of all that was seen is worth a sample: some things only when they change, or once in a while.
+"""Decides which probe results become samples: some kinds are written only when they change, or once in a while.
 
-Facts in, facts out; the time comes with them.
+Nothing here does input or output; the caller passes the time.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ottla.health.facts import Gone, Topic
-from ottla.health.series import Shelf
-from ottla.observe.sighting import Sighting, sight
+from ottla.health.series import LruDict
+from ottla.observe.probe_result import ProbeResult, probe_result
 
-__all__ = ["Changes", "Presence", "Worth"]
+__all__ = ["ChangeFilter", "Presence", "ToWrite"]
 
 HEARTBEATS_MS: Final[dict[str, int]] = {"group": 60_000, "coverage": 60_000, "topic": 60_000, "configs": 600_000}
 """Kinds that are written when they change, and after this time although they did not."""
 
 REMEMBERED: Final = 100_000
 ABSENT_MS: Final = 5_000
-"""A group that is moving to another coordinator is listed by nobody for a moment."""
+"""How long a thing must be missing before it is gone: no node lists a group while it moves to another coordinator."""
 
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class Worth(NamedTuple):
-    """A sighting that is to be written; a heartbeat says that nothing has changed."""
+class ToWrite(NamedTuple):
+    """A result that becomes a sample; a heartbeat says that nothing has changed."""
 
-    sighting: Sighting
+    result: ProbeResult
     is_heartbeat: bool = False
 
 
@@ -38,59 +38,59 @@ class _Written(NamedTuple):
     at_ms: int
 
 
-class Changes:
-    """Remembers what was written last of each thing."""
+class ChangeFilter:
+    """Remembers what was last written of each entity, and leaves out what has not changed."""
 
     def __init__(self, room: int = REMEMBERED) -> None:
-        self._written: Shelf[tuple[str, str], _Written] = Shelf(room)
+        self._written: LruDict[tuple[str, str], _Written] = LruDict(room)
 
-    def worth(self, now_ms: int, sightings: Iterable[Sighting]) -> list[Worth]:
-        found = (self._worth(now_ms, each) for each in sightings)
+    def select(self, now_ms: int, results: Iterable[ProbeResult]) -> list[ToWrite]:
+        found = (self._select(now_ms, each) for each in results)
         return [each for each in found if each is not None]
 
-    def _worth(self, now_ms: int, seen: Sighting) -> Worth | None:
-        heartbeat_ms = HEARTBEATS_MS.get(seen.kind)
+    def _select(self, now_ms: int, result: ProbeResult) -> ToWrite | None:
+        heartbeat_ms = HEARTBEATS_MS.get(result.kind)
         if heartbeat_ms is None:
-            return Worth(seen)
-        key = (seen.kind, seen.entity)
+            return ToWrite(result)
+        key = (result.kind, result.entity)
         before = self._written.pop(key)
-        if _needs_repeating(seen):
-            return Worth(seen)
-        now = _Written(_digest(seen), now_ms)
+        if _needs_repeating(result):
+            return ToWrite(result)
+        now = _Written(_digest(result), now_ms)
         is_same = before is not None and before.digest == now.digest
         is_early = before is not None and now_ms - before.at_ms < heartbeat_ms
         self._written.touch(key, lambda: before if before is not None and is_same and is_early else now)
-        return None if is_same and is_early else Worth(seen, is_heartbeat=is_same)
+        return None if is_same and is_early else ToWrite(result, is_heartbeat=is_same)
 
     def forget(self, kind: str) -> None:
-        """There is a hole: whatever is seen of this kind next is news."""
+        """Write the next result of this kind, changed or not: the one before it is missing."""
         for key in self._written:
             if key[0] == kind:
                 self._written.pop(key)
 
 
-def _digest(seen: Sighting) -> int:
-    return hash((seen.error, _ENCODER.encode(seen.fact)))
+def _digest(result: ProbeResult) -> int:
+    return hash((result.error, _ENCODER.encode(result.fact)))
 
 
-def _needs_repeating(seen: Sighting) -> bool:
-    """What is wrong with partitions is told as long as it lasts."""
-    return isinstance(seen.fact, Topic) and any(
+def _needs_repeating(result: ProbeResult) -> bool:
+    """A topic with partitions that lack a leader or replicas is written each time."""
+    return isinstance(result.fact, Topic) and any(
         each.leader < 0 or len(each.isr) < len(each.replicas) or each.offline or each.adding
-        for each in seen.fact.partitions
+        for each in result.fact.partitions
     )
 
 
 class Presence:
-    """Which things of a sort there are, to tell which are gone."""
+    """Remembers which groups, topics or transactions exist, and reports those that are gone."""
 
     def __init__(self, what: str, absent_ms: int = ABSENT_MS) -> None:
         self._what = what
         self._absent_ms = absent_ms
         self._missing_ms: dict[str, int | None] = {}
 
-    def take(self, now_ms: int, names: Iterable[str], *, is_complete: bool) -> list[Sighting]:
-        """Those that are no longer there. A list that is not complete does not tell what is missing."""
+    def take(self, now_ms: int, names: Iterable[str], *, is_complete: bool) -> list[ProbeResult]:
+        """Results for those that are gone; none, if the list of names is not complete."""
         present = set(names)
         gone = []
         for name, since_ms in list(self._missing_ms.items()) if is_complete else ():
@@ -99,6 +99,6 @@ class Presence:
             self._missing_ms[name] = since_ms = now_ms if since_ms is None else since_ms
             if now_ms - since_ms >= self._absent_ms:
                 del self._missing_ms[name]
-                gone.append(sight(f"{self._what}:{name}", Gone(what=self._what, name=name)))
+                gone.append(probe_result(f"{self._what}:{name}", Gone(what=self._what, name=name)))
         self._missing_ms |= dict.fromkeys(present)
         return gone

@@ -1,4 +1,4 @@
-"""The time, for an observer: what the samples say, and what the pauses are measured by."""
+"""The clocks of an observer: the time of day for samples, a monotonic clock for pauses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Clock(Protocol):
         ...
 
     def ticks_ms(self) -> int:
-        """A clock that is never set."""
+        """A monotonic clock."""
         ...
 
     async def wait(self, until_ticks_ms: int, woken: asyncio.Event) -> None:
-        """Until the moment comes, or somebody sets the event."""
+        """Wait until the moment comes, or until the event is set."""
         ...
 
 

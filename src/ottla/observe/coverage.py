@@ -1,6 +1,6 @@
-"""What a cluster lets one see at all, by the APIs that its nodes have and the features that are on.
+"""What can be observed in a cluster, by the APIs that its nodes have and the features that are finalized.
 
-That an API is there does not say that one may use it: `coverage` is for looks that went well.
+A cluster may have an API that this client is not authorized to use, so `coverage` is asked after a probe has succeeded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ottla.health.facts import Coverage
-from ottla.observe.sighting import Sighting, sight
+from ottla.observe.probe_result import ProbeResult, probe_result
 
 __all__ = ["NO_API", "apis_of_all", "coverage", "lists_types"]
 
@@ -17,7 +17,7 @@ NO_API: Final = -1
 
 
 class Need(NamedTuple):
-    """An API and its version without which something stays hidden."""
+    """The API, and its lowest version, that shows something."""
 
     what: str
     api: str
@@ -56,8 +56,8 @@ def apis_of_all(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {name: min(table.get(name, NO_API) for table in tables) for name in names}
 
 
-def coverage(kind: str, apis: Mapping[str, int], features: Mapping[str, int]) -> Iterator[Sighting]:
-    """What can be seen after a look at a kind went well, and what not, each with the reason.
+def coverage(kind: str, apis: Mapping[str, int], features: Mapping[str, int]) -> Iterator[ProbeResult]:
+    """One result for each thing that a successful probe of this kind shows or cannot show, with the reason.
 
     `features` are those that are finalized.
     """
@@ -70,8 +70,8 @@ def coverage(kind: str, apis: Mapping[str, int], features: Mapping[str, int]) ->
         yield _told(kind, None)
 
 
-def _told(what: str, why: str | None) -> Sighting:
-    return sight(what, Coverage(what=what, visible=why is None, why=why))
+def _told(what: str, why: str | None) -> ProbeResult:
+    return probe_result(what, Coverage(what=what, visible=why is None, why=why))
 
 
 def lists_types(apis: Mapping[str, int]) -> bool:

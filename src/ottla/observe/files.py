@@ -1,7 +1,7 @@
 """Samples in files: `DIR/kind=<kind>/date=<YYYY-MM-DD>/<observer>-<seq>.jsonl.zst`, one JSON object to a line.
 
-A file gets its name when it is complete, after a minute or when it is large; until then its name ends in `.part`. What
-was written is a row of whole zstd frames at every moment, so that a file whose observer was killed can be read, too.
+A file is complete after a minute, or when it is large; until then its name ends in `.part`. Each write appends a whole
+zstd frame, so the file of an observer that was killed can be read, too.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _date(at_ms: int) -> str:
 
 
 def read_files(directory: Path) -> Iterator[Sample]:
-    """All samples below a directory in the order in which they were taken, but for moments at the seams of two files.
-    What is no sample is passed over."""
+    """All samples below a directory, ordered by time except where one file ends and the next begins. Lines that hold no
+    sample are skipped."""
     rows: dict[tuple[str, str], list[Path]] = {}
     for path in sorted(directory.glob("kind=*/date=*/*")):
         if _is_ours(path):
@@ -113,7 +113,7 @@ def read_files(directory: Path) -> Iterator[Sample]:
 
 
 def _one_by_one(paths: list[Path]) -> Iterator[Sample]:
-    """The files of one observer and one kind; only one of them is in memory."""
+    """The samples of one observer and one kind. Only one file is in memory at a time."""
     for path in paths:
         yield from sorted(read_file(path), key=_when)
 

@@ -1,4 +1,4 @@
-"""Groups as the coordinators describe them -> facts. One function for each of the four kinds."""
+"""Turns the coordinators' descriptions of groups into facts: one function for each of the four types of groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DESCRIPTIONS: Final = {1: "not_stored", 2: "error", 3: "available"}
 
 @singledispatch
 def group_fact(group: Any, coordinator: Peer) -> Group:  # noqa: ANN401
-    """What a coordinator says of a group."""
+    """The fact about a group that its coordinator has described."""
     raise TypeError(f"{type(group).__name__} describes no group")
 
 
@@ -68,7 +68,7 @@ def _(group: ConsumerGroup, coordinator: Peer) -> Group:
 def _with_epochs(
     group: ConsumerGroup | ShareGroup | StreamsGroup, kind: str, coordinator: Peer, members: Iterable[Member]
 ) -> Group:
-    """What groups of the newer kinds have in common."""
+    """The fields that consumer, share and streams groups have in common."""
     return Group(
         group=group.group_id,
         type=kind,
@@ -186,7 +186,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[TopicPartitions, ..
 
 
 def with_topic_ids(fact: Group, ids: dict[str, str]) -> Group:
-    """The same with the ids of topics, which coordinators of classic groups do not know."""
+    """Add the ids of topics, which coordinators of classic groups do not know."""
     members = tuple(
         msgspec.structs.replace(
             member,

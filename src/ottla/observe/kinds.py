@@ -1,4 +1,4 @@
-"""The kinds of samples that an observer takes, how often, and what must be known before."""
+"""The kinds of samples that an observer takes, how often it takes them, and which kinds come first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERVALS_S: Final[dict[str, float]] = {
     "share_metrics": 5,
     "share_window": 5,
 }
-"""Seconds between two samples of a kind, where nothing else is said."""
+"""The default interval of each kind, in seconds."""
 
 AFTER: Final[dict[str, frozenset[str]]] = {
     "topic": frozenset({"cluster"}),
@@ -35,7 +35,7 @@ AFTER: Final[dict[str, frozenset[str]]] = {
     "transactions": frozenset({"topic"}),
     "share_window": frozenset({"group"}),
 }
-"""Kinds that need to know what there is: they begin after that was looked at once."""
+"""The kinds that a kind waits for: its probe needs, for example, to know which groups and topics exist."""
 
 
 class KindError(ValueError):

@@ -1,4 +1,5 @@
-"""What looks tell each other: which groups and topics there are, and where a tail was read to. All of it is bounded."""
+"""What probes remember and share: which groups and topics exist, and how far `__share_group_state` was read. All of it
+is bounded."""
 
 from __future__ import annotations
 
@@ -10,27 +11,27 @@ from ottla.client import Client, TopicPartition
 from ottla.client.errors import ClientError
 from ottla.client.groups import ListedGroup
 from ottla.client.metadata import Topic
-from ottla.health.series import Shelf
+from ottla.health.series import LruDict
 from ottla.observe.changes import Presence
-from ottla.observe.sighting import error_of
+from ottla.observe.probe_result import error_of
 
-__all__ = ["Bounds", "Memory", "Moment", "by_coordinator", "rounds"]
+__all__ = ["Bounds", "Memory", "ProbeContext", "by_coordinator", "rounds"]
 
 TIMED_PARTITIONS: Final = 100_000
 
 
 class Bounds(NamedTuple):
-    """How much is looked at."""
+    """Limits on how much is probed."""
 
     groups: int = 10_000
     partitions_per_round: int = 200
-    """How many partitions are asked for at once."""
+    """How many partitions one request names."""
     open_partitions: int = 10_000
-    """How many partitions are searched for transactions that nobody knows of."""
+    """How many partitions are searched for hanging transactions."""
 
 
-class Timed(NamedTuple):
-    """The time of a record that a group has committed, and when it was read."""
+class CommittedTime(NamedTuple):
+    """The timestamp of the last record that a group has committed, and when it was read."""
 
     offset: int
     time_ms: int | None
@@ -48,37 +49,37 @@ class Memory:
     topics_present: Presence = field(default_factory=lambda: Presence("topic"))
     transactions_present: Presence = field(default_factory=lambda: Presence("transaction"))
     described_at_ms: int | None = None
-    """When the descriptions of topologies were last asked for."""
+    """When topology descriptions were last requested."""
     descriptions: dict[str, str] = field(default_factory=dict)
-    committed_places: set[TopicPartition] = field(default_factory=set)
-    """The partitions that groups had committed offsets of, when last seen."""
-    times: Shelf[tuple[str, TopicPartition], Timed] = field(default_factory=lambda: Shelf(TIMED_PARTITIONS))
+    committed_partitions: set[TopicPartition] = field(default_factory=set)
+    """The partitions for which groups had committed offsets, at the last probe."""
+    times: LruDict[tuple[str, TopicPartition], CommittedTime] = field(default_factory=lambda: LruDict(TIMED_PARTITIONS))
     counted: dict[str, set[str]] = field(default_factory=dict)
-    """The share groups that each page of metrics told of, when last read."""
+    """The share groups on each page of metrics, at the last probe."""
     tail: dict[TopicPartition, int] = field(default_factory=dict)
-    """Where the share groups' state was read to."""
+    """The next offset to read of each partition of `__share_group_state`."""
 
     def topic_id(self, name: str) -> bytes | None:
         topic = self.topics.get(name)
         return topic.topic_id if topic is not None else None
 
 
-class Moment(NamedTuple):
-    """What a look has at hand."""
+class ProbeContext(NamedTuple):
+    """What a probe gets: the client, the memory, the time and the limits."""
 
     client: Client
     memory: Memory
     now_ms: int
     bounds: Bounds = Bounds()
     metrics: tuple[str, ...] = ()
-    """Pages with the numbers of ottla brokers."""
+    """URLs of the metrics pages of ottla brokers."""
 
     def error_of(self, error: ClientError) -> str:
         return error_of(error, is_connected=self.client.is_connected)
 
 
 def by_coordinator(groups: Iterable[ListedGroup], at_a_time: int = 100) -> Iterator[tuple[int, list[str]]]:
-    """Groups by the node that coordinates them, so many at a time as one request may name."""
+    """Groups by the node that coordinates them, at most `at_a_time` for one request."""
     nodes: dict[int, list[str]] = {}
     for each in groups:
         nodes.setdefault(each.coordinator, []).append(each.group_id)

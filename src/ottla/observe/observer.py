@@ -1,11 +1,11 @@
-"""An observer: looks at a cluster again and again, and writes down what it sees.
+"""The observer: runs probes on intervals, and writes their results as samples.
 
-Theory of operation. The schedule says what is due; each look runs as a task of its own, so that a slow one holds up
-none of the others. What looks bring is thinned out (`changes`), numbered (`outbox`) and queued; a writer takes it from
-the queue to the sink. While the sink does not take it, it waits there, at most ten thousand samples long. So samples
-that were taken while the cluster was down, which say just that, are written when it is back.
+Theory of operation. The schedule says which probes are due. Each runs in a task of its own, so a slow one does not
+delay the others. `ChangeFilter` drops results that have not changed, `Stamp` numbers the rest, and `Outbox` queues them
+for the writer, which hands them to the sink. While the sink fails, at most ten thousand samples wait in the queue. So
+the samples that record an outage of the cluster are written when the cluster is back.
 
-Which brokers are left alone for how long after a failure is the client's matter (`reconnect_backoff_ms`).
+The client decides how long it backs off from a broker after a failure (`reconnect_backoff_ms`).
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from ottla.client.errors import ResponseError
 from ottla.client.timing import Backoff
 from ottla.health.coverage import NEEDS
 from ottla.health.samples import UNREACHABLE, Sample
-from ottla.observe.changes import Changes, Worth
+from ottla.observe.changes import ChangeFilter, ToWrite
 from ottla.observe.clock import Clock, SystemClock
 from ottla.observe.coverage import coverage
 from ottla.observe.kinds import AFTER, INTERVALS_S
-from ottla.observe.looks import LOOKS, Look
-from ottla.observe.memory import Bounds, Memory, Moment
+from ottla.observe.memory import Bounds, Memory, ProbeContext
 from ottla.observe.outbox import ROOM, Outbox, Stamp
+from ottla.observe.probe_result import NODE_UNREACHABLE, ProbeResult, error_of, not_visible, probe_error
+from ottla.observe.probes import PROBES, Probe
 from ottla.observe.schedule import Schedule
-from ottla.observe.sighting import NODE_UNREACHABLE, Sighting, cannot_see, error_of, no_sight
-from ottla.observe.sinks import Nowhere, Sink, UnwrittenError
+from ottla.observe.sinks import NullSink, Sink, UnwrittenError
 
 __all__ = ["Observer", "Options"]
 
-LOOK_MAX_S: Final = 60.0
-"""A look that takes longer is given up."""
+PROBE_TIMEOUT_S: Final = 60.0
+"""A probe that takes longer is cancelled."""
 WRITTEN_AT_ONCE: Final = 500
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
 LAST_PAUSE_MS: Final = 500
 FLUSH_S: Final = 5.0
-"""How long the last samples may take when the observer is stopped."""
+"""How long writing the last samples may take when the observer is stopped."""
 ALWAYS_ASK: Final = frozenset({"cluster", "quorum", "group"})
-"""Kinds whose looks ask the cluster whatever there is: by them it is known whether it answers."""
-TELL_THEMSELVES: Final = frozenset({"share_state", "share_metrics", "share_window"})
-"""Kinds whose looks say what they cannot see."""
+"""Kinds whose probes always send a request, so their results show whether the cluster answers."""
+REPORT_OWN_COVERAGE: Final = frozenset({"share_state", "share_metrics", "share_window"})
+"""Kinds whose probes report themselves what is not visible."""
 
 
 class Options(NamedTuple):
     intervals_s: Mapping[str, float] = INTERVALS_S
-    """Of the kinds to look at; others are left out."""
+    """By kind; kinds that are not in it are not probed."""
     bounds: Bounds = Bounds()
     metrics: tuple[str, ...] = ()
-    """Where ottla brokers show their metrics."""
+    """URLs of the metrics pages of ottla brokers."""
     room: int = ROOM
     """How many samples may wait to be written."""
     longest_pause_ms: int = LONGEST_PAUSE_MS
-    """Between two attempts to write."""
+    """The longest pause between two attempts to write."""
 
 
 class Observer:
-    """`told` hears of each sample as it is taken, before it is written."""
+    """`on_sample` is called with each sample when it is taken, before it is written."""
 
     def __init__(
         self,
@@ -68,19 +68,19 @@ class Observer:
         options: Options,
         *,
         sink: Sink | None = None,
-        told: Callable[[Sample], object] = lambda _: None,
-        looks: Mapping[str, Look] = LOOKS,
+        on_sample: Callable[[Sample], object] = lambda _: None,
+        probes: Mapping[str, Probe] = PROBES,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._options = options
-        self._sink = sink or Nowhere()
-        self._told = told
-        self._looks = looks
+        self._sink = sink or NullSink()
+        self._on_sample = on_sample
+        self._probes = probes
         self._clock = clock or SystemClock()
         self._schedule = Schedule(self._clock.ticks_ms(), options.intervals_s, AFTER)
         self._memory = Memory()
-        self._changes = Changes()
+        self._changes = ChangeFilter()
         self._stamp = Stamp(observer)
         self._outbox = Outbox(options.room)
         self._woken = asyncio.Event()
@@ -98,30 +98,30 @@ class Observer:
         return len(self._outbox)
 
     @property
-    def looked_at_all(self) -> bool:
-        """Whether every kind was looked at once."""
-        return self._schedule.looked_at_all()
+    def probed_all(self) -> bool:
+        """Whether every kind was probed at least once."""
+        return self._schedule.probed_all()
 
     def stop(self) -> None:
-        """End `run` soon; what was seen is written before."""
+        """End `run` soon; it writes the last samples first."""
         self._is_stopped = True
         self._woken.set()
 
     async def run(self, for_ms: int | None = None, *, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Observe until stopped, for so long, or until it is enough."""
+        """Observe until `stop` is called, `for_ms` has passed or `is_enough` is true."""
         end_ms = None if for_ms is None else self._clock.ticks_ms() + for_ms
         async with asyncio.TaskGroup() as tasks:
             writer = tasks.create_task(self._write_all())
-            looks: set[asyncio.Task[None]] = set()
+            probes: set[asyncio.Task[None]] = set()
             while not self._is_over(end_ms) and not is_enough():
                 self._woken.clear()
                 for kind in self._schedule.due(self._clock.ticks_ms()):
-                    task = tasks.create_task(self._look(kind))
-                    looks.add(task)
-                    task.add_done_callback(looks.discard)
+                    task = tasks.create_task(self._probe(kind))
+                    probes.add(task)
+                    task.add_done_callback(probes.discard)
                 next_ms = self._schedule.next_ms()
                 await self._clock.wait(next_ms if end_ms is None else min(next_ms, end_ms), self._woken)
-            for task in list(looks):
+            for task in list(probes):
                 task.cancel()
             self._is_stopped = True
             await self._flushed(writer)
@@ -129,55 +129,57 @@ class Observer:
     def _is_over(self, end_ms: int | None) -> bool:
         return self._is_stopped or (end_ms is not None and self._clock.ticks_ms() >= end_ms)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- probing ------------------------------------------------------------------------------------------------------
 
-    async def _look(self, kind: str) -> None:
+    async def _probe(self, kind: str) -> None:
         at_ms, began_ms = self._clock.now_ms(), self._clock.ticks_ms()
-        moment = Moment(self._client, self._memory, at_ms, self._options.bounds, self._options.metrics)
+        ctx = ProbeContext(self._client, self._memory, at_ms, self._options.bounds, self._options.metrics)
         try:
-            async with asyncio.timeout(LOOK_MAX_S):
-                seen = [*await self._looks[kind](moment), *self._visible(kind)]
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                results = [*await self._probes[kind](ctx), *self._visible(kind)]
         except ClientError as error:
-            seen = self._failed(kind, error)
+            results = self._failed(kind, error)
         except TimeoutError:
-            seen = [no_sight(kind, "", "TIMEOUT")]
+            results = [probe_error(kind, "", "TIMEOUT")]
         if kind in ALWAYS_ASK:
-            self._note_outage(any(each.error == UNREACHABLE for each in seen))
-        await self._take(at_ms, self._clock.ticks_ms() - began_ms, seen)
+            self._note_outage(any(each.error == UNREACHABLE for each in results))
+        await self._take(at_ms, self._clock.ticks_ms() - began_ms, results)
         self._schedule.done(kind, self._clock.ticks_ms())
         self._woken.set()
 
     def _note_outage(self, is_down: bool) -> None:
-        """When the cluster is back, what waits is written at once."""
+        """Write waiting samples at once when the cluster is back."""
         if self._is_down and not is_down:
             self._may_write.set()
         self._is_down = is_down
 
-    def _visible(self, kind: str) -> Iterable[Sighting]:
-        return () if kind in TELL_THEMSELVES else coverage(kind, self._memory.apis, self._memory.features)
+    def _visible(self, kind: str) -> Iterable[ProbeResult]:
+        return () if kind in REPORT_OWN_COVERAGE else coverage(kind, self._memory.apis, self._memory.features)
 
-    def _failed(self, kind: str, error: ClientError) -> list[Sighting]:
-        """A look that failed leaves a hole; if it may not be had at all, that is said, too."""
+    def _failed(self, kind: str, error: ClientError) -> list[ProbeResult]:
+        """The results of a probe that failed: its error, and, if trying again cannot help, that the kind is not
+        visible."""
         self._changes.forget(kind)
         name = error_of(error, is_connected=self._client.is_connected)
-        seen = [no_sight(kind, "", name)]
+        results = [probe_error(kind, "", name)]
         is_for_now = name in {UNREACHABLE, NODE_UNREACHABLE} or (isinstance(error, ResponseError) and error.retriable)
         if not is_for_now:
-            seen.append(cannot_see(kind, f"{NEEDS.get(kind, kind)} (answer: {name})"))
-        return seen
+            results.append(not_visible(kind, f"{NEEDS.get(kind, kind)} (answer: {name})"))
+        return results
 
-    async def _take(self, at_ms: int, took_ms: float, seen: Iterable[Sighting]) -> None:
-        """One look may bring more than there is room for: where the writer can write, it goes first."""
-        for worth in self._changes.worth(at_ms, seen):
-            self._put(worth, at_ms, took_ms)
+    async def _take(self, at_ms: int, took_ms: float, results: Iterable[ProbeResult]) -> None:
+        """Queue what has changed. One probe may give more results than the outbox holds, so this waits for the writer
+        unless writing fails."""
+        for to_write in self._changes.select(at_ms, results):
+            self._put(to_write, at_ms, took_ms)
             if self.problem is None and len(self._outbox) > self._options.room // 2:
                 self._was_tried.clear()
                 await self._was_tried.wait()
 
-    def _put(self, worth: Worth, at_ms: int, took_ms: float) -> None:
+    def _put(self, to_write: ToWrite, at_ms: int, took_ms: float) -> None:
         cluster = self._client.metadata.cluster_id or ""
-        sample = self._stamp.sample(worth, at_ms=at_ms, cluster=cluster, took_ms=took_ms)
-        self._told(sample)
+        sample = self._stamp.sample(to_write, at_ms=at_ms, cluster=cluster, took_ms=took_ms)
+        self._on_sample(sample)
         self._outbox.put(sample)
         self._has_samples.set()
 
@@ -217,7 +219,7 @@ class Observer:
         await self._clock.wait(self._clock.ticks_ms() + round(min(pause_ms, bound_ms)), self._may_write)
 
     async def _flushed(self, writer: asyncio.Task[None]) -> None:
-        """The last samples: brokers that were left alone are tried once more."""
+        """Write the last samples. The client tries brokers again from which it had backed off."""
         self._client.try_again()
         self._has_samples.set()
         self._may_write.set()

@@ -1,4 +1,4 @@
-"""The samples that are still to be written: numbered, in order, and not more than there is room for."""
+"""The queue of samples that are not written yet: numbered, in order and bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ottla.health.samples import Sample
-from ottla.observe.changes import Worth
+from ottla.observe.changes import ToWrite
 
 __all__ = ["ROOM", "Outbox", "Stamp"]
 
@@ -17,25 +17,26 @@ ROOM: Final = 10_000
 
 
 class Stamp:
-    """Makes samples: who saw it, and which number it has in this run."""
+    """Turns results into samples, with the observer's name and a number that counts up in this run."""
 
     def __init__(self, observer: str) -> None:
         self.observer = observer
         self._next_seq = 0
 
-    def sample(self, worth: Worth, *, at_ms: int, cluster: str, took_ms: float = 0.0) -> Sample:
-        seen = worth.sighting
-        body = None if seen.fact is None else msgspec.to_builtins(seen.fact)
+    def sample(self, to_write: ToWrite, *, at_ms: int, cluster: str, took_ms: float = 0.0) -> Sample:
+        result = to_write.result
+        body = None if result.fact is None else msgspec.to_builtins(result.fact)
         made = Sample(
-            kind=seen.kind, ts=at_ms, cluster=cluster, observer=self.observer, seq=self._next_seq, entity=seen.entity,
-            took_ms=round(float(took_ms), 1), error=seen.error, heartbeat=worth.is_heartbeat, body=body,
+            kind=result.kind, ts=at_ms, cluster=cluster, observer=self.observer, seq=self._next_seq,
+            entity=result.entity,
+            took_ms=round(float(took_ms), 1), error=result.error, heartbeat=to_write.is_heartbeat, body=body,
         )  # fmt: skip
         self._next_seq += 1
         return made
 
 
 class Outbox:
-    """Where there is no room, the oldest samples go, and the next one that is written tells how many."""
+    """When it is full, the oldest samples are dropped; the next sample that is written says how many."""
 
     def __init__(self, room: int = ROOM) -> None:
         self._room = room
@@ -47,7 +48,7 @@ class Outbox:
 
     @property
     def dropped(self) -> int:
-        """How many were dropped and not told of yet."""
+        """How many were dropped that no written sample has counted yet."""
         return self._dropped
 
     def put(self, sample: Sample) -> None:
@@ -63,7 +64,7 @@ class Outbox:
         return taken
 
     def put_back(self, samples: Sequence[Sample]) -> None:
-        """They could not be written: they come first again."""
+        """Put samples that could not be written back at the front."""
         self._waiting.extendleft(reversed(samples))
         self._make_room()
 

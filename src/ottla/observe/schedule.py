@@ -1,4 +1,4 @@
-"""What is due when. Time goes in, kinds come out; nothing here waits."""
+"""When each kind is probed next. The caller passes the time; nothing here waits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NEVER_MS: Final = 1 << 62
 
 
 class Schedule:
-    """Looks at one kind follow each other in its interval, never two at a time. What is missed is not made up for, and
-    after a look that took long there is a pause as long: nobody is asked for more than half of the time."""
+    """Probes of one kind run on its interval, never two at once. A missed probe is not made up for. After a probe there
+    is a pause at least as long as the probe took, so that no kind is probed more than half of the time."""
 
     def __init__(
         self, start_ms: int, intervals_s: Mapping[str, float], after: Mapping[str, frozenset[str]] | None = None
@@ -24,7 +24,7 @@ class Schedule:
         self._after = after or {}
 
     def due(self, now_ms: int) -> list[str]:
-        """The kinds to look at now; they count as begun."""
+        """The kinds to probe now; they count as begun."""
         kinds = [kind for kind, due_ms in self._due_ms.items() if due_ms <= now_ms and self._may_begin(kind)]
         for kind in kinds:
             self._begun_ms[kind] = now_ms
@@ -33,17 +33,17 @@ class Schedule:
         return kinds
 
     def done(self, kind: str, now_ms: int) -> None:
-        """A look has ended, well or not."""
+        """The probe of a kind has ended, successfully or not."""
         took_ms = now_ms - self._begun_ms.pop(kind)
         self._due_ms[kind] = max(self._due_ms[kind], now_ms + took_ms)
         self._done.add(kind)
 
     def next_ms(self) -> int:
-        """When something is due next, as far as it does not wait for a look to end."""
+        """When the next kind is due, apart from kinds that wait for a probe to end."""
         return min((due_ms for kind, due_ms in self._due_ms.items() if self._may_begin(kind)), default=NEVER_MS)
 
-    def looked_at_all(self) -> bool:
-        """Whether every kind was looked at once."""
+    def probed_all(self) -> bool:
+        """Whether every kind was probed at least once."""
         return self._done >= self._due_ms.keys()
 
     def _may_begin(self, kind: str) -> bool:

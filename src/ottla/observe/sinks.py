@@ -1,4 +1,4 @@
-"""Where samples go: into a topic, into files, or nowhere."""
+"""Where samples are written: to a topic (here), to files (`files`), or nowhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.client.topics import NewTopic, create
 from ottla.health.samples import Sample, encode, key_of
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Nowhere", "Sink", "TopicSink", "UnwrittenError", "prepare_topic"]
+__all__ = ["NullSink", "Sink", "TopicSink", "UnwrittenError", "prepare_topic"]
 
 CONFIGS: Final = {
     "cleanup.policy": "delete",
@@ -21,14 +21,14 @@ CONFIGS: Final = {
     "compression.type": "producer",
     "message.timestamp.type": "CreateTime",
 }
-"""Of a topic that did not exist: a week is kept, and the samples' own times."""
+"""Configs of a new topic: it keeps a week, and the samples' own timestamps."""
 COPIES: Final = 3
 DELIVERY_TIMEOUT_MS: Final = 20_000
 TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 class UnwrittenError(Exception):
-    """Some samples could not be written and are to be tried again."""
+    """Some samples could not be written; the caller tries them again."""
 
     def __init__(self, samples: Sequence[Sample], reason: Exception) -> None:
         super().__init__(str(reason))
@@ -38,14 +38,14 @@ class UnwrittenError(Exception):
 
 class Sink(Protocol):
     async def write(self, samples: Sequence[Sample]) -> None:
-        """UnwrittenError with those that were not written."""
+        """Raises UnwrittenError with the samples that were not written."""
         ...
 
     async def close(self) -> None: ...
 
 
-class Nowhere:
-    """For those who only want to know what is wrong now."""
+class NullSink:
+    """Drops samples, for callers that only use `on_sample`."""
 
     async def write(self, samples: Sequence[Sample]) -> None:
         return
@@ -69,8 +69,8 @@ async def prepare_topic(client: Client, topic: str) -> bool:
 
 
 class TopicSink:
-    """Into a topic, by an idempotent producer. After an answer that got lost a sample may be there twice, with the same
-    number."""
+    """Writes to a topic with an idempotent producer. If a response gets lost, a sample may be written twice, with the
+    same number."""
 
     def __init__(self, client: Client, topic: str) -> None:
         self._topic = topic
@@ -89,7 +89,7 @@ class TopicSink:
 
 
 def _cut(samples: list[Sample]) -> list[Sample]:
-    """The largest one loses its body: that it was there is told all the same."""
+    """Replace the body of the largest sample with an error, so that the sample itself is not lost."""
     largest = max(samples, key=lambda each: len(encode(each)))
     bare = msgspec.structs.replace(largest, body=None, error=ErrorCode.MESSAGE_TOO_LARGE.name)
     return [bare if each is largest else each for each in samples]

@@ -1,4 +1,4 @@
-"""Samples back from a topic."""
+"""Reads samples from a topic."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["read_topic"]
 
 
 async def read_topic(client: Client, topic: str, since_ms: int | None = None) -> list[Sample]:
-    """The samples of a topic that were taken since a moment, in order. What is no sample is passed over, and what is
-    there twice counts once."""
+    """The samples that were taken since a moment, ordered by time. Other records are skipped, and so are duplicates."""
+
     partitions = (await client.topics([topic]))[topic].partitions
     which = EARLIEST if since_ms is None else since_ms
     starts = await list_offsets(client, {(topic, number): which for number in partitions})

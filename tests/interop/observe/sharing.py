@@ -51,7 +51,7 @@ async def observed_work(servers: str, metrics: tuple[str, ...] = ()) -> Observed
     options = Options(dict.fromkeys(INTERVALS_S, EVERY_S), metrics=metrics)
     async with asyncio.timeout(TIMEOUT_S), Client(servers, **QUIET) as watching, Client(servers) as working:
         await _prepare(working)
-        observer = Observer(watching, "run", options, told=seen.take)
+        observer = Observer(watching, "run", options, on_sample=seen.take)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(observer.run())
             # The first consumer makes the topic of the state; its tail is read from where it ends when first seen.

@@ -28,7 +28,7 @@ class Watched(NamedTuple):
                 sink = TopicSink(client, OBSERVATIONS)
                 observer = Observer(client, "run", Options(), sink=sink)
                 end_s = time.monotonic() + for_s
-                await observer.run(is_enough=lambda: observer.looked_at_all and time.monotonic() >= end_s)
+                await observer.run(is_enough=lambda: observer.probed_all and time.monotonic() >= end_s)
                 return await read_topic(client, OBSERVATIONS)
 
         return cls(asyncio.run(watch()))

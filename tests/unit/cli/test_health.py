@@ -23,9 +23,9 @@ from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
 from ottla.health.samples import Sample, fact_in
 from ottla.observe import FileSink, read_files
-from ottla.observe.changes import Worth
+from ottla.observe.changes import ToWrite
 from ottla.observe.outbox import Stamp
-from ottla.observe.sighting import no_sight, sight
+from ottla.observe.probe_result import probe_error, probe_result
 from tests.unit.cli.cluster_thread import fake_cluster
 
 Capture = pytest.CaptureFixture[str]
@@ -48,8 +48,8 @@ def recorded(directory: Path, story: list[tuple[int, Fact | str]], cluster: str 
     stamp = Stamp(f"{cluster}-observer")
 
     def sample(at_s: int, seen: Fact | str) -> Sample:
-        sighting = no_sight("cluster", "", seen) if isinstance(seen, str) else sight("", seen)
-        return stamp.sample(Worth(sighting), at_ms=NOON_MS + at_s * SECOND_MS, cluster=cluster)
+        result = probe_error("cluster", "", seen) if isinstance(seen, str) else probe_result("", seen)
+        return stamp.sample(ToWrite(result), at_ms=NOON_MS + at_s * SECOND_MS, cluster=cluster)
 
     async def write() -> None:
         sink = FileSink(directory)
@@ -178,7 +178,7 @@ def test_scenario_41_colours_only_where_they_are_wanted(quiet: dict[str, str], t
 @pytest.mark.parametrize(("every_s", "stale_after_s"), [(1, 30), (60, 180)])
 def test_samples_that_are_taken_seldom_are_not_missed_soon(every_s: float, stale_after_s: int):
     judge = Judge(Rules({}, (), None), intervals_s={"group": every_s * 2, "quorum": every_s})
-    sample = Stamp("run").sample(Worth(sight("", nodes())), at_ms=NOON_MS, cluster="c")
+    sample = Stamp("run").sample(ToWrite(probe_result("", nodes())), at_ms=NOON_MS, cluster="c")
     judge.take(sample)
     assert judge.advance(NOON_MS + stale_after_s * SECOND_MS - 1) == []
     (change,) = judge.advance(NOON_MS + stale_after_s * SECOND_MS)

@@ -35,8 +35,8 @@ async def observed_into_topic(servers: str) -> tuple[list[Sample], list[Sample]]
     async with Client(servers, **QUIET) as client:
         await prepare_topic(client, OBSERVATIONS)
         sink = TopicSink(client, OBSERVATIONS)
-        watching = Observer(client, "run", Options(), sink=sink, told=taken.append)
-        await watching.run(is_enough=lambda: watching.looked_at_all)
+        watching = Observer(client, "run", Options(), sink=sink, on_sample=taken.append)
+        await watching.run(is_enough=lambda: watching.probed_all)
         return taken, await read_topic(client, OBSERVATIONS)
 
 
@@ -125,13 +125,13 @@ def test_the_rules_find_nothing_wrong(samples: list[Sample]):
 def test_files_hold_the_same(servers: str, tmp_path: Path):
     taken: list[Sample] = []
 
-    async def look() -> None:
+    async def observe() -> None:
         async with Client(servers, **QUIET) as client:
             sink = FileSink(tmp_path)
-            watching = Observer(client, "12345678-run", Options(), sink=sink, told=taken.append)
-            await watching.run(is_enough=lambda: watching.looked_at_all)
+            watching = Observer(client, "12345678-run", Options(), sink=sink, on_sample=taken.append)
+            await watching.run(is_enough=lambda: watching.probed_all)
 
-    asyncio.run(look())
+    asyncio.run(observe())
     assert written(read_files(tmp_path)) == in_order(taken)
     names = {path.name for path in tmp_path.glob("kind=group/date=*/*")}
     assert all(name.startswith("12345678-") and name.endswith(".jsonl.zst") for name in names)

@@ -10,31 +10,31 @@ from ottla.client.address import Address, Peer
 from ottla.client.errors import ConnectError, ResponseError
 from ottla.health.facts import Coverage, Group, Quorum
 from ottla.health.samples import Sample, fact_in
-from ottla.observe.memory import Moment
+from ottla.observe.memory import ProbeContext
 from ottla.observe.observer import Observer, Options
-from ottla.observe.sighting import Sighting, sight
+from ottla.observe.probe_result import ProbeResult, probe_result
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.fake import run
 from tests.unit.observe.virtual import START_MS, ListSink, NoClient, VirtualClock
 
-LookFunction = Callable[[Moment], Awaitable[list[Sighting]]]
+ProbeFunction = Callable[[ProbeContext], Awaitable[list[ProbeResult]]]
 PEER = Peer(Address("localhost", 9092))
 
 
-async def quorum(_: Moment) -> list[Sighting]:
-    return [sight("", Quorum(leader=1, leader_epoch=1))]
+async def quorum(_: ProbeContext) -> list[ProbeResult]:
+    return [probe_result("", Quorum(leader=1, leader_epoch=1))]
 
 
-async def group(_: Moment) -> list[Sighting]:
-    return [sight("billing", Group(group="billing", type="consumer", state="Stable"))]
+async def group(_: ProbeContext) -> list[ProbeResult]:
+    return [probe_result("billing", Group(group="billing", type="consumer", state="Stable"))]
 
 
 def observer(
-    looks: Mapping[str, LookFunction], intervals_s: Mapping[str, float], sink: ListSink | None = None, **more: Any
+    probes: Mapping[str, ProbeFunction], intervals_s: Mapping[str, float], sink: ListSink | None = None, **more: Any
 ) -> Observer:
     clock, client = more.pop("clock", None) or VirtualClock(), more.pop("client", NoClient())
     options = Options(intervals_s, **more)
-    return Observer(client, "run", options, sink=sink or ListSink(), looks=looks, clock=clock)
+    return Observer(client, "run", options, sink=sink or ListSink(), probes=probes, clock=clock)
 
 
 def of_kind(samples: list[Sample], kind: str) -> list[Sample]:
@@ -63,7 +63,7 @@ def test_a_slow_look_holds_up_none_of_the_others():
     async def body() -> None:
         clock, sink = VirtualClock(), ListSink()
 
-        async def slow(_: Moment) -> list[Sighting]:
+        async def slow(_: ProbeContext) -> list[ProbeResult]:
             await clock.wait(clock.ms + 7_000, asyncio.Event())
             return await group(_)
 
@@ -85,7 +85,7 @@ def test_a_look_that_fails_is_a_sample_too_and_ends_with_a_whole_picture():
             def is_connected(self) -> bool:  # type: ignore[override]
                 return not 3_000 <= clock.ms < 6_000
 
-        async def failing(_: Moment) -> list[Sighting]:
+        async def failing(_: ProbeContext) -> list[ProbeResult]:
             if 3_000 <= clock.ms < 6_000:
                 raise ConnectError(PEER, "connection refused")
             return await group(_)
@@ -102,7 +102,7 @@ def test_a_right_that_is_missing_is_said_once_a_minute():
     async def body() -> None:
         sink = ListSink()
 
-        async def denied(_: Moment) -> list[Sighting]:
+        async def denied(_: ProbeContext) -> list[ProbeResult]:
             raise ResponseError(PEER, "DescribeQuorum", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
         await observer({"quorum": denied}, {"quorum": 1}, sink).run(30_000)
@@ -118,7 +118,7 @@ def test_one_node_that_is_down_is_not_the_whole_cluster():
     async def body() -> None:
         sink = ListSink()
 
-        async def partly(_: Moment) -> list[Sighting]:
+        async def partly(_: ProbeContext) -> list[ProbeResult]:
             raise ConnectError(PEER, "connection refused")
 
         await observer({"quorum": partly}, {"quorum": 1}, sink).run(500)
@@ -132,7 +132,7 @@ def test_what_cannot_be_written_waits_and_is_written_in_order():
         sink, clock = ListSink(), VirtualClock()
         sink.failing = True
 
-        async def mend(_: Moment) -> list[Sighting]:
+        async def mend(_: ProbeContext) -> list[ProbeResult]:
             sink.failing = clock.ms < 40_000
             return await quorum(_)
 
@@ -159,7 +159,7 @@ def test_what_waits_is_written_at_once_when_the_cluster_is_back():
             def is_connected(self) -> bool:  # type: ignore[override]
                 return not is_down()
 
-        async def looking(_: Moment) -> list[Sighting]:
+        async def probe(_: ProbeContext) -> list[ProbeResult]:
             if is_down():
                 raise ConnectError(PEER, "connection refused")
             return await quorum(_)
@@ -171,7 +171,7 @@ def test_what_waits_is_written_at_once_when_the_cluster_is_back():
                 written_ms.append(clock.ms)
 
         sink = Sink()
-        await observer({"quorum": looking}, {"quorum": 1}, sink, clock=clock, client=Client()).run(110_000)
+        await observer({"quorum": probe}, {"quorum": 1}, sink, clock=clock, client=Client()).run(110_000)
         assert len(of_kind(sink.written, "quorum")) == 110
         assert min(at_ms for at_ms in written_ms if at_ms > 3_000) <= 100_000
 
@@ -208,7 +208,7 @@ def test_a_queue_that_is_full_drops_the_oldest_and_says_so():
     async def body() -> None:
         sink, clock = ListSink(), VirtualClock()
 
-        async def mend(_: Moment) -> list[Sighting]:
+        async def mend(_: ProbeContext) -> list[ProbeResult]:
             sink.failing = clock.ms < 50_000
             return await quorum(_)
 
@@ -226,11 +226,11 @@ def test_a_look_may_bring_more_than_there_is_room_for():
     async def body() -> None:
         sink = ListSink()
 
-        async def many(_: Moment) -> list[Sighting]:
-            return [sight(str(number), Quorum(leader=number, leader_epoch=1)) for number in range(5_000)]
+        async def many(_: ProbeContext) -> list[ProbeResult]:
+            return [probe_result(str(number), Quorum(leader=number, leader_epoch=1)) for number in range(5_000)]
 
         watching = observer({"quorum": many}, {"quorum": 60}, sink, room=100)
-        await watching.run(is_enough=lambda: watching.looked_at_all)
+        await watching.run(is_enough=lambda: watching.probed_all)
         assert len(of_kind(sink.written, "quorum")) == 5_000
         assert sum(each.dropped for each in sink.written) == 0
 
@@ -242,7 +242,7 @@ def test_an_observer_that_is_stopped_writes_what_it_has_seen():
         sink, clock = ListSink(), VirtualClock()
         watching: list[Observer] = []
 
-        async def stopping(_: Moment) -> list[Sighting]:
+        async def stopping(_: ProbeContext) -> list[ProbeResult]:
             if clock.ms >= 5_000:
                 watching[0].stop()
             return await quorum(_)
@@ -259,7 +259,7 @@ def test_it_ends_when_it_is_enough():
     async def body() -> None:
         sink = ListSink()
         watching = observer({"quorum": quorum, "group": group}, {"quorum": 1, "group": 1}, sink)
-        await watching.run(is_enough=lambda: watching.looked_at_all)
+        await watching.run(is_enough=lambda: watching.probed_all)
         assert {each.kind for each in sink.written} == {"quorum", "group", "coverage"}
 
     run(body)

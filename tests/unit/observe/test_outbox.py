@@ -2,14 +2,14 @@
 
 from ottla.health.facts import Quorum
 from ottla.health.samples import Sample, fact_in
-from ottla.observe.changes import Worth
+from ottla.observe.changes import ToWrite
 from ottla.observe.outbox import Outbox, Stamp
-from ottla.observe.sighting import no_sight, sight
+from ottla.observe.probe_result import probe_error, probe_result
 
 
 def samples(count: int, stamp: Stamp | None = None) -> list[Sample]:
     stamp = stamp or Stamp("run")
-    seen = Worth(no_sight("quorum", "", "UNREACHABLE"))
+    seen = ToWrite(probe_error("quorum", "", "UNREACHABLE"))
     return [stamp.sample(seen, at_ms=number, cluster="c") for number in range(count)]
 
 
@@ -20,8 +20,8 @@ def seqs(some: list[Sample]) -> list[int]:
 def test_samples_are_numbered_and_say_what_was_seen():
     stamp = Stamp("run-1")
     fact = Quorum(leader=1, leader_epoch=4)
-    stamp.sample(Worth(sight("", fact)), at_ms=5, cluster="c")
-    sample = stamp.sample(Worth(sight("", fact), is_heartbeat=True), at_ms=6, cluster="c", took_ms=1.26)
+    stamp.sample(ToWrite(probe_result("", fact)), at_ms=5, cluster="c")
+    sample = stamp.sample(ToWrite(probe_result("", fact), is_heartbeat=True), at_ms=6, cluster="c", took_ms=1.26)
     assert (sample.kind, sample.ts, sample.observer, sample.seq, sample.took_ms) == ("quorum", 6, "run-1", 1, 1.3)
     assert sample.heartbeat
     assert fact_in(sample) == fact

@@ -14,7 +14,7 @@ def test_each_kind_has_its_interval():
     assert [at for at, kind in begun if kind == "lag"] == [0, 5000, 10_000]
 
 
-def test_a_kind_is_never_looked_at_twice_at_a_time():
+def test_two_probes_of_a_kind_never_run_at_once():
     schedule = Schedule(0, {"group": 1})
     assert schedule.due(0) == ["group"]
     assert schedule.due(5000) == []
@@ -33,7 +33,7 @@ def test_what_was_missed_is_not_made_up_for_and_the_rhythm_stays():
     assert schedule.due(4000) == ["group"]
 
 
-def test_after_a_look_that_took_long_there_is_a_pause_as_long():
+def test_after_a_long_probe_there_is_a_pause_as_long():
     schedule = Schedule(0, {"group": 1})
     schedule.due(0)
     schedule.done("group", 4_200)
@@ -42,17 +42,17 @@ def test_after_a_look_that_took_long_there_is_a_pause_as_long():
     assert schedule.due(8_400) == ["group"]
 
 
-def test_some_kinds_wait_until_others_were_looked_at_once():
+def test_some_kinds_wait_until_others_were_probed_once():
     schedule = Schedule(0, {"group": 1, "lag": 5}, {"lag": frozenset({"group", "topic"})})
     assert schedule.due(0) == ["group"]
-    assert schedule.next_ms() > 1 << 60  # nothing before the look ends
+    assert schedule.next_ms() > 1 << 60  # nothing before the probe ends
     schedule.done("group", 10)
-    assert schedule.due(10) == ["lag"]  # nobody looks at topics here
+    assert schedule.due(10) == ["lag"]  # topics are not probed here
 
 
-def test_all_were_looked_at():
+def test_all_were_probed():
     schedule = Schedule(0, {"group": 1, "lag": 5})
     for kind in schedule.due(0):
-        assert not schedule.looked_at_all()
+        assert not schedule.probed_all()
         schedule.done(kind, 1)
-    assert schedule.looked_at_all()
+    assert schedule.probed_all()

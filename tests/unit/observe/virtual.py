@@ -1,4 +1,4 @@
-"""A clock that only moves when everybody waits, and looks and sinks that do as they are told."""
+"""A clock that only moves when everybody waits, and probes and sinks that do as they are told."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Metadata:
 
 
 class NoClient:
-    """For looks that ask nobody."""
+    """For probes that ask nobody."""
 
     metadata = Metadata()
     is_connected = True

@@ -1,4 +1,4 @@
-"""What only ottla brokers tell: the counters of share groups on their metrics pages, and what is in flight."""
+"""Probes that only ottla brokers answer: share-group counters on their metrics pages, and what is in flight."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ottla.client.inspecting import inspect_addresses, read_page, share_url, share_windows
 from ottla.health.facts import Coverage, ShareMetrics, ShareWindow
-from ottla.observe.memory import Moment
-from ottla.observe.sighting import Sighting, cannot_see, no_sight, sight
+from ottla.observe.memory import ProbeContext
+from ottla.observe.probe_result import ProbeResult, not_visible, probe_error, probe_result
 
-__all__ = ["look_at_share_metrics", "look_at_share_windows", "metrics_facts", "window_facts"]
+__all__ = ["metrics_facts", "probe_share_metrics", "probe_share_windows", "window_facts"]
 
 TIMEOUT_S: Final = 3.0
 PREFIX: Final = "ottla_share_"
@@ -29,25 +29,25 @@ COUNTERS: Final = {
 }
 
 
-async def look_at_share_metrics(at: Moment) -> list[Sighting]:
-    """Pages are told apart by their place in the list: a page does not say which node it is of."""
-    seen: list[Sighting] = []
-    if not at.metrics:
-        return [cannot_see("share_metrics", "needs the metrics of an ottla broker: --metrics URL")]
-    for number, url in enumerate(at.metrics):
+async def probe_share_metrics(ctx: ProbeContext) -> list[ProbeResult]:
+    """A page does not name its node, so its number in the list stands for the node."""
+    results: list[ProbeResult] = []
+    if not ctx.metrics:
+        return [not_visible("share_metrics", "needs the metrics of an ottla broker: --metrics URL")]
+    for number, url in enumerate(ctx.metrics):
         try:
             facts = metrics_facts(await read_page(url, TIMEOUT_S), number)
         except OSError as error:
-            seen.append(no_sight("share_metrics", url, f"{type(error).__name__}: {error}"))
+            results.append(probe_error("share_metrics", url, f"{type(error).__name__}: {error}"))
             continue
-        seen.append(sight("share_metrics", Coverage(what="share_metrics", visible=True)))
-        known = at.memory.counted.get(url)
+        results.append(probe_result("share_metrics", Coverage(what="share_metrics", visible=True)))
+        known = ctx.memory.counted.get(url)
         for each in facts:
-            if known is not None and each.group not in known:  # it has counted nothing until the last look
-                seen.append(sight(f"{each.group}@{number}", ShareMetrics(group=each.group, node=number)))
-            seen.append(sight(f"{each.group}@{number}", each))
-        at.memory.counted[url] = {each.group for each in facts}
-    return seen
+            if known is not None and each.group not in known:  # it had counted nothing until the last probe
+                results.append(probe_result(f"{each.group}@{number}", ShareMetrics(group=each.group, node=number)))
+            results.append(probe_result(f"{each.group}@{number}", each))
+        ctx.memory.counted[url] = {each.group for each in facts}
+    return results
 
 
 def metrics_facts(page: str, number: int) -> list[ShareMetrics]:
@@ -82,21 +82,23 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text)
 
 
-async def look_at_share_windows(at: Moment) -> list[Sighting]:
-    addresses = await inspect_addresses(at.client)
+async def probe_share_windows(ctx: ProbeContext) -> list[ProbeResult]:
+    addresses = await inspect_addresses(ctx.client)
     if not addresses:
-        return [cannot_see("share_window", "needs an ottla broker with --inspect-port")]
-    seen = [sight("share_window", Coverage(what="share_window", visible=True))]
-    groups = [each.group_id for each in at.memory.groups if each.type == "share"]
+        return [not_visible("share_window", "needs an ottla broker with --inspect-port")]
+    results = [probe_result("share_window", Coverage(what="share_window", visible=True))]
+    groups = [each.group_id for each in ctx.memory.groups if each.type == "share"]
     for address in addresses:
         for group in groups:
             try:
                 answer = await share_windows(share_url(address, group))
             except OSError as error:
-                seen.append(no_sight("share_window", group, f"{type(error).__name__}: {error}"))
+                results.append(probe_error("share_window", group, f"{type(error).__name__}: {error}"))
             else:
-                seen += [sight(f"{each.group}:{each.topic}-{each.partition}", each) for each in window_facts(answer)]
-    return seen
+                results += [
+                    probe_result(f"{each.group}:{each.topic}-{each.partition}", each) for each in window_facts(answer)
+                ]
+    return results
 
 
 def window_facts(answer: Mapping[str, Any]) -> Iterable[ShareWindow]:

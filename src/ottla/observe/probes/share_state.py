@@ -1,4 +1,4 @@
-"""The tail of `__share_group_state`: what has become of records that share groups were given."""
+"""The probe of share-group state: reads what was appended to `__share_group_state` since the last probe."""
 
 from __future__ import annotations
 
@@ -8,72 +8,72 @@ from typing import Any, Final
 from ottla.client import LATEST, ClientError, ConsumerRecord, ResponseError, TopicPartition, fetch
 from ottla.client.offsets import ListedOffset, try_list_offsets
 from ottla.health.facts import Coverage, ShareState, StateBatch
-from ottla.observe.memory import Moment
-from ottla.observe.sighting import Sighting, cannot_see, sight
+from ottla.observe.memory import ProbeContext
+from ottla.observe.probe_result import ProbeResult, not_visible, probe_result
 from ottla.wire import WireError, uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import decode_keyed
 from ottla.wire.types.share_state import ShareSnapshotValue, ShareUpdateValue
 
-__all__ = ["TOPIC", "look_at_share_state", "state_fact"]
+__all__ = ["TOPIC", "probe_share_state", "state_fact"]
 
 TOPIC: Final = "__share_group_state"
-RECORDS_PER_LOOK: Final = 5_000
+RECORDS_PER_PROBE: Final = 5_000
 DENIED: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 
-async def look_at_share_state(at: Moment) -> list[Sighting]:
-    topic = at.memory.topics.get(TOPIC)
+async def probe_share_state(ctx: ProbeContext) -> list[ProbeResult]:
+    topic = ctx.memory.topics.get(TOPIC)
     if topic is None:
-        return [_absent(at)]
-    places = [TopicPartition(TOPIC, number) for number, each in topic.partitions.items() if each.leader >= 0]
+        return [_absent(ctx)]
+    partitions = [TopicPartition(TOPIC, number) for number, each in topic.partitions.items() if each.leader >= 0]
     try:
-        ends = await _ends(at, places)
-        records = await _read(at, ends)
+        ends = await _ends(ctx, partitions)
+        records = await _read(ctx, ends)
     except ResponseError as error:
         if error.code not in DENIED:
             raise
-        return [cannot_see("share_state", f"needs READ on {TOPIC} (answer: {at.error_of(error)})")]
-    names = {known.topic_id: name for name, known in at.memory.topics.items()}
+        return [not_visible("share_state", f"needs READ on {TOPIC} (answer: {ctx.error_of(error)})")]
+    names = {known.topic_id: name for name, known in ctx.memory.topics.items()}
     facts = (state_fact(record, names) for record in records)
-    return [sight("share_state", Coverage(what="share_state", visible=True)),
-            *(sight(f"{each.group}:{each.topic or each.topic_id}-{each.partition}", each)
+    return [probe_result("share_state", Coverage(what="share_state", visible=True)),
+            *(probe_result(f"{each.group}:{each.topic or each.topic_id}-{each.partition}", each)
               for each in facts if each is not None)]  # fmt: skip
 
 
-def _absent(at: Moment) -> Sighting:
-    if any(each.type == "share" for each in at.memory.groups):
-        return cannot_see("share_state", f"needs DESCRIBE and READ on {TOPIC}, which cannot be seen here")
-    return sight("share_state", Coverage(what="share_state", visible=True))  # there are no share groups yet
+def _absent(ctx: ProbeContext) -> ProbeResult:
+    if any(each.type == "share" for each in ctx.memory.groups):
+        return not_visible("share_state", f"needs DESCRIBE and READ on {TOPIC}, which cannot be results here")
+    return probe_result("share_state", Coverage(what="share_state", visible=True))  # there are no share groups yet
 
 
-async def _ends(at: Moment, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    outcomes = await try_list_offsets(at.client, dict.fromkeys(places, LATEST))
-    ends = {place: each.offset for place, each in outcomes.items() if isinstance(each, ListedOffset)}
+async def _ends(ctx: ProbeContext, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    outcomes = await try_list_offsets(ctx.client, dict.fromkeys(partitions, LATEST))
+    ends = {tp: each.offset for tp, each in outcomes.items() if isinstance(each, ListedOffset)}
     failures = [each for each in outcomes.values() if isinstance(each, ClientError)]
     if failures and not ends:
         raise failures[0]
     return ends
 
 
-async def _read(at: Moment, ends: dict[TopicPartition, int]) -> list[ConsumerRecord]:
-    """What was written since the last look. A partition that is new to us is read from here on; one whose log was cut
-    back meanwhile begins anew."""
-    tail = at.memory.tail
-    start = {place: tail[place] for place, end in ends.items() if tail.get(place, end) < end}
+async def _read(ctx: ProbeContext, ends: dict[TopicPartition, int]) -> list[ConsumerRecord]:
+    """The records since the last probe. A partition that was not known before is read from its end on, and so is one
+    whose log was truncated."""
+    tail = ctx.memory.tail
+    start = {tp: tail[tp] for tp, end in ends.items() if tail.get(tp, end) < end}
     records: list[ConsumerRecord] = []
     if start:
-        async for record in fetch(at.client, start, until={place: ends[place] for place in start}):
+        async for record in fetch(ctx.client, start, until={tp: ends[tp] for tp in start}):
             records.append(record)
             tail[TopicPartition(record.topic, record.partition)] = record.offset + 1
-            if len(records) >= RECORDS_PER_LOOK:
-                return records  # the rest comes with the next look
+            if len(records) >= RECORDS_PER_PROBE:
+                return records  # the next probe reads the rest
     tail.update(ends)
     return records
 
 
 def state_fact(record: ConsumerRecord, names: dict[bytes, str]) -> ShareState | None:
-    """What a record says; None for what is no record of a share group's state, or deletes one."""
+    """The fact in a record; None for a tombstone and for records of other types."""
     if record.key is None or record.value is None:
         return None
     try:

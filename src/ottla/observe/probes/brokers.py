@@ -1,4 +1,4 @@
-"""The nodes, the quorum of controllers, settings and disks."""
+"""Probes of nodes, the quorum of controllers, configs and log directories."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ottla.client.errors import AuthenticationError, ConnectError, ResponseError
 from ottla.client.log_dirs import LogDirectory, try_describe_log_dirs
 from ottla.health.facts import Broker, Cluster, Configs, LogDir, Quorum, Replica
 from ottla.observe.coverage import apis_of_all
-from ottla.observe.looks.parting import by_node, parted
-from ottla.observe.memory import Moment
-from ottla.observe.sighting import Sighting, no_sight, sight
+from ottla.observe.memory import ProbeContext
+from ottla.observe.probe_result import ProbeResult, probe_error, probe_result
+from ottla.observe.probes.partial_results import by_node, split_errors
 from ottla.wire import uuid_text
 from ottla.wire.frames import api_names
 from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-__all__ = ["look_at_cluster", "look_at_configs", "look_at_log_dirs", "look_at_quorum"]
+__all__ = ["probe_cluster", "probe_configs", "probe_log_dirs", "probe_quorum"]
 
 NODE_TIMEOUT_MS: Final = 3_000
-"""How long a node may take to say which APIs it has before it counts as one that does not answer."""
+"""A node that takes longer to answer ApiVersions counts as unreachable."""
 RESOURCES_AT_A_TIME: Final = 200
 
 GROUP_KEYS: Final = (
@@ -47,8 +47,8 @@ BROKER_KEYS: Final = (
 )
 
 
-class Greeted(NamedTuple):
-    """What became of a connection to a node."""
+class NodeVersions(NamedTuple):
+    """The APIs and features of a node, or why it did not answer."""
 
     apis: Mapping[str, int]
     supported: Mapping[str, tuple[int, int]]
@@ -56,28 +56,28 @@ class Greeted(NamedTuple):
     error: str | None = None
 
 
-async def look_at_cluster(at: Moment) -> list[Sighting]:
-    found = await describe(at.client, include_fenced=True)
-    greeted = await at.client.together(_greet(at, each) for each in found.brokers)
-    answering = [each for each in greeted if each.error is None]
+async def probe_cluster(ctx: ProbeContext) -> list[ProbeResult]:
+    found = await describe(ctx.client, include_fenced=True)
+    versions = await ctx.client.together(_ask_versions(ctx, each) for each in found.brokers)
+    answering = [each for each in versions if each.error is None]
     if answering:
-        at.memory.apis = apis_of_all(each.apis for each in answering)
+        ctx.memory.apis = apis_of_all(each.apis for each in answering)
     finalized = next((each.finalized for each in answering if each.finalized is not None), None)
-    at.memory.features = finalized or {}
-    return [sight("", _cluster(found, greeted, finalized))]
+    ctx.memory.features = finalized or {}
+    return [probe_result("", _cluster(found, versions, finalized))]
 
 
-async def _greet(at: Moment, broker: BrokerDescription) -> Greeted:
+async def _ask_versions(ctx: ProbeContext, broker: BrokerDescription) -> NodeVersions:
     peer = Peer(Address(broker.host, broker.port), broker.node_id)
     try:
-        answer = await at.client.ask_at(peer, ApiVersionsRequest("ottla", "0"), timeout_ms=NODE_TIMEOUT_MS)
+        answer = await ctx.client.ask_at(peer, ApiVersionsRequest("ottla", "0"), timeout_ms=NODE_TIMEOUT_MS)
     except ClientError as error:
-        return Greeted({}, {}, None, _why(error))
+        return NodeVersions({}, {}, None, _why(error))
     body = answer.of(ApiVersionsResponse)
     if body.error_code:
-        return Greeted({}, {}, None, error_name(body.error_code))
+        return NodeVersions({}, {}, None, error_name(body.error_code))
     names = api_names()
-    return Greeted(
+    return NodeVersions(
         {names[each.api_key]: each.max_version for each in body.api_keys if each.api_key in names},
         {each.name: (each.min_version, each.max_version) for each in body.supported_features},
         {each.name: each.max_version_level for each in body.finalized_features},
@@ -88,7 +88,7 @@ def _why(error: ClientError) -> str:
     return error.reason if isinstance(error, ConnectError | AuthenticationError) else str(error)
 
 
-def _cluster(found: ClusterDescription, greeted: list[Greeted], finalized: Mapping[str, int] | None) -> Cluster:
+def _cluster(found: ClusterDescription, versions: list[NodeVersions], finalized: Mapping[str, int] | None) -> Cluster:
     brokers = tuple(
         Broker(
             id=each.node_id,
@@ -100,7 +100,7 @@ def _cluster(found: ClusterDescription, greeted: list[Greeted], finalized: Mappi
             error=said.error,
             supported=dict(said.supported) or None,
         )
-        for each, said in zip(found.brokers, greeted, strict=True)
+        for each, said in zip(found.brokers, versions, strict=True)
     )
     return Cluster(
         controller=found.controller_id, brokers=brokers, finalized=None if finalized is None else dict(finalized)
@@ -110,15 +110,15 @@ def _cluster(found: ClusterDescription, greeted: list[Greeted], finalized: Mappi
 # --- quorum -----------------------------------------------------------------------------------------------------------
 
 
-async def look_at_quorum(at: Moment) -> list[Sighting]:
-    found = await describe_quorum(at.client)
+async def probe_quorum(ctx: ProbeContext) -> list[ProbeResult]:
+    found = await describe_quorum(ctx.client)
     fact = Quorum(
         leader=found.leader_id,
         leader_epoch=found.leader_epoch,
         high_watermark=None if found.high_watermark < 0 else found.high_watermark,
         replicas=(*_replicas(found.voters, "voter"), *_replicas(found.observers, "observer")),
     )
-    return [sight("", fact)]
+    return [probe_result("", fact)]
 
 
 def _replicas(replicas: Iterable[DescribedReplica], role: str) -> Iterator[Replica]:
@@ -136,42 +136,44 @@ def _replicas(replicas: Iterable[DescribedReplica], role: str) -> Iterator[Repli
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-async def look_at_configs(at: Moment) -> list[Sighting]:
-    seen = await _configs(at, ResourceType.BROKER, map(str, sorted(at.client.metadata.brokers)), BROKER_KEYS)
-    seen += await _configs(at, ResourceType.TOPIC, at.memory.topics, TOPIC_KEYS)
-    groups = [each.group_id for each in at.memory.groups if each.type != "classic"]
-    return seen + await _configs(at, ResourceType.GROUP, groups, GROUP_KEYS)
+async def probe_configs(ctx: ProbeContext) -> list[ProbeResult]:
+    results = await _configs(ctx, ResourceType.BROKER, map(str, sorted(ctx.client.metadata.brokers)), BROKER_KEYS)
+    results += await _configs(ctx, ResourceType.TOPIC, ctx.memory.topics, TOPIC_KEYS)
+    groups = [each.group_id for each in ctx.memory.groups if each.type != "classic"]
+    return results + await _configs(ctx, ResourceType.GROUP, groups, GROUP_KEYS)
 
 
-async def _configs(at: Moment, kind: ResourceType, names: Iterable[str], keys: tuple[str, ...]) -> list[Sighting]:
+async def _configs(
+    ctx: ProbeContext, kind: ResourceType, names: Iterable[str], keys: tuple[str, ...]
+) -> list[ProbeResult]:
     resources = [Resource(kind, name) for name in names]
-    seen = []
+    results = []
     for begin in range(0, len(resources), RESOURCES_AT_A_TIME):
         some = resources[begin : begin + RESOURCES_AT_A_TIME]
-        outcomes = await try_describe(at.client, *some, keys=keys)
-        seen += [_settings(at, resource, outcome) for resource, outcome in outcomes.items()]
-    return seen
+        outcomes = await try_describe(ctx.client, *some, keys=keys)
+        results += [_settings(ctx, resource, outcome) for resource, outcome in outcomes.items()]
+    return results
 
 
-def _settings(at: Moment, resource: Resource, outcome: Entries | ResponseError) -> Sighting:
+def _settings(ctx: ProbeContext, resource: Resource, outcome: Entries | ResponseError) -> ProbeResult:
     kind = resource.type.name.lower()
     entity = f"{kind}:{resource.name}"
     if isinstance(outcome, ResponseError):
-        return no_sight("configs", entity, at.error_of(outcome))
+        return probe_error("configs", entity, ctx.error_of(outcome))
     values = {name: entry.value for name, entry in sorted(outcome.items())}
-    return sight(entity, Configs(resource=kind, name=resource.name, values=values))
+    return probe_result(entity, Configs(resource=kind, name=resource.name, values=values))
 
 
 # --- disks ------------------------------------------------------------------------------------------------------------
 
 
-async def look_at_log_dirs(at: Moment) -> list[Sighting]:
-    outcomes = await try_describe_log_dirs(at.client)
-    told, refused = parted(at, "log_dirs", by_node(outcomes))
+async def probe_log_dirs(ctx: ProbeContext) -> list[ProbeResult]:
+    outcomes = await try_describe_log_dirs(ctx.client)
+    told, refused = split_errors(ctx, "log_dirs", by_node(outcomes))
     return [*refused, *(_disk(node_id, each) for node_id in outcomes for each in told.get(f"node:{node_id}", ()))]
 
 
-def _disk(node_id: int, each: LogDirectory) -> Sighting:
+def _disk(node_id: int, each: LogDirectory) -> ProbeResult:
     fact = LogDir(
         node=node_id,
         path=each.path,
@@ -180,4 +182,4 @@ def _disk(node_id: int, each: LogDirectory) -> Sighting:
         usable=each.usable_bytes,
         size=each.size_bytes,
     )
-    return sight(f"{node_id}:{each.path}", fact)
+    return probe_result(f"{node_id}:{each.path}", fact)

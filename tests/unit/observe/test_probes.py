@@ -1,4 +1,4 @@
-"""What looks ask, and what they make of answers: of old brokers, of missing rights, of nodes that are down."""
+"""What probes ask, and what they make of answers: of old brokers, of missing rights, of nodes that are down."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import ResponseError, UnsupportedVersionError
 from ottla.health.facts import Cluster, Coverage, Group, Lag, Topic, Transaction
-from ottla.observe.looks import LOOKS
-from ottla.observe.memory import Bounds, Memory, Moment, Timed, rounds
-from ottla.observe.sighting import Sighting
+from ottla.observe.memory import Bounds, CommittedTime, Memory, ProbeContext, rounds
+from ottla.observe.probe_result import ProbeResult
+from ottla.observe.probes import PROBES
 from ottla.wire import frames, types
 from tests.unit.client.fake import FakeBroker, FakeCluster, run
 
@@ -30,15 +30,15 @@ KAFKA_3_6 = {
 }
 
 
-async def look(kind: str, client: Client, memory: Memory, **more: Any) -> list[Sighting]:
-    return list(await LOOKS[kind](Moment(client, memory, NOW_MS, **more)))
+async def probe(kind: str, client: Client, memory: Memory, **more: Any) -> list[ProbeResult]:
+    return list(await PROBES[kind](ProbeContext(client, memory, NOW_MS, **more)))
 
 
-def of(seen: list[Sighting], kind: type[Any]) -> list[Any]:
+def of(seen: list[ProbeResult], kind: type[Any]) -> list[Any]:
     return [each.fact for each in seen if isinstance(each.fact, kind)]
 
 
-def errors(seen: list[Sighting]) -> list[tuple[str, str, str | None]]:
+def errors(seen: list[ProbeResult]) -> list[tuple[str, str, str | None]]:
     return [(each.kind, each.entity, each.error) for each in seen if each.error]
 
 
@@ -79,9 +79,9 @@ def test_an_old_broker_is_seen_as_far_as_it_goes():
         broker.on("DescribeGroups", classic())
         broker.disconnect()  # so that the versions are asked for again
         memory = Memory()
-        (cluster_fact,) = of(await look("cluster", client, memory), Cluster)
+        (cluster_fact,) = of(await probe("cluster", client, memory), Cluster)
         assert [each.reachable for each in cluster_fact.brokers] == [True]
-        seen = await look("group", client, memory)
+        seen = await probe("group", client, memory)
         assert [(each.group, each.type) for each in of(seen, Group)] == [("billing", "classic")]
         (hidden,) = of(seen, Coverage)
         assert hidden == Coverage(
@@ -89,7 +89,7 @@ def test_an_old_broker_is_seen_as_far_as_it_goes():
             visible=False,
             why="kind unknown: this cluster lists groups without types (before Kafka 3.8)",
         )
-        assert await look("share_offsets", client, memory) == []
+        assert await probe("share_offsets", client, memory) == []
         assert errors(seen) == []
 
     on_cluster(work)
@@ -100,7 +100,7 @@ def test_an_api_that_is_not_there_fails_as_a_whole():
         cluster.broker().versions["DescribeQuorum"] = (0, -1)
         cluster.broker().disconnect()
         with pytest.raises(UnsupportedVersionError):
-            await look("quorum", client, Memory())
+            await probe("quorum", client, Memory())
 
     on_cluster(work)
 
@@ -115,7 +115,7 @@ def test_a_group_that_may_not_be_described_is_named():
         listed = tuple(LISTED(name, "consumer", "Empty", "classic") for name in ("mine", "yours"))
         cluster.broker().on("ListGroups", types.ListGroupsResponse(groups=listed))
         cluster.broker().on("DescribeGroups", types.DescribeGroupsResponse(groups=both))
-        seen = await look("group", client, Memory())
+        seen = await probe("group", client, Memory())
         assert [each.group for each in of(seen, Group)] == ["mine"]
         assert errors(seen) == [("group", "yours", "GROUP_AUTHORIZATION_FAILED")]
 
@@ -126,7 +126,7 @@ def test_a_quorum_that_may_not_be_described():
     async def work(cluster: FakeCluster, client: Client) -> None:
         cluster.broker().on("DescribeQuorum", types.DescribeQuorumResponse(error_code=DENIED_CLUSTER))
         with pytest.raises(ResponseError, match="CLUSTER_AUTHORIZATION_FAILED"):
-            await look("quorum", client, Memory())
+            await probe("quorum", client, Memory())
 
     on_cluster(work)
 
@@ -149,9 +149,9 @@ def test_share_state_that_may_not_be_read():
         cluster.broker().on("ListOffsets", offsets)
         cluster.broker().on("Fetch", refused)
         memory = Memory(topics=await client.all_topics())
-        first = await look("share_state", client, memory)  # begins at the end: there is nothing to read
+        first = await probe("share_state", client, memory)  # begins at the end: there is nothing to read
         assert of(first, Coverage) == [Coverage(what="share_state", visible=True)]
-        (hidden,) = of(await look("share_state", client, memory), Coverage)
+        (hidden,) = of(await probe("share_state", client, memory), Coverage)
         assert (hidden.visible, hidden.why) == (
             False, "needs READ on __share_group_state (answer: TOPIC_AUTHORIZATION_FAILED)",
         )  # fmt: skip
@@ -169,9 +169,9 @@ def test_the_groups_of_other_coordinators_are_seen():
             broker.on("ListGroups", types.ListGroupsResponse(groups=(listed,)))
             broker.on("DescribeGroups", classic())
         memory = Memory()
-        assert len(of(await look("group", client, memory), Group)) == 2
+        assert len(of(await probe("group", client, memory), Group)) == 2
         cluster.broker(2).on("ListGroups", types.ListGroupsResponse(error_code=41))
-        seen = await look("group", client, memory)
+        seen = await probe("group", client, memory)
         assert [each.group for each in of(seen, Group)] == ["group-1"]
         assert errors(seen) == [("group", "node:2", "NOT_CONTROLLER")]
 
@@ -184,7 +184,7 @@ def test_a_node_that_does_not_answer_is_told_from_one_that_does():
         port = cluster.broker(2).port
         await cluster.broker(2).stop()
         memory = Memory()
-        (fact,) = of(await look("cluster", client, memory), Cluster)
+        (fact,) = of(await probe("cluster", client, memory), Cluster)
         assert [(each.id, each.reachable) for each in fact.brokers] == [(1, True), (2, False)]
         assert fact.brokers[1].error == "connection refused"
         assert memory.apis["ListGroups"] == 5
@@ -196,12 +196,12 @@ def test_a_node_that_does_not_answer_is_told_from_one_that_does():
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def test_only_so_many_groups_are_looked_at_and_that_is_said():
+def test_groups_beyond_the_bound_are_reported_as_not_sampled():
     async def work(cluster: FakeCluster, client: Client) -> None:
         listed = tuple(LISTED(f"g{number}", "consumer", "Empty", "classic") for number in range(5))
         cluster.broker().on("ListGroups", types.ListGroupsResponse(groups=listed))
         cluster.broker().on("DescribeGroups", classic())
-        seen = await look("group", client, Memory(), bounds=Bounds(groups=3))
+        seen = await probe("group", client, Memory(), bounds=Bounds(groups=3))
         assert [each.group for each in of(seen, Group)] == ["g0", "g1", "g2"]
         assert [each.why for each in of(seen, Coverage)] == ["only 3 of 5 groups are sampled, the first by name"]
 
@@ -248,8 +248,8 @@ def test_partitions_are_asked_for_in_rounds_and_each_only_once_for_all_groups():
 
         broker.on("OffsetFetch", committed)
         memory = Memory(topics=await client.all_topics())
-        await look("group", client, memory)
-        seen = await look("lag", client, memory, bounds=Bounds(partitions_per_round=2))
+        await probe("group", client, memory)
+        seen = await probe("lag", client, memory, bounds=Bounds(partitions_per_round=2))
         lags = {(each.group, each.topic, each.partition): each for each in of(seen, Lag)}
         assert len(lags) == 12
         assert lags["a", "orders", 4].high_watermark == 10
@@ -258,13 +258,13 @@ def test_partitions_are_asked_for_in_rounds_and_each_only_once_for_all_groups():
         assert max(sizes) == 2
         assert sum(sizes) == 3 * 5  # start, end and last stable of each partition
         asked = len(broker.asked_for("OffsetFetch"))
-        await look("lag", client, memory)
+        await probe("lag", client, memory)
         assert len(broker.asked_for("OffsetFetch")) == asked + 1  # one request for both groups
 
     on_cluster(work, orders=[1] * 5)
 
 
-def test_what_moves_while_it_is_looked_at_makes_no_group_lose_records_or_be_ahead():
+def test_offsets_that_move_during_a_probe_make_no_group_lose_records_or_be_ahead():
     async def work(cluster: FakeCluster, client: Client) -> None:
         """With each request the log loses ten records at its start, and the group commits and the log grows by ten."""
         broker, moved = cluster.broker(), iter(range(100, 10_000, 10))
@@ -286,10 +286,12 @@ def test_what_moves_while_it_is_looked_at_makes_no_group_lose_records_or_be_ahea
         broker.on("ListOffsets", offsets)
         broker.on("OffsetFetch", committed)
         memory = Memory(topics=await client.all_topics())
-        await look("group", client, memory)
-        memory.times.touch(("a", TopicPartition("orders", 0)), lambda: Timed(0, 1, NOW_MS))  # so that nothing is read
+        await probe("group", client, memory)
+        memory.times.touch(
+            ("a", TopicPartition("orders", 0)), lambda: CommittedTime(0, 1, NOW_MS)
+        )  # so that nothing is read
         for _ in range(3):
-            (lag,) = of(await look("lag", client, memory), Lag)
+            (lag,) = of(await probe("lag", client, memory), Lag)
             assert lag.log_start < lag.committed < lag.high_watermark
 
     on_cluster(work, orders=[1])
@@ -329,7 +331,7 @@ def test_a_producer_hangs_if_it_has_the_same_transaction_open_before_and_after_n
         broker.on("DescribeProducers", producers(40), producers(later))
         done = types.ListTransactionsResponse.TransactionState("t", 77, "CompleteCommit")
         broker.on("ListTransactions", types.ListTransactionsResponse(transaction_states=(done,)))
-        seen = await look("transactions", client, Memory(topics=await client.all_topics()))
+        seen = await probe("transactions", client, Memory(topics=await client.all_topics()))
         hanging = of(seen, Transaction)
         assert [each.producer for each in hanging] == ([77] if is_hanging else [])
         assert all(each.id is None and each.partitions[0].first_offset == 40 for each in hanging)
@@ -340,7 +342,7 @@ def test_a_producer_hangs_if_it_has_the_same_transaction_open_before_and_after_n
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def test_where_something_is_missing_it_is_looked_closer():
+def test_details_are_requested_where_a_leader_or_replica_is_missing():
     async def work(cluster: FakeCluster, client: Client) -> None:
         moves = types.ListPartitionReassignmentsResponse
         move = moves.OngoingPartitionReassignment(0, (1, 2), adding_replicas=(2,))
@@ -350,7 +352,7 @@ def test_where_something_is_missing_it_is_looked_closer():
         part = pages.DescribeTopicPartitionsResponsePartition(0, 1, -1, 0, (1,), (), (1,), (), ())
         found = pages.DescribeTopicPartitionsResponseTopic(name="orders", partitions=(part,))
         cluster.broker().on("DescribeTopicPartitions", pages(topics=(found,)))
-        facts = {each.topic: each for each in of(await look("topic", client, Memory()), Topic)}
+        facts = {each.topic: each for each in of(await probe("topic", client, Memory()), Topic)}
         moving, offline = facts["orders"].partitions
         assert (moving.adding, moving.elr) == ((2,), None)
         assert (offline.leader, offline.elr) == (-1, (1,))
@@ -359,11 +361,11 @@ def test_where_something_is_missing_it_is_looked_closer():
     on_cluster(work, orders=[1, -1], bills=[1])
 
 
-def test_without_the_right_to_look_closer_the_rest_is_told():
+def test_without_authorization_for_details_the_rest_is_reported():
     async def work(cluster: FakeCluster, client: Client) -> None:
         denied = types.ListPartitionReassignmentsResponse(error_code=DENIED_CLUSTER, error_message="no")
         cluster.broker().on("ListPartitionReassignments", denied)
-        (fact,) = of(await look("topic", client, Memory()), Topic)
+        (fact,) = of(await probe("topic", client, Memory()), Topic)
         assert [(each.leader, each.adding) for each in fact.partitions] == [(1, ())]
 
     on_cluster(work, orders=[1])

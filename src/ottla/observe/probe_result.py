@@ -1,4 +1,4 @@
-"""What a look brings: facts about things, or why something could not be seen."""
+"""What a probe returns: a fact about one entity, or the error that hides it."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from ottla.client.errors import (
 from ottla.health.facts import Coverage, Fact
 from ottla.health.samples import UNREACHABLE
 
-__all__ = ["NODE_UNREACHABLE", "Sighting", "cannot_see", "error_of", "no_sight", "sight"]
+__all__ = ["NODE_UNREACHABLE", "ProbeResult", "error_of", "not_visible", "probe_error", "probe_result"]
 
 NODE_UNREACHABLE = "NODE_UNREACHABLE"
 """The error where one node does not answer and others do."""
 NO_ANSWER = (ConnectError, ConnectionLostError, RequestTimeoutError, BootstrapError, UnknownBrokerError)
 
 
-class Sighting(NamedTuple):
+class ProbeResult(NamedTuple):
     kind: str
     entity: str
     fact: Fact | None
     error: str | None = None
 
 
-def sight(entity: str, fact: Fact) -> Sighting:
-    return Sighting(fact.kind, entity, fact)
+def probe_result(entity: str, fact: Fact) -> ProbeResult:
+    return ProbeResult(fact.kind, entity, fact)
 
 
-def no_sight(kind: str, entity: str, error: str) -> Sighting:
-    return Sighting(kind, entity, None, error)
+def probe_error(kind: str, entity: str, error: str) -> ProbeResult:
+    return ProbeResult(kind, entity, None, error)
 
 
-def cannot_see(what: str, why: str) -> Sighting:
-    return sight(what, Coverage(what=what, visible=False, why=why))
+def not_visible(what: str, why: str) -> ProbeResult:
+    return probe_result(what, Coverage(what=what, visible=False, why=why))
 
 
 def error_of(error: ClientError, *, is_connected: bool) -> str:

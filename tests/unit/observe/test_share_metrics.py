@@ -3,9 +3,9 @@
 import pytest
 
 from ottla.health.facts import ShareMetrics, ShareWindow
-from ottla.observe.looks import inside
-from ottla.observe.looks.inside import metrics_facts, window_facts
-from ottla.observe.memory import Memory, Moment
+from ottla.observe.memory import Memory, ProbeContext
+from ottla.observe.probes import share_metrics
+from ottla.observe.probes.share_metrics import metrics_facts, window_facts
 from tests.unit.client.fake import run
 from tests.unit.observe.virtual import NoClient
 
@@ -45,13 +45,15 @@ def test_a_group_that_comes_new_to_a_page_had_counted_nothing(monkeypatch: pytes
     async def read(url: str, timeout_s: float) -> str:
         return next(pages)
 
-    monkeypatch.setattr(inside, "read_page", read)
-    at = Moment(NoClient(), Memory(), 0, metrics=("http://page",))  # type: ignore[arg-type]
+    monkeypatch.setattr(share_metrics, "read_page", read)
+    at = ProbeContext(NoClient(), Memory(), 0, metrics=("http://page",))  # type: ignore[arg-type]
 
     async def body() -> None:
-        first = [each.fact for each in await inside.look_at_share_metrics(at)]
+        first = [each.fact for each in await share_metrics.probe_share_metrics(at)]
         assert first[1:] == [ShareMetrics(group="old", node=0, delivered=5)]
-        told = [each.fact for each in await inside.look_at_share_metrics(at) if isinstance(each.fact, ShareMetrics)]
+        told = [
+            each.fact for each in await share_metrics.probe_share_metrics(at) if isinstance(each.fact, ShareMetrics)
+        ]
         assert [(each.group, each.delivered) for each in told if isinstance(each, ShareMetrics)][:2] == [
             ("risk", 0),
             ("risk", 120),
