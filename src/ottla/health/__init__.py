@@ -7,17 +7,18 @@ same words serve the observer, the console, the report and the command line.
 
 from ottla.health.coverage import Unseen
 from ottla.health.engine import Engine
-from ottla.health.finding import Change, Finding, Next, Severity, State, Subject, Tier, What
+from ottla.health.finding import Change, ChangeType, Finding, NextStep, Severity, State, Subject, Tier
+from ottla.health.history import Bounds
 from ottla.health.rule import RULES, Rule, ThresholdError, parse_thresholds
-from ottla.health.world import Bounds
 
 __all__ = [
     "RULES",
     "Bounds",
     "Change",
+    "ChangeType",
     "Engine",
     "Finding",
-    "Next",
+    "NextStep",
     "Rule",
     "Severity",
     "State",
@@ -25,6 +26,5 @@ __all__ = [
     "ThresholdError",
     "Tier",
     "Unseen",
-    "What",
     "parse_thresholds",
 ]

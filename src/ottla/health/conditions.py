@@ -1,7 +1,7 @@
-"""When findings open, hold, close and come back. Alike for all rules.
+"""When findings open, close and reopen; the same for all rules.
 
-A condition opens a finding when it was true for as long as its rule says, and the finding closes when the condition was
-false for half a minute. One that comes true again within ten minutes reopens the same finding.
+A condition opens a finding when it has been true for as long as its rule says. The finding closes when the condition
+has been false for half a minute. If the condition comes true again within ten minutes, the same finding reopens.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from ottla.health.finding import Change, Finding, State, Subject, What
-from ottla.health.rule import Limits, Rule, Sighting
+from ottla.health.finding import Change, ChangeType, Finding, State, Subject
+from ottla.health.rule import Limits, Match, Rule
 
 __all__ = ["CLOSE_MS", "REMEMBER_MS", "Condition"]
 
 CLOSE_MS: Final = 30_000
 REMEMBER_MS: Final = 600_000
 CHANGE_MS: Final = 10_000
-"""A finding whose numbers move is told of again no sooner than this."""
+"""How often a finding whose numbers change is reported again, at most."""
 
 
 @dataclass(slots=True)
 class Condition:
-    """One rule and one subject."""
+    """The condition of one rule for one subject."""
 
     rule: Rule
     limits: Limits
     subject: Subject
-    since_ms: int  # of the present stretch of truth
-    last_ms: int  # its last moment
-    is_exact: bool = False  # the rule itself told the last moment
+    since_ms: int  # when it became true
+    last_ms: int  # when it was last known to be true
+    is_exact: bool = False  # whether the rule itself gave last_ms
     false_since: int | None = None
     finding: Finding | None = None
-    told_ms: int = 0
+    reported_ms: int = 0
 
     @property
     def is_true(self) -> bool:
@@ -47,64 +47,64 @@ class Condition:
     def is_open(self) -> bool:
         return self.finding is not None and self.finding.is_open
 
-    def sighted(self, now_ms: int, sighting: Sighting) -> Iterator[Change]:
+    def matched(self, now_ms: int, match: Match) -> Iterator[Change]:
         """The condition is true now."""
         if not self.is_true:
-            self._true_again(now_ms, sighting)
-        self.is_exact = sighting.seen_ms is not None
-        self.last_ms = now_ms if sighting.seen_ms is None else sighting.seen_ms
+            self._true_again(now_ms, match)
+        self.is_exact = match.seen_ms is not None
+        self.last_ms = now_ms if match.seen_ms is None else match.seen_ms
         if self.is_open:
-            yield from self._changed(now_ms, sighting)
-        elif now_ms - self.since_ms >= sighting.hold_ms:
-            yield self._open(now_ms, sighting)
+            yield from self._changed(now_ms, match)
+        elif now_ms - self.since_ms >= match.hold_ms:
+            yield self._open(now_ms, match)
 
-    def _true_again(self, now_ms: int, sighting: Sighting) -> None:
+    def _true_again(self, now_ms: int, match: Match) -> None:
         self.false_since = None
         if not self.is_open:
-            self.since_ms = now_ms if sighting.since_ms is None else sighting.since_ms
+            self.since_ms = now_ms if match.since_ms is None else match.since_ms
 
-    def _open(self, now_ms: int, sighting: Sighting) -> Change:
+    def _open(self, now_ms: int, match: Match) -> Change:
         again = self.finding
         since_ms = again.since_ms if again else self.since_ms
         times = again.times + 1 if again else 1
-        finding = self._finding(sighting, since_ms, times)
-        return self._tell(now_ms, What.REOPENED if again else What.OPENED, finding)
+        finding = self._finding(match, since_ms, times)
+        return self._change(now_ms, ChangeType.REOPENED if again else ChangeType.OPENED, finding)
 
-    def _finding(self, sighting: Sighting, since_ms: int, times: int) -> Finding:
+    def _finding(self, match: Match, since_ms: int, times: int) -> Finding:
         return Finding(
             id=_id(self.rule.name, self.subject, since_ms),
             rule=self.rule.name,
-            severity=sighting.severity or self.rule.severity,
+            severity=match.severity or self.rule.severity,
             state=State.OPEN,
             subject=self.subject,
             since_ms=since_ms,
             times=times,
-            evidence={**sighting.evidence, "thresholds": dict(self.limits)} if self.limits else sighting.evidence,
-            sentence=sighting.sentence,
-            next=sighting.next,
-            tier=sighting.tier or self.rule.tier,
+            evidence={**match.evidence, "thresholds": dict(self.limits)} if self.limits else match.evidence,
+            sentence=match.sentence,
+            next=match.next,
+            tier=match.tier or self.rule.tier,
         )
 
-    def _changed(self, now_ms: int, sighting: Sighting) -> Iterator[Change]:
+    def _changed(self, now_ms: int, match: Match) -> Iterator[Change]:
         old = self.finding
         if old is None:
             return
-        new = self._finding(sighting, old.since_ms, old.times)
+        new = self._finding(match, old.since_ms, old.times)
         self.finding = new
-        is_due = now_ms - self.told_ms >= CHANGE_MS and new != old
+        is_due = now_ms - self.reported_ms >= CHANGE_MS and new != old
         if new.severity != old.severity or is_due:
-            yield self._tell(now_ms, What.CHANGED, new)
+            yield self._change(now_ms, ChangeType.CHANGED, new)
 
-    def _tell(self, now_ms: int, what: What, finding: Finding) -> Change:
-        self.finding, self.told_ms = finding, now_ms
+    def _change(self, now_ms: int, what: ChangeType, finding: Finding) -> Change:
+        self.finding, self.reported_ms = finding, now_ms
         return Change(now_ms, what, finding)
 
-    def unsighted(self, now_ms: int) -> None:
-        """The condition is false now. What carries was true until this moment."""
+    def unmatched(self, now_ms: int) -> None:
+        """The condition is false now. If the rule persists, it was true until this moment."""
         if not self.is_true:
             return
         self.false_since = now_ms
-        if self.rule.carries and not self.is_exact:
+        if self.rule.persists and not self.is_exact:
             self.last_ms = now_ms
 
     def close(self, now_ms: int) -> Iterator[Change]:
@@ -113,10 +113,10 @@ class Condition:
             return
         if now_ms - self.false_since >= CLOSE_MS:
             resolved = msgspec.structs.replace(self.finding, state=State.RESOLVED, until_ms=self.last_ms)
-            yield self._tell(now_ms, What.RESOLVED, resolved)
+            yield self._change(now_ms, ChangeType.RESOLVED, resolved)
 
     def is_over(self, now_ms: int) -> bool:
-        """Nothing of it needs to be remembered."""
+        """Whether it can be forgotten."""
         if self.is_true or self.is_open:
             return False
         if self.finding is None:
@@ -126,6 +126,6 @@ class Condition:
 
 
 def _id(rule: str, subject: Subject, since_ms: int) -> str:
-    """The same facts give the same id, wherever they are looked at."""
+    """The same facts give the same id, whoever evaluates them."""
     digest = blake2b(msgspec.json.encode((rule, subject, since_ms)), digest_size=6)
     return f"{rule}-{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""What can be seen of a cluster, and the words for what cannot."""
+"""Which kinds of facts are visible in a cluster, and the reasons why others are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from ottla.health.facts import Cluster, Coverage, Fact, Failed, Group, LogDir, Quorum, ShareOffsets
 
-__all__ = ["NEEDS", "Seen", "Unseen"]
+__all__ = ["NEEDS", "Unseen", "VisibleKinds"]
 
 NEEDS: Final[dict[str, str]] = {
     "cluster": "needs DescribeCluster",
@@ -36,7 +36,7 @@ NEEDS: Final[dict[str, str]] = {
     "topic": "needs DESCRIBE on topics",
     "transactions": "needs ListTransactions: DESCRIBE on transactional ids",
 }
-"""What a rule may need -> what has to be there for it to be seen."""
+"""For each thing that a rule may need, what makes it visible."""
 
 
 class Unseen(msgspec.Struct, frozen=True):
@@ -47,8 +47,8 @@ class Unseen(msgspec.Struct, frozen=True):
     why: str
 
 
-class Seen:
-    """Which of the things in NEEDS were seen, and why others were not."""
+class VisibleKinds:
+    """Which of the things in NEEDS are visible, and why others are not."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Facts in, findings out.
+"""The engine of the rules: facts in, findings out.
 
-Time is that of the facts, or what `advance` is told. Everything that is due before a fact happens before it, so that
-the answers do not depend on how often `advance` is called.
+Time is the time of the facts, or the one given to `advance`. Everything that is due before a fact is done before it, so
+the result does not depend on how often `advance` is called.
 """
 
 from __future__ import annotations
@@ -15,9 +15,19 @@ import ottla.health.rules  # noqa: F401  enters the rules
 from ottla.health.conditions import CLOSE_MS, Condition
 from ottla.health.coverage import Unseen
 from ottla.health.facts import FACTS, Fact, Gone
-from ottla.health.finding import Change, Finding, Subject, What, by_urgency
-from ottla.health.rule import RULES, Limits, Rule, Scope, See, Sighting, ThresholdError, check_thresholds, limits_of
-from ottla.health.world import Bounds, World
+from ottla.health.finding import Change, ChangeType, Finding, Subject, by_urgency
+from ottla.health.history import Bounds, History
+from ottla.health.rule import (
+    RULES,
+    Limits,
+    Match,
+    Rule,
+    RuleContext,
+    Scope,
+    ThresholdError,
+    check_thresholds,
+    limits_of,
+)
 
 __all__ = ["Engine"]
 
@@ -32,7 +42,7 @@ SWEEP: Final[Key] = ("", ())
 class Engine:
     """The findings of one cluster.
 
-    `thresholds` are given as `rule.key`, in the units of the rule's own. Rules that are `muted` never look.
+    `thresholds` are keyed by `rule.key`, in the units of the rule's own. Rules that are `muted` are never checked.
     """
 
     def __init__(
@@ -44,7 +54,7 @@ class Engine:
             raise ThresholdError(f'there is no rule "{name}"')
         self._rules = [each for each in RULES.values() if each.name not in silent]
         self._limits: dict[str, Limits] = {each.name: limits_of(each, thresholds or {}) for each in self._rules}
-        self._world = World(bounds or Bounds())
+        self._history = History(bounds or Bounds())
         self._on = {kind: [each for each in self._rules if kind in each.on] for kind in FACTS}
         self._conditions: dict[Key, dict[Subject, Condition]] = {}
         self._condition_count = 0
@@ -55,23 +65,23 @@ class Engine:
         self._dropped = 0
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
-        """Takes a fact in, with the moment at which it was seen, and says what became of findings. One that comes late
-        counts as seen now: what was said is not taken back."""
-        now_ms = max(at_ms, self._world.now_ms)
+        """Takes a fact and the moment at which it was seen; returns the changes of findings. A fact that comes late
+        counts as seen now: no earlier change is taken back."""
+        now_ms = max(at_ms, self._history.now_ms)
         changes = list(self._run_due(now_ms - 1))
-        fact = self._world.take(now_ms, fact)
+        fact = self._history.take(now_ms, fact)
         for each in self._on[fact.kind]:
             for scope in each.scopes(fact):
-                changes += self._look(each, scope)
+                changes += self._check(each, scope)
         if isinstance(fact, Gone):
             changes += self._deny(fact.name)
-        self._look_at(SWEEP, (now_ms // SWEEP_MS + 1) * SWEEP_MS)
+        self._schedule(SWEEP, (now_ms // SWEEP_MS + 1) * SWEEP_MS)
         changes += self._run_due(now_ms)
         return self._noted(changes)
 
     def advance(self, now_ms: int) -> list[Change]:
-        """Says what became of findings by the passing of time alone."""
-        return self._noted(list(self._run_due(max(now_ms, self._world.now_ms))))
+        """The changes of findings that come with time alone."""
+        return self._noted(list(self._run_due(max(now_ms, self._history.now_ms))))
 
     def findings(self) -> list[Finding]:
         """Open findings and those resolved last, the most urgent first."""
@@ -84,15 +94,15 @@ class Engine:
         return [each for one in self._rules if (each := self._unseen(one))]
 
     def _unseen(self, one: Rule) -> Unseen | None:
-        missing = one.missing(self._world)
+        missing = one.missing(self._history)
         if not missing:
             return None
-        return Unseen(one.name, missing, "; ".join(self._world.seen.why_not(what) for what in missing))
+        return Unseen(one.name, missing, "; ".join(self._history.visible.why_not(what) for what in missing))
 
     @property
     def forgotten(self) -> int:
-        """How much was left out for want of room."""
-        return self._world.dropped + self._dropped
+        """How many entries and conditions were dropped because a bound was reached."""
+        return self._history.dropped + self._dropped
 
     def _run_due(self, until_ms: int) -> Iterator[Change]:
         due = self._due
@@ -101,13 +111,13 @@ class Engine:
             if self._due_at.get(key) != at_ms:
                 continue
             del self._due_at[key]
-            self._world.now_ms = max(self._world.now_ms, at_ms)
-            yield from self._sweep() if key == SWEEP else self._look_by_time(RULES[key[0]], key[1])
-        self._world.now_ms = max(self._world.now_ms, until_ms)
+            self._history.now_ms = max(self._history.now_ms, at_ms)
+            yield from self._sweep() if key == SWEEP else self._check_by_time(RULES[key[0]], key[1])
+        self._history.now_ms = max(self._history.now_ms, until_ms)
 
-    def _look_at(self, key: Key, at_ms: int | None) -> None:
-        """Asks for a look at a moment to come, or earlier."""
-        if at_ms is None or at_ms <= self._world.now_ms:
+    def _schedule(self, key: Key, at_ms: int | None) -> None:
+        """Check this scope at a moment to come, or earlier."""
+        if at_ms is None or at_ms <= self._history.now_ms:
             return
         known = self._due_at.get(key)
         if known is None or at_ms < known:
@@ -115,73 +125,73 @@ class Engine:
             self._due_count += 1
             heappush(self._due, (at_ms, self._due_count, key))
 
-    def _look_by_time(self, one: Rule, scope: Scope) -> Iterator[Change]:
-        """Only time has passed: what was true of sampled facts is neither confirmed nor denied."""
-        if one.carries:
-            yield from self._look(one, scope)
+    def _check_by_time(self, one: Rule, scope: Scope) -> Iterator[Change]:
+        """Only time has passed. A rule that does not persist needs a new fact to confirm or deny its condition."""
+        if one.persists:
+            yield from self._check(one, scope)
         else:
             yield from self._settle((one.name, scope))
 
-    def _look(self, one: Rule, scope: Scope) -> Iterator[Change]:
+    def _check(self, one: Rule, scope: Scope) -> Iterator[Change]:
         key = (one.name, scope)
-        see = self._see(one, scope)
-        sightings = _true_now(one.look(see), see.now_ms)
-        for sighting in sightings.values():
-            yield from self._sighted(key, one, sighting)
+        ctx = self._context(one, scope)
+        matches = _true_now(one.check(ctx), ctx.now_ms)
+        for match in matches.values():
+            yield from self._matched(key, one, match)
         if key in self._conditions:
-            yield from self._judged(key, sightings)
+            yield from self._unmatch_others(key, matches)
         if one.wake is not None:
-            self._look_at(key, one.wake(see))
+            self._schedule(key, one.wake(ctx))
 
-    def _judged(self, key: Key, sightings: Container[Subject]) -> Iterator[Change]:
-        """What was not sighted is false now."""
+    def _unmatch_others(self, key: Key, matches: Container[Subject]) -> Iterator[Change]:
+        """Conditions of this scope without a match are false now."""
         for subject, condition in self._conditions[key].items():
-            if subject not in sightings:
-                condition.unsighted(self._world.now_ms)
+            if subject not in matches:
+                condition.unmatched(self._history.now_ms)
         yield from self._settle(key)
 
-    def _see(self, one: Rule, scope: Scope) -> See:
+    def _context(self, one: Rule, scope: Scope) -> RuleContext:
         known = self._conditions.get((one.name, scope), {})
-        now_ms = self._world.now_ms
+        now_ms = self._history.now_ms
 
         def began(subject: Subject) -> int:
             condition = known.get(subject)
             return condition.since_ms if condition and (condition.is_true or condition.is_open) else now_ms
 
-        return See(self._world, now_ms, scope, self._limits[one.name], began)
+        return RuleContext(self._history, now_ms, scope, self._limits[one.name], began)
 
-    def _sighted(self, key: Key, one: Rule, sighting: Sighting) -> Iterator[Change]:
-        condition = self._condition(key, one, sighting)
+    def _matched(self, key: Key, one: Rule, match: Match) -> Iterator[Change]:
+        condition = self._condition(key, one, match)
         if condition is None:
             return
-        yield from condition.sighted(self._world.now_ms, sighting)
-        self._look_at(key, sighting.until_ms)
-        self._look_at(key, sighting.again_ms)
-        if one.carries and not condition.is_open:
-            self._look_at(key, round(condition.since_ms + sighting.hold_ms))
+        yield from condition.matched(self._history.now_ms, match)
+        self._schedule(key, match.until_ms)
+        self._schedule(key, match.again_ms)
+        if one.persists and not condition.is_open:
+            self._schedule(key, round(condition.since_ms + match.hold_ms))
 
-    def _condition(self, key: Key, one: Rule, sighting: Sighting) -> Condition | None:
-        known = self._conditions.get(key, {}).get(sighting.subject)
+    def _condition(self, key: Key, one: Rule, match: Match) -> Condition | None:
+        known = self._conditions.get(key, {}).get(match.subject)
         if known is not None:
             return known
         if self._condition_count >= CONDITIONS:
             self._dropped += 1
             return None
-        now_ms = self._world.now_ms
-        since_ms = now_ms if sighting.since_ms is None else sighting.since_ms
-        new = Condition(one, self._limits[one.name], sighting.subject, since_ms, now_ms)
-        self._conditions.setdefault(key, {})[sighting.subject] = new
+        now_ms = self._history.now_ms
+        since_ms = now_ms if match.since_ms is None else match.since_ms
+        new = Condition(one, self._limits[one.name], match.subject, since_ms, now_ms)
+        self._conditions.setdefault(key, {})[match.subject] = new
         self._condition_count += 1
         return new
 
     def _settle(self, key: Key) -> Iterator[Change]:
-        """Closes what has been false for long enough, and forgets what nobody needs to know of."""
-        now_ms = self._world.now_ms
+        """Close findings whose conditions have been false for long enough, and forget conditions that are over."""
+        now_ms = self._history.now_ms
         scope = self._conditions.get(key, {})
         for subject, condition in list(scope.items()):
             yield from condition.close(now_ms)
             if condition.is_open and condition.false_since is not None:
-                self._look_at(key, condition.false_since + CLOSE_MS)
+                self._schedule(key, condition.false_since + CLOSE_MS)
             elif condition.is_over(now_ms):
                 del scope[subject]
                 self._condition_count -= 1
@@ -189,24 +199,24 @@ class Engine:
             self._conditions.pop(key, None)
 
     def _deny(self, gone: str | None = None) -> Iterator[Change]:
-        """Some things are forgotten: what was said of them is no longer true, and of others nothing new is known."""
+        """After the history has forgotten something, conditions that were about it are false."""
         for name, scope in [key for key in self._conditions if gone is None or gone in key[1]]:
-            see = self._see(RULES[name], scope)
-            yield from self._judged((name, scope), {each.subject for each in RULES[name].look(see)})
+            ctx = self._context(RULES[name], scope)
+            yield from self._unmatch_others((name, scope), {each.subject for each in RULES[name].check(ctx)})
 
     def _sweep(self) -> Iterator[Change]:
-        self._world.sweep()
+        self._history.sweep()
         yield from self._deny()
 
     def _noted(self, changes: list[Change]) -> list[Change]:
         for change in changes:
-            if change.what is What.REOPENED:
+            if change.what is ChangeType.REOPENED:
                 kept = (each for each in self._resolved if each.id != change.finding.id)
                 self._resolved = deque(kept, RESOLVED)
-            elif change.what is What.RESOLVED:
+            elif change.what is ChangeType.RESOLVED:
                 self._resolved.append(change.finding)
         return changes
 
 
-def _true_now(sightings: Iterable[Sighting], now_ms: int) -> dict[Subject, Sighting]:
-    return {each.subject: each for each in sightings if each.until_ms is None or each.until_ms > now_ms}
+def _true_now(matches: Iterable[Match], now_ms: int) -> dict[Subject, Match]:
+    return {each.subject: each for each in matches if each.until_ms is None or each.until_ms > now_ms}

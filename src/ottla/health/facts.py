@@ -246,7 +246,7 @@ class Topic(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Configs(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Settings of a topic, a group or a broker, under Kafka's names."""
+    """KnownConfigs of a topic, a group or a broker, under Kafka's names."""
 
     kind: ClassVar[str] = "configs"
     resource: str  # topic, group, broker

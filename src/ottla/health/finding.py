@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-__all__ = ["Change", "Finding", "Next", "Severity", "State", "Subject", "Tier", "What", "by_urgency"]
+__all__ = ["Change", "ChangeType", "Finding", "NextStep", "Severity", "State", "Subject", "Tier", "by_urgency"]
 
 
 class Severity(StrEnum):
@@ -40,7 +40,7 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     member: str | UnsetType = UNSET
 
 
-class Next(msgspec.Struct, frozen=True, omit_defaults=True):
+class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
     """A step that helps: in words, as a command to type, as a page of the console."""
 
     text: str
@@ -62,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     times: int
     evidence: dict[str, Any]
     sentence: str
-    next: list[Next]
+    next: list[NextStep]
     tier: Tier
 
     @property
@@ -70,7 +70,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.state is State.OPEN
 
 
-class What(StrEnum):
+class ChangeType(StrEnum):
     OPENED = "opened"
     REOPENED = "reopened"
     CHANGED = "changed"
@@ -81,7 +81,7 @@ class Change(msgspec.Struct, frozen=True):
     """Something that happened to a finding, and the finding as it is now."""
 
     at_ms: int
-    what: What
+    what: ChangeType
     finding: Finding
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.health.seen_lag import SeenLag
+from ottla.health.lag_history import LagHistory
 
 __all__ = ["DOUBTS", "LagOf", "Lost", "Vanished"]
 
@@ -20,7 +20,7 @@ DOUBTS: Final = 100
 """Members of a group that may wait for a verdict."""
 
 Place = tuple[str, int]
-LagOf = Callable[[Place], SeenLag | None]
+LagOf = Callable[[Place], LagHistory | None]
 
 
 @dataclass(slots=True)
@@ -49,14 +49,14 @@ class Vanished:
 
     def lost(self, lag_of: LagOf) -> Lost | None:
         """The member as lost, if what was seen leaves no doubt of it."""
-        lags = {place: lag for place in self.held if (lag := lag_of(place))}
-        growing = {place: lag for place, lag in lags.items() if lag.has_news}
+        lags = {tp: lag for tp in self.held if (lag := lag_of(tp))}
+        growing = {tp: lag for tp, lag in lags.items() if lag.has_news}
         if not growing or not self._stood_still(list(lags.values()), list(growing.values())):
             return None
         since = min(self._since(lag.moved_ms) for lag in growing.values())
         return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since, self.at_ms)
 
-    def _stood_still(self, lags: list[SeenLag], growing: list[SeenLag]) -> bool:
+    def _stood_still(self, lags: list[LagHistory], growing: list[LagHistory]) -> bool:
         """By the samples before it vanished alone; or, as none had moved when all were sampled afterwards, since some
         moment between two samples."""
         if any(lag.moved_ms >= self.at_ms for lag in lags):
@@ -67,7 +67,7 @@ class Vanished:
 
     def is_in_doubt(self, lag_of: LagOf) -> bool:
         """It may have been lost, and a partition of it has not been sampled since."""
-        lags = [lag for place in self.held if (lag := lag_of(place))]
+        lags = [lag for tp in self.held if (lag := lag_of(tp))]
         possible = all(lag.moved_ms < self.at_ms and self._is_long(self.at_ms, lag.before_ms) for lag in lags)
         return possible and any(lag.at_ms < self.at_ms for lag in lags)
 

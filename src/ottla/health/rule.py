@@ -1,8 +1,8 @@
-"""What a rule is: when it looks, what it needs to see, what it says.
+"""What a rule is: a check, the facts that trigger it, what it needs, and its thresholds.
 
-A rule looks at one scope at a time (a topic, a group, a partition of a group) whenever a fact about it came, and yields
-a sighting for each subject of which its condition is true at that moment. How long it must be true before a finding
-opens, and false before it closes, is kept in `conditions`, alike for all rules.
+A rule checks one scope at a time (a topic, a group, a partition of a group) whenever a fact about it arrives, and
+yields a match for each subject whose condition is true at that moment. How long a condition must be true before a
+finding opens, and false before it closes, is the same for all rules: see `conditions`.
 """
 
 from __future__ import annotations
@@ -12,42 +12,53 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ottla.health.facts import Fact
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.world import World
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.history import History
 
-__all__ = ["RULES", "Limits", "Look", "Rule", "Scope", "See", "Sighting", "ThresholdError", "Wake", "parse_thresholds"]
+__all__ = [
+    "RULES",
+    "Check",
+    "Limits",
+    "Match",
+    "Rule",
+    "RuleContext",
+    "Scope",
+    "ThresholdError",
+    "Wake",
+    "parse_thresholds",
+]
 
 Scope = tuple[Any, ...]
 Limits = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """A condition is true of a subject now."""
+class Match:
+    """The condition of a rule is true of a subject now."""
 
     subject: Subject
     sentence: str
     evidence: dict[str, Any]
-    next: list[Next]
-    severity: Severity | None = None  # unless it is the rule's
-    tier: Tier | None = None  # unless it is the rule's
+    next: list[NextStep]
+    severity: Severity | None = None  # None: the rule's
+    tier: Tier | None = None  # None: the rule's
     hold_ms: float = 0  # how long it must be true before the finding opens
-    since_ms: int | None = None  # since when, if before this moment
-    seen_ms: int | None = None  # the last moment of which it is known, if before this one
-    until_ms: int | None = None  # it ends by itself at this moment
-    again_ms: int | None = None  # look again then, whether or not facts come
+    since_ms: int | None = None  # when it became true, if before now
+    seen_ms: int | None = None  # when it was last known to be true, if before now
+    until_ms: int | None = None  # when it ends by itself
+    again_ms: int | None = None  # check again then, whether or not facts come
 
 
 @dataclass(slots=True)
-class See:
-    """What a rule has before it when it looks."""
+class RuleContext:
+    """What a rule gets when it checks a scope."""
 
-    world: World
+    history: History
     now_ms: int
     scope: Scope
     limits: Limits
     began: Callable[[Subject], int]
-    """Since when the condition is true of a subject; now, if it was not until now."""
+    """When the condition became true of a subject; now, if it was false before."""
 
     def ms(self, key: str) -> int:
         """A threshold given in seconds."""
@@ -57,10 +68,10 @@ class See:
         return self.now_ms - self.began(subject)
 
 
-Look = Callable[[See], Iterable[Sighting]]
+Check = Callable[[RuleContext], Iterable[Match]]
 Scopes = Callable[[Fact], Iterable[Scope]]
-Wake = Callable[[See], int | None]
-"""When to look next although no fact may come, for conditions that come true by the passing of time."""
+Wake = Callable[[RuleContext], int | None]
+"""When to check again even if no fact arrives, for conditions that become true as time passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +79,19 @@ class Rule:
     name: str
     severity: Severity
     tier: Tier
-    on: tuple[str, ...]  # kinds of facts after which it looks
-    scopes: Scopes  # what of a fact it looks at
-    needs: tuple[tuple[str, ...], ...]  # each of these must be seen, or one of its alternatives
+    on: tuple[str, ...]  # kinds of facts after which it checks
+    scopes: Scopes  # the scopes that a fact is about
+    needs: tuple[tuple[str, ...], ...]  # of each of these, one alternative must be visible
     condition: str
     why: str
     limits: Limits = field(default_factory=dict)
-    carries: bool = False  # facts are told when they change: what was true stays so until something else is told
-    look: Look
+    persists: bool = False  # facts are told when they change: what was true stays so until something else is told
+    check: Check
     wake: Wake | None = None
 
-    def missing(self, world: World) -> list[str]:
-        """What this rule needs and cannot see here."""
-        return [either[0] for either in self.needs if not any(each in world.seen for each in either)]
+    def missing(self, history: History) -> list[str]:
+        """What this rule needs and is not visible here."""
+        return [either[0] for either in self.needs if not any(each in history.visible for each in either)]
 
 
 RULES: Final[dict[str, Rule]] = {}
@@ -89,20 +100,20 @@ RULES: Final[dict[str, Rule]] = {}
 
 def rule(
     name: str, severity: Severity, tier: Tier, *, on: Iterable[str], scope: Iterable[str] | Scopes,
-    needs: Iterable[str], condition: str, why: str, limits: Limits | None = None, carries: bool = False,
+    needs: Iterable[str], condition: str, why: str, limits: Limits | None = None, persists: bool = False,
     wake: Wake | None = None,
-) -> Callable[[Look], Look]:  # fmt: skip
-    """Enters a function as a rule. Its scope is named by fields of the facts; in `needs`, `a|b` means that one of the
-    two is enough."""
+) -> Callable[[Check], Check]:  # fmt: skip
+    """Registers a function as the check of a rule. The scope names fields of the facts; in `needs`, `a|b` means that
+    one of the two is enough."""
 
-    def enter(look: Look) -> Look:
+    def enter(check: Check) -> Check:
         RULES[name] = Rule(
             name=name, severity=severity, tier=tier, on=tuple(on),
             scopes=scope if callable(scope) else _fields(tuple(scope)),
             needs=tuple(tuple(need.split("|")) for need in needs), condition=condition, why=why,
-            limits=limits or {}, carries=carries, look=look, wake=wake,
+            limits=limits or {}, persists=persists, check=check, wake=wake,
         )  # fmt: skip
-        return look
+        return check
 
     return enter
 

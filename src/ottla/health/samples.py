@@ -1,6 +1,6 @@
-"""The envelope in which observed facts travel: one JSON object for each thing that was seen, or could not be seen.
+"""Samples: one JSON object for each fact that was observed, or for the error that hides it.
 
-The observer writes samples into a topic or into files; the jobs, the report and the command line read them back.
+The observer writes samples to a topic or to files; the jobs, the report and the command line read them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from ottla.health.facts import FACTS, Fact, Failed, fact_of
 __all__ = ["OBSERVATIONS", "UNREACHABLE", "VERSION", "Sample", "decode", "encode", "fact_in", "key_of"]
 
 OBSERVATIONS: Final = "ottla.observations"
-"""The topic into which an observer writes when nothing else is said."""
+"""The default topic of an observer."""
+
 
 VERSION: Final = 1
 

@@ -1,4 +1,4 @@
-"""Bounded memory of how a number went."""
+"""Bounded containers: a series of a number over time, and a dictionary that drops the least recently used."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final, Generic, TypeVar
 __all__ = ["LruDict", "Series"]
 
 POINTS: Final = 72
-"""An hour at a point a minute, a quarter of an hour at one every 15 s, and some to spare."""
+"""Enough for an hour with a point every minute, or a quarter of an hour with one every 15 s."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Series:
-    """Points (time, value), the newest always, older ones at least `spacing_ms` apart."""
+    """Points (time, value): the newest, and older ones that are at least `spacing_ms` apart."""
 
     __slots__ = ("_spacing_ms", "points")
 
@@ -48,7 +48,7 @@ class Series:
         return before + (after - before) * (at_ms - before_ms) / (after_ms - before_ms)
 
     def when(self, value: float) -> float | None:
-        """The moment at which a number that only grows had this value; None if that was before the first point."""
+        """When a number that only grows had this value; None if that was before the first point."""
         points = self.points
         index = bisect_right(points, value, key=lambda point: point[1])
         if index == 0:
@@ -60,7 +60,7 @@ class Series:
         return before_ms + (after_ms - before_ms) * (value - before) / (after - before)
 
     def per_ms(self, now_ms: int, back_ms: int) -> float | None:
-        """The slope over the time given; None if less of it (by more than a tenth) is known."""
+        """The slope over the last `back_ms`; None if less than nine tenths of that time is known."""
         if not self.points or self.points[0][0] > now_ms - 0.9 * back_ms:
             return None
         from_ms = max(now_ms - back_ms, self.points[0][0])
@@ -69,7 +69,7 @@ class Series:
 
 
 class LruDict(Generic[K, V]):
-    """A dictionary that keeps the entries last put or asked for by `touch`, at most `room` of them."""
+    """A dictionary of at most `room` entries that drops the least recently touched."""
 
     def __init__(self, room: int) -> None:
         self._entries: dict[K, V] = {}
@@ -98,7 +98,7 @@ class LruDict(Generic[K, V]):
         return self._entries.pop(key, None)
 
     def touch(self, key: K, make: Callable[[], V]) -> V:
-        """The entry, made if there is none, as the newest."""
+        """The entry, made if there is none; it becomes the most recent one."""
         entry = self._entries.pop(key, None)
         if entry is None:
             entry = make()

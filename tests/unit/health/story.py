@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ottla.health import RULES, Change, Engine, Finding, Severity, What
+from ottla.health import RULES, Change, ChangeType, Engine, Finding, Severity
 from ottla.health.conditions import CLOSE_MS
 from ottla.health.facts import Fact, Group, Lag, Member, Partition, Quorum, Replica, Tasks, Topic, TopicPartitions
 
@@ -50,8 +50,8 @@ class Story:
     def resolved(self, rule: str) -> list[Finding]:
         return [each for each in self.engine.findings() if each.rule == rule and not each.is_open]
 
-    def what(self, rule: str) -> list[What]:
-        return [each.what for each in self.changes if each.finding.rule == rule and each.what is not What.CHANGED]
+    def what(self, rule: str) -> list[ChangeType]:
+        return [each.what for each in self.changes if each.finding.rule == rule and each.what is not ChangeType.CHANGED]
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def _closes(story: Story, case: Case, last: int) -> None:
     story.at(first_false + CLOSE_MS // 1000)
     assert not story.open(case.rule), f"{case.rule} did not close"
     [resolved] = story.resolved(case.rule)
-    until = first_false if RULES[case.rule].carries else last
+    until = first_false if RULES[case.rule].persists else last
     assert resolved.until_ms == START_MS + until * 1000
-    assert story.what(case.rule) == [What.OPENED, What.RESOLVED]
+    assert story.what(case.rule) == [ChangeType.OPENED, ChangeType.RESOLVED]
 
 
 def always(*facts: Fact) -> Facts:

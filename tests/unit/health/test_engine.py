@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from ottla.health import RULES, Bounds, Engine, Finding, Severity, State, ThresholdError, What, parse_thresholds
+from ottla.health import RULES, Bounds, ChangeType, Engine, Finding, Severity, State, ThresholdError, parse_thresholds
 from ottla.health.facts import FACTS, Coverage, Fact, Failed, Group, Tasks, fact_of
 from tests.unit.health.story import START_MS, Story, always, group, lag, member, partition, quorum, replica, topic
 
@@ -76,7 +76,7 @@ def test_a_finding_that_comes_back_within_ten_minutes_is_the_same() -> None:
     [again] = story.open("offline-partitions")
     assert (again.id, again.times, again.since_ms) == (first.id, 2, first.since_ms)
     assert again.until_ms is msgspec.UNSET
-    assert story.what("offline-partitions") == [What.OPENED, What.RESOLVED, What.REOPENED]
+    assert story.what("offline-partitions") == [ChangeType.OPENED, ChangeType.RESOLVED, ChangeType.REOPENED]
     assert not story.resolved("offline-partitions")
 
 
@@ -93,7 +93,7 @@ def test_a_finding_that_comes_back_later_is_another() -> None:
 def test_a_short_relief_does_not_close() -> None:
     story = Story().during(0, 15, 5, always(OFFLINE)).at(20, HEALTHY).during(25, 90, 5, always(OFFLINE))
 
-    assert story.what("offline-partitions") == [What.OPENED]
+    assert story.what("offline-partitions") == [ChangeType.OPENED]
 
 
 def test_sampled_facts_open_nothing_until_a_sample_confirms_them() -> None:
@@ -119,7 +119,7 @@ def _tale() -> Iterator[tuple[int, Fact]]:
 
 def test_findings_do_not_depend_on_how_often_time_is_told() -> None:
     idle, busy = Engine(), Engine()
-    told: list[list[tuple[int, What, str]]] = [[], []]
+    told: list[list[tuple[int, ChangeType, str]]] = [[], []]
     now_ms = START_MS
     for second, fact in sorted(_tale(), key=lambda each: each[0]):
         at_ms = START_MS + second * 1000
@@ -129,8 +129,8 @@ def test_findings_do_not_depend_on_how_often_time_is_told() -> None:
         for number, engine in enumerate((idle, busy)):
             told[number] += [(each.at_ms, each.what, each.finding.id) for each in engine.take(at_ms, fact)]
 
-    assert [each for each in told[0] if each[1] is not What.CHANGED] == [
-        each for each in told[1] if each[1] is not What.CHANGED
+    assert [each for each in told[0] if each[1] is not ChangeType.CHANGED] == [
+        each for each in told[1] if each[1] is not ChangeType.CHANGED
     ]
     assert idle.findings() == busy.findings()
 
@@ -235,9 +235,15 @@ def test_memory_stays_within_its_bounds() -> None:
         engine.take(now_ms, topic(f"t{number}", partition(0, -1, ())))
         engine.take(now_ms, group(f"g{number}", member("a", "orders-0")))
         engine.take(now_ms, lag(f"g{number}", 1, 9))
-    world = engine._world
+    history = engine._history
 
-    sizes = (len(world.topics), len(world.groups), len(world.lags), len(world.topic_lags), len(world.topics_of))
+    sizes = (
+        len(history.topics),
+        len(history.groups),
+        len(history.lags),
+        len(history.topic_lags),
+        len(history.topics_of),
+    )
     assert sizes == (50, 50, 100, 50, 50)
     assert engine.forgotten > 0
 

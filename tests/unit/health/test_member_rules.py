@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.health import Severity, What
+from ottla.health import ChangeType, Severity
 from ottla.health.facts import Configs, Fact, Failed, Group, Member, Subtopology, Tasks
 from tests.unit.health.story import (
     START_MS,
@@ -88,7 +88,7 @@ def test_half_of_the_rebalance_time_out_makes_it_critical() -> None:
     [finding] = story.open("member-stuck-revoking")
     assert finding.severity is Severity.CRITICAL
     assert finding.next[0].text == "look at its poll loop or state flush; it is fenced in 59.9 s"
-    assert [each.what for each in story.changes if each.finding.rule == finding.rule][-1] is What.CHANGED
+    assert [each.what for each in story.changes if each.finding.rule == finding.rule][-1] is ChangeType.CHANGED
 
 
 def climbing(second: int, every: int, *, converge: bool = True, members: int = 2) -> Group:

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.health import Bounds, Engine, Finding, What
+from ottla.health import Bounds, ChangeType, Engine, Finding
 from ottla.health.facts import (
     Broker,
     Cluster,
@@ -156,8 +156,8 @@ def test_every_finding_is_whole_and_opens_before_it_closes(tale: list[tuple[int,
             finding = change.finding
             assert whole(finding), finding
             assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding
-            assert is_open.get(finding.id, False) is (change.what in {What.CHANGED, What.RESOLVED})
-            is_open[finding.id] = change.what is not What.RESOLVED
+            assert is_open.get(finding.id, False) is (change.what in {ChangeType.CHANGED, ChangeType.RESOLVED})
+            is_open[finding.id] = change.what is not ChangeType.RESOLVED
             assert finding.is_open is is_open[finding.id]
     subjects = [(each.rule, each.subject) for each in engine.findings() if each.is_open]
     assert len(subjects) == len(set(subjects)) == sum(is_open.values())
@@ -170,9 +170,16 @@ def test_nothing_grows_beyond_its_bounds(tale: list[tuple[int, Fact]]) -> None:
     for gap_ms, fact in tale:
         now_ms += gap_ms
         engine.take(now_ms, fact)
-    world = engine._world
-    shelves = (world.groups, world.topics, world.lags, world.topic_lags, world.topics_of, world.share_groups)
-    shelves += (world.share_partitions, world.disks, world.transactions, world.logins)  # type: ignore[assignment]
+    history = engine._history
+    shelves = (
+        history.groups,
+        history.topics,
+        history.lags,
+        history.topic_lags,
+        history.topics_of,
+        history.share_groups,
+    )
+    shelves += (history.share_partitions, history.disks, history.transactions, history.logins)  # type: ignore[assignment]
 
     assert all(len(shelf) <= ROOM for shelf in shelves)
     assert engine._condition_count == sum(map(len, engine._conditions.values()))
@@ -191,7 +198,7 @@ def test_when_all_is_silent_for_a_day_nothing_is_left_in_the_queue(tale: list[tu
     assert not engine._due_at
 
 
-def told(tale: list[tuple[int, Fact]], step_ms: int | None) -> list[tuple[int, What, Finding]]:
+def told(tale: list[tuple[int, Fact]], step_ms: int | None) -> list[tuple[int, ChangeType, Finding]]:
     """What an engine says of a tale, with time told in between or not; how often numbers are told again may differ."""
     engine, now_ms, changes = Engine(), START_MS, []
     for gap_ms, fact in tale:
@@ -200,7 +207,7 @@ def told(tale: list[tuple[int, Fact]], step_ms: int | None) -> list[tuple[int, W
         now_ms += gap_ms
         changes += engine.take(now_ms, fact)
     changes += engine.advance(now_ms + 100_000)
-    return [(each.at_ms, each.what, each.finding) for each in changes if each.what is not What.CHANGED]
+    return [(each.at_ms, each.what, each.finding) for each in changes if each.what is not ChangeType.CHANGED]
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.health import Engine, Severity, What
+from ottla.health import ChangeType, Engine, Severity
 from ottla.health.facts import Cluster, Fact, Failed, Quorum, Replica
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, quorum, replica
 
@@ -205,7 +205,7 @@ def test_a_storm_is_three_elections_within_ten_minutes() -> None:
     story.at(610 + 29)
     assert story.open("election-storm")
     story.at(610 + 30)
-    assert story.what("election-storm") == [What.OPENED, What.RESOLVED]
+    assert story.what("election-storm") == [ChangeType.OPENED, ChangeType.RESOLVED]
 
 
 def test_elections_further_apart_are_no_storm() -> None:

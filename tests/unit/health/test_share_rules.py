@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.health import Severity, Tier, What
+from ottla.health import ChangeType, Severity, Tier
 from ottla.health.facts import Configs, Coverage, Fact, ShareMetrics, ShareOffsets, ShareState, ShareWindow, StateBatch
 from tests.unit.health.story import START_MS, Case, Facts, Story, always, check, group, member, topic
 
@@ -136,7 +136,7 @@ def test_a_storm_ends_with_its_last_hot_bucket() -> None:
 
     [resolved] = story.resolved("redelivery-storm")
     assert (resolved.since_ms, resolved.until_ms) == (START_MS, START_MS + 50_000)
-    assert story.what("redelivery-storm") == [What.OPENED, What.RESOLVED]
+    assert story.what("redelivery-storm") == [ChangeType.OPENED, ChangeType.RESOLVED]
 
 
 def test_a_storm_after_which_nothing_is_delivered_ends_by_time() -> None:

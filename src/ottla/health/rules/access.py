@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.health.facts import FACTS, Fact, LoginFailures, Transaction, TransactionPartition
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import Scope, See, Sighting, rule
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.rule import Match, RuleContext, Scope, rule
 from ottla.health.wording import clock, href, join, number, plural, word
 
 MINUTE_MS: Final = 60_000
@@ -23,19 +23,19 @@ OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
     "coordinator knows",
     why="Readers of committed records wait behind it.",
 )  # fmt: skip
-def hanging_transaction(see: See) -> Iterator[Sighting]:
-    seen = see.world.transactions.get((see.scope[0] or "", see.scope[1]))
+def hanging_transaction(ctx: RuleContext) -> Iterator[Match]:
+    seen = ctx.history.transactions.get((ctx.scope[0] or "", ctx.scope[1]))
     if seen is None or seen.fact.state not in OPEN:
         return
     fact = seen.fact
-    limit_ms = see.world.settings.of_brokers("transaction.max.timeout.ms")
-    is_old = fact.started is not None and see.now_ms - fact.started > limit_ms
+    limit_ms = ctx.history.configs.of_brokers("transaction.max.timeout.ms")
+    is_old = fact.started is not None and ctx.now_ms - fact.started > limit_ms
     if fact.id is not None and not is_old:
         return
     started = fact.started if fact.started is not None and fact.started >= 0 else None
     name = fact.id or f"producer {fact.producer}"
-    since = clock(started) if started is not None else clock(see.began(Subject("transaction", name)))
-    yield Sighting(
+    since = clock(started) if started is not None else clock(ctx.began(Subject("transaction", name)))
+    yield Match(
         subject=Subject("transaction", name),
         since_ms=None if fact.id is None or started is None else started + limit_ms,
         sentence=f"{name} holds readers of {join(_held(fact), 'its partitions')} since {since}",
@@ -51,18 +51,18 @@ def _held(fact: Transaction) -> Iterator[str]:
         yield f"{each.topic}-{each.partition}{at}"
 
 
-def _aborts(fact: Transaction) -> list[Next]:
+def _aborts(fact: Transaction) -> list[NextStep]:
     """It is aborted partition by partition."""
     where = href("transactions")
     if not fact.partitions:
-        return [Next("look where it is open", "ottla topics transactions list", where)]
+        return [NextStep("look where it is open", "ottla topics transactions list", where)]
     steps = [
-        Next(f"abort it in {each.topic}-{each.partition}, if its producer is gone", _abort(fact, each), where)
+        NextStep(f"abort it in {each.topic}-{each.partition}, if its producer is gone", _abort(fact, each), where)
         for each in fact.partitions[:ABORTS]
     ]
     rest = len(fact.partitions) - ABORTS
     if rest > 0:
-        steps.append(Next(f"and in {plural(rest, 'more partition')}", "ottla topics transactions list", where))
+        steps.append(NextStep(f"and in {plural(rest, 'more partition')}", "ottla topics transactions list", where))
     return steps
 
 
@@ -84,44 +84,46 @@ def _user_and_address(fact: Fact) -> Iterator[Scope]:
     why="Somebody guesses passwords, or a deployed secret is wrong.",
     limits={"per_minute": 20},
 )  # fmt: skip
-def auth_failures(see: See) -> Iterator[Sighting]:
-    kind, name = see.scope
-    seen = see.world.logins.get((kind, name))
-    count = seen.gained(see.now_ms, MINUTE_MS) if seen else 0
-    others = seen.others(see.now_ms, MINUTE_MS) if seen else []
-    if count < see.limits["per_minute"] or (kind == "address" and len(others) < 2):
+def auth_failures(ctx: RuleContext) -> Iterator[Match]:
+    kind, name = ctx.scope
+    seen = ctx.history.logins.get((kind, name))
+    count = seen.gained(ctx.now_ms, MINUTE_MS) if seen else 0
+    others = seen.others(ctx.now_ms, MINUTE_MS) if seen else []
+    if count < ctx.limits["per_minute"] or (kind == "address" and len(others) < 2):
         return  # one user from one address is said of the user
     user, address = (name, join(others)) if kind == "user" else (join(others), name)
-    yield Sighting(
+    yield Match(
         subject=Subject(kind, name),
         sentence=f"{number(count)} failed logins for {user} from {address}",
         evidence={"failed": count, kind: name, "others": others},
-        next=[Next("block the address if it is not yours; else replace the password", href=href("security", "users"))],
+        next=[
+            NextStep("block the address if it is not yours; else replace the password", href=href("security", "users"))
+        ],
     )
 
 
-def _next_silence(see: See) -> int | None:
-    return see.world.newest_ms + _silence_ms(see)
+def _next_silence(ctx: RuleContext) -> int | None:
+    return ctx.history.newest_ms + _silence_ms(ctx)
 
 
-def _silence_ms(see: See) -> int:
-    return round(see.limits["intervals"] * see.ms("interval_s"))
+def _silence_ms(ctx: RuleContext) -> int:
+    return round(ctx.limits["intervals"] * ctx.ms("interval_s"))
 
 
 @rule(
-    "observer-stale", Severity.NOTICE, Tier.SAMPLES, on=list(FACTS), scope=[], needs=[], carries=True,
+    "observer-stale", Severity.NOTICE, Tier.SAMPLES, on=list(FACTS), scope=[], needs=[], persists=True,
     wake=_next_silence,
     condition="the newest observation is older than 3 intervals",
     why="What happened meanwhile is not known.",
     limits={"interval_s": 10, "intervals": 3},
 )  # fmt: skip
-def observer_stale(see: See) -> Iterator[Sighting]:
-    newest_ms = see.world.newest_ms
-    if see.now_ms - newest_ms < _silence_ms(see):
+def observer_stale(ctx: RuleContext) -> Iterator[Match]:
+    newest_ms = ctx.history.newest_ms
+    if ctx.now_ms - newest_ms < _silence_ms(ctx):
         return
-    yield Sighting(
+    yield Match(
         subject=Subject("observer", "ottla observe"), since_ms=newest_ms,
         sentence=f"History has a hole since {clock(newest_ms)}",
         evidence={"newest_ms": newest_ms},
-        next=[Next("restart the observer", "ottla observe")],
+        next=[NextStep("restart the observer", "ottla observe")],
     )  # fmt: skip

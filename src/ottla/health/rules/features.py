@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.health.facts import Cluster
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import href
 
 HOUR_MS: Final = 3_600_000
@@ -37,8 +37,8 @@ STAYS_OFF: Final = {
     why="The software is there, but what it can do is switched off.",
     limits={"hold_h": 24},
 )  # fmt: skip
-def features_not_finalised(see: See) -> Iterator[Sighting]:
-    fact = see.world.cluster.fact
+def features_not_finalised(ctx: RuleContext) -> Iterator[Match]:
+    fact = ctx.history.cluster.fact
     if fact is None or fact.finalized is None:
         return
     supported = _supported_by_all(fact)
@@ -49,16 +49,16 @@ def features_not_finalised(see: See) -> Iterator[Sighting]:
         if level < usual <= best:
             yield _sighting(name, level, usual, 0)
         elif level < best:
-            yield _sighting(name, level, best, see.limits["hold_h"] * HOUR_MS)
+            yield _sighting(name, level, best, ctx.limits["hold_h"] * HOUR_MS)
 
 
-def _sighting(name: str, level: int, better: int, hold_ms: float) -> Sighting:
+def _sighting(name: str, level: int, better: int, hold_ms: float) -> Match:
     off = STAYS_OFF.get(name, "what it brings stays off")
-    return Sighting(
+    return Match(
         subject=Subject("feature", name), hold_ms=hold_ms,
         sentence=f"{name} is at {level}; all nodes support {better}: {off}",
         evidence={"finalized": level, "supported": better},
-        next=[Next(f"raise {name} when no older software is to come back",
+        next=[NextStep(f"raise {name} when no older software is to come back",
                    f"ottla quorum features upgrade {name}={better}", href("features"))],
     )  # fmt: skip
 

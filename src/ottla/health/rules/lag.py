@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Final
 
 from ottla.health.facts import Member
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_groups import SeenGroup, pairs
-from ottla.health.seen_lag import SeenLag, SeenTopicLag
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.group_history import GroupHistory, pairs
+from ottla.health.history import History
+from ottla.health.lag_history import LagHistory, TopicLagHistory
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import duration, href, number, plural, word
-from ottla.health.world import World
 
 MINUTE_MS: Final = 60_000
 WINDOWS: Final = 5
@@ -22,29 +22,29 @@ SHARE: Final = "share"
 STREAMS: Final = "streams"
 
 
-def holder(world: World, group: str, topic: str, partition: int) -> str | None:
+def holder(history: History, group: str, topic: str, partition: int) -> str | None:
     """Who reads a partition."""
-    seen = world.groups.get(group)
+    seen = history.groups.get(group)
     for member in seen.fact.members if seen else ():
         if seen and _reads(seen, member, topic, partition):
             return member.client or member.member
     return None
 
 
-def _reads(seen: SeenGroup, member: Member, topic: str, partition: int) -> bool:
+def _reads(seen: GroupHistory, member: Member, topic: str, partition: int) -> bool:
     if seen.fact.type == STREAMS:
         tasks = {f"{each.id}_{partition}" for each in seen.fact.subtopologies or () if topic in each.source}
         return member.tasks is not None and not tasks.isdisjoint(member.tasks.active)
     return (topic, partition) in (seen.held.get(member.member) or pairs(member.assigned))
 
 
-def _member_count(world: World, group: str) -> int:
-    seen = world.groups.get(group)
+def _member_count(history: History, group: str) -> int:
+    seen = history.groups.get(group)
     return len(seen.fact.members) if seen else 0
 
 
-def _type(world: World, group: str) -> str | None:
-    seen = world.groups.get(group)
+def _type(history: History, group: str) -> str | None:
+    seen = history.groups.get(group)
     return seen.fact.type if seen else None
 
 
@@ -52,8 +52,8 @@ def _offsets(group: str, topic: str, partition: int) -> str:
     return f"ottla groups offsets {word(group)} --topic {word(f'{topic}:{partition}')}"
 
 
-def _retention(topic: str, text: str) -> Next:
-    return Next(text, f"ottla configs get topic {word(topic)} retention.ms retention.bytes", href("topics", topic))
+def _retention(topic: str, text: str) -> NextStep:
+    return NextStep(text, f"ottla configs get topic {word(topic)} retention.ms retention.bytes", href("topics", topic))
 
 
 @rule(
@@ -64,48 +64,48 @@ def _retention(topic: str, text: str) -> Next:
     why="It will not catch up by itself.",
     limits={"lag": 1000, "factor": 1.2},
 )  # fmt: skip
-def lag_growing(see: See) -> Iterator[Sighting]:
-    group, topic = see.scope
-    seen = see.world.topic_lags.get((group, topic))
-    if seen is None or seen.lag < see.limits["lag"]:
+def lag_growing(ctx: RuleContext) -> Iterator[Match]:
+    group, topic = ctx.scope
+    seen = ctx.history.topic_lags.get((group, topic))
+    if seen is None or seen.lag < ctx.limits["lag"]:
         return
-    before = seen.lags.at(see.now_ms - WINDOWS * MINUTE_MS)
-    if before is None or seen.lag < see.limits["factor"] * before or not _falls_behind(see.now_ms, seen):
+    before = seen.lags.at(ctx.now_ms - WINDOWS * MINUTE_MS)
+    if before is None or seen.lag < ctx.limits["factor"] * before or not _falls_behind(ctx.now_ms, seen):
         return
     worst = seen.worst_partition()
-    behind_ms, is_known = seen.behind_ms(see.now_ms)
+    behind_ms, is_known = seen.behind_ms(ctx.now_ms)
     behind = duration(behind_ms) if is_known else f"more than {duration(behind_ms)}"
-    yield Sighting(
+    yield Match(
         subject=Subject("group", group, topic=topic),
         sentence=f"{group} falls behind on {topic}: {number(seen.lag)} records ({behind}), "
-        f"+{number(seen.per_minute(see.now_ms))}/min",
+        f"+{number(seen.per_minute(ctx.now_ms))}/min",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "lag_5_min_ago": round(before),
-                  "behind_ms": round(behind_ms), "per_minute": round(seen.per_minute(see.now_ms))},
+                  "behind_ms": round(behind_ms), "per_minute": round(seen.per_minute(ctx.now_ms))},
         next=[
-            Next(_more_hands(see.world, group, seen.partition_count), f"ottla groups describe {word(group)}",
+            NextStep(_more_hands(ctx.history, group, seen.partition_count), f"ottla groups describe {word(group)}",
                  href("groups", group)),
-            Next(f"{topic}-{worst} is furthest behind{_read_by(see.world, group, topic, worst)}",
+            NextStep(f"{topic}-{worst} is furthest behind{_read_by(ctx.history, group, topic, worst)}",
                  _offsets(group, topic, worst)),
         ],
     )  # fmt: skip
 
 
-def _more_hands(world: World, group: str, partition_count: int) -> str:
+def _more_hands(history: History, group: str, partition_count: int) -> str:
     """Members of share groups have partitions together; of others, each partition has one reader at most."""
-    if _type(world, group) == SHARE:
+    if _type(history, group) == SHARE:
         return "add members"
-    if _member_count(world, group) < partition_count:
+    if _member_count(history, group) < partition_count:
         return f"add members, up to {plural(partition_count, 'partition')}"
     return f"its members must become faster: each of {plural(partition_count, 'partition')} has one already"
 
 
-def _read_by(world: World, group: str, topic: str, partition: int) -> str:
-    if _type(world, group) == SHARE:
+def _read_by(history: History, group: str, topic: str, partition: int) -> str:
+    if _type(history, group) == SHARE:
         return ""
-    return f", read by {holder(world, group, topic, partition) or 'nobody'}"
+    return f", read by {holder(history, group, topic, partition) or 'nobody'}"
 
 
-def _falls_behind(now_ms: int, seen: SeenTopicLag) -> bool:
+def _falls_behind(now_ms: int, seen: TopicLagHistory) -> bool:
     marks = [now_ms - minutes * MINUTE_MS for minutes in range(WINDOWS, -1, -1)]
     return all(
         _grew(seen.consumed.at(start), seen.consumed.at(end)) < _grew(seen.produced.at(start), seen.produced.at(end))
@@ -124,23 +124,23 @@ def _grew(before: float | None, after: float | None) -> float:
     why="A member hangs, has paused the partition, or reads without committing.",
     limits={"hold_s": 300},
 )  # fmt: skip
-def lag_stuck(see: See) -> Iterator[Sighting]:
-    group, topic, partition = see.scope
-    seen = see.world.lags.get((group, topic, partition))
-    if seen is None or seen.waiting_since is None or not _member_count(see.world, group):
+def lag_stuck(ctx: RuleContext) -> Iterator[Match]:
+    group, topic, partition = ctx.scope
+    seen = ctx.history.lags.get((group, topic, partition))
+    if seen is None or seen.waiting_since is None or not _member_count(ctx.history, group):
         return
-    still_ms = see.now_ms - seen.waiting_since
-    if still_ms < see.ms("hold_s"):
+    still_ms = ctx.now_ms - seen.waiting_since
+    if still_ms < ctx.ms("hold_s"):
         return
-    who = holder(see.world, group, topic, partition)
-    yield Sighting(
+    who = holder(ctx.history, group, topic, partition)
+    yield Match(
         subject=Subject("group", group, topic=topic, partition=partition), since_ms=seen.waiting_since,
         sentence=f"{group} has not moved on {topic}-{partition} for {duration(still_ms)} although "
         f"{plural(seen.lag or 0, 'record')} wait{'s' if seen.lag == 1 else ''}",
         evidence={"group": group, "topic": topic, "lag": seen.lag, "still_ms": still_ms, "member": who,
                   "committed": seen.fact.committed if seen.fact else None},
-        next=[Next(f"look at member {who}: stuck, paused, or not committing" if who else "no member has it: look at "
-                   "what they subscribe to", _offsets(group, topic, partition), href("groups", group))],
+        next=[NextStep(f"look at member {who}: stuck, paused, or not committing" if who else "no member has it: look "
+                       "at what they subscribe to", _offsets(group, topic, partition), href("groups", group))],
     )  # fmt: skip
 
 
@@ -151,13 +151,13 @@ def lag_stuck(see: See) -> Iterator[Sighting]:
     why="Records are deleted before the group has read them.",
     limits={"within_h": 1, "trend_min": 15},
 )  # fmt: skip
-def lag_near_retention(see: See) -> Iterator[Sighting]:
-    group, topic, partition = see.scope
-    seen = see.world.lags.get((group, topic, partition))
-    left_ms = _left_ms(see, seen) if seen else None
-    if left_ms is None or left_ms > see.limits["within_h"] * 60 * MINUTE_MS:
+def lag_near_retention(ctx: RuleContext) -> Iterator[Match]:
+    group, topic, partition = ctx.scope
+    seen = ctx.history.lags.get((group, topic, partition))
+    left_ms = _left_ms(ctx, seen) if seen else None
+    if left_ms is None or left_ms > ctx.limits["within_h"] * 60 * MINUTE_MS:
         return
-    yield Sighting(
+    yield Match(
         subject=Subject("group", group, topic=topic, partition=partition),
         sentence=f"{group} loses {topic}-{partition} data in about {duration(left_ms)}",
         evidence={"group": group, "topic": topic, "left_ms": round(left_ms), "lag": seen.lag if seen else None},
@@ -165,12 +165,12 @@ def lag_near_retention(see: See) -> Iterator[Sighting]:
     )  # fmt: skip
 
 
-def _left_ms(see: See, seen: SeenLag) -> float | None:
+def _left_ms(ctx: RuleContext, seen: LagHistory) -> float | None:
     fact = seen.fact
     if fact is None or fact.committed is None or fact.log_start is None or fact.committed < fact.log_start:
         return None
-    back_ms = round(see.limits["trend_min"] * MINUTE_MS)
-    deleting, reading = seen.starts.per_ms(see.now_ms, back_ms), seen.commits.per_ms(see.now_ms, back_ms)
+    back_ms = round(ctx.limits["trend_min"] * MINUTE_MS)
+    deleting, reading = seen.starts.per_ms(ctx.now_ms, back_ms), seen.commits.per_ms(ctx.now_ms, back_ms)
     if not seen.lag or deleting is None or reading is None or deleting <= reading:
         return None
     return (fact.committed - fact.log_start) / (deleting - reading)
@@ -181,31 +181,33 @@ def _left_ms(see: See, seen: SeenLag) -> float | None:
     condition="a group's committed offset is below the log start",
     why="Records were deleted before the group had read them.",
 )  # fmt: skip
-def offset_lost(see: See) -> Iterator[Sighting]:
-    group, topic, partition = see.scope
-    seen = see.world.lags.get((group, topic, partition))
+def offset_lost(ctx: RuleContext) -> Iterator[Match]:
+    group, topic, partition = ctx.scope
+    seen = ctx.history.lags.get((group, topic, partition))
     fact = seen.fact if seen else None
     if fact is None or fact.committed is None or fact.log_start is None or not 0 <= fact.committed < fact.log_start:
         return
     lost = fact.log_start - fact.committed
-    yield Sighting(
+    yield Match(
         subject=Subject("group", group, topic=topic, partition=partition),
         sentence=f"{group} has lost {plural(lost, 'record')} of {topic}-{partition}",
         evidence={"group": group, "topic": topic, "lost": lost, "committed": fact.committed,
                   "log_start": fact.log_start},
-        next=[_retention(topic, "raise the retention"), _go_on(see.world, group, topic, partition)],
+        next=[_retention(topic, "raise the retention"), _go_on(ctx.history, group, topic, partition)],
     )  # fmt: skip
 
 
-def _go_on(world: World, group: str, topic: str, partition: int) -> Next:
+def _go_on(history: History, group: str, topic: str, partition: int) -> NextStep:
     where = href("groups", group)
-    if _type(world, group) == STREAMS:
-        return Next("reset the application: its state goes with its offsets", _offsets(group, topic, partition), where)
-    if _member_count(world, group):
+    if _type(history, group) == STREAMS:
+        return NextStep(
+            "reset the application: its state goes with its offsets", _offsets(group, topic, partition), where
+        )
+    if _member_count(history, group):
         text = "its members go on as their auto.offset.reset says; to choose the place, stop them and reset the group"
-        return Next(text, _offsets(group, topic, partition), where)
+        return NextStep(text, _offsets(group, topic, partition), where)
     command = f"ottla groups reset {word(group)} --to-earliest --topic {word(f'{topic}:{partition}')}"
-    return Next("see where the group would go on; --execute does it", command, where)
+    return NextStep("see where the group would go on; --execute does it", command, where)
 
 
 @rule(
@@ -214,30 +216,30 @@ def _go_on(world: World, group: str, topic: str, partition: int) -> Next:
     why="It was forgotten, or does not start.",
     limits={"hold_s": 600},
 )  # fmt: skip
-def lag_no_members(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
-    if group is None or group.empty_since is None or see.now_ms - group.empty_since < see.ms("hold_s"):
+def lag_no_members(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
+    if group is None or group.empty_since is None or ctx.now_ms - group.empty_since < ctx.ms("hold_s"):
         return
     name = group.fact.group
-    grown = _grown(see, name)
+    grown = _grown(ctx, name)
     if grown <= 0:
         return
-    yield Sighting(
-        subject=Subject("group", name), since_ms=see.now_ms - see.ms("hold_s"),
+    yield Match(
+        subject=Subject("group", name), since_ms=ctx.now_ms - ctx.ms("hold_s"),
         sentence=f"{name} has no members and falls behind",
         evidence={"grown": grown, "empty_since_ms": group.empty_since},
-        next=[Next("start its members", href=href("groups", name)),
-              Next("or delete the group if nobody needs it", f"ottla groups delete {word(name)}")],
+        next=[NextStep("start its members", href=href("groups", name)),
+              NextStep("or delete the group if nobody needs it", f"ottla groups delete {word(name)}")],
     )  # fmt: skip
 
 
-def _grown(see: See, group: str) -> int:
+def _grown(ctx: RuleContext, group: str) -> int:
     """By how much the lag of the topics that the group has read grew."""
-    topics = group_topics(see.world, group)
-    before = [seen.lags.at(see.now_ms - see.ms("hold_s")) for seen in topics]
+    topics = group_topics(ctx.history, group)
+    before = [seen.lags.at(ctx.now_ms - ctx.ms("hold_s")) for seen in topics]
     return round(sum(seen.lag - then for seen, then in zip(topics, before, strict=True) if then is not None))
 
 
-def group_topics(world: World, group: str) -> list[SeenTopicLag]:
-    names = world.topics_of.get(group) or ()
-    return [seen for topic in names if (seen := world.topic_lags.get((group, topic)))]
+def group_topics(history: History, group: str) -> list[TopicLagHistory]:
+    names = history.topics_of.get(group) or ()
+    return [seen for topic in names if (seen := history.topic_lags.get((group, topic)))]

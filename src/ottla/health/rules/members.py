@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ottla.health.configs import REBALANCE_TIMEOUT_MS
 from ottla.health.facts import Group, Member
-from ottla.health.finding import Next, Severity, Subject, Tier
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.group_history import WINDOW_MS, EpochBump, GroupHistory, holdings, lacking, surplus
+from ottla.health.history import History
 from ottla.health.lost_members import Lost
-from ottla.health.rule import See, Sighting, rule
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.rules.partitions import GROUP_TOPIC, partition_for
-from ottla.health.seen_groups import WINDOW_MS, Rise, SeenGroup, holdings, lacking, surplus
-from ottla.health.settings import REBALANCE_TIMEOUT_MS
 from ottla.health.wording import consume_since, duration, href, join, plural, word
-from ottla.health.world import World
 
 REVOKING: Final = frozenset({"consumer", "streams"})
 """Kinds of groups in which a member must let go before another may begin."""
@@ -23,59 +23,63 @@ def name_of(member: Member) -> str:
     return member.client or member.member
 
 
-def _members_step(group: str, text: str) -> Next:
-    return Next(text, f"ottla groups describe {word(group)}", href("groups", group))
+def _members_step(group: str, text: str) -> NextStep:
+    return NextStep(text, f"ottla groups describe {word(group)}", href("groups", group))
 
 
 @rule(
-    "epochs-climb", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], carries=True,
+    "epochs-climb", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
     condition="the group epoch rose by 5 or more in 10 min (steps of warm-ups apart; critical: 10, or nothing "
     "converged), while members, subscriptions and partition counts stayed the same",
     why="Partitions move to and fro for no reason of the members'.",
     limits={"rises": 5, "critical_rises": 10},
 )  # fmt: skip
-def epochs_climb(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
-    rises = _unprovoked(see, group) if group else []
+def epochs_climb(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
+    rises = _unprovoked(ctx, group) if group else []
     count = sum(each.by for each in rises)
-    if group is None or count < see.limits["rises"]:
+    if group is None or count < ctx.limits["rises"]:
         return
     name = group.fact.group
     converged = any(each.converged for each in rises)
-    is_critical = count >= see.limits["critical_rises"] or not converged
-    yield Sighting(
+    is_critical = count >= ctx.limits["critical_rises"] or not converged
+    yield Match(
         subject=Subject("group", name),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
-        until_ms=_below_ms(rises, see.limits["rises"]),
+        until_ms=_below_ms(rises, ctx.limits["rises"]),
         sentence=f"{name} rebalanced {count} times in 10 min though nobody joined or left",
         evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
                   "members": len(group.fact.members), "first_ms": rises[0].at_ms},
-        next=[Next("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
-                   "look for a flapping topic or config", _records(see.world, group.fact, rises[0].at_ms),
+        next=[NextStep("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
+                   "look for a flapping topic or config", _records(ctx.history, group.fact, rises[0].at_ms),
                    href("groups", name, "timeline"))],
     )  # fmt: skip
 
 
-def _records(world: World, group: Group, from_ms: int) -> str:
+def _records(history: History, group: Group, from_ms: int) -> str:
     """What the coordinator has written about a group since then."""
-    seen = world.topics.get(GROUP_TOPIC)
+    seen = history.topics.get(GROUP_TOPIC)
     place = partition_for(group.group, len(seen.fact.partitions)) if seen else None
     key = "key.group" if group.type == "classic" else "key.groupId"
     return consume_since(GROUP_TOPIC, from_ms, key, group.group, place)
 
 
-def _unprovoked(see: See, group: SeenGroup) -> list[Rise]:
+def _unprovoked(ctx: RuleContext, group: GroupHistory) -> list[EpochBump]:
     """The rises of the window, back to the last that came with other members, subscriptions or partitions."""
-    found: list[Rise] = []
+    found: list[EpochBump] = []
     for rise in reversed(group.rises):
-        if rise.at_ms <= see.now_ms - WINDOW_MS or rise.who != group.rises[-1].who or not rise.same_who:
+        if (
+            rise.at_ms <= ctx.now_ms - WINDOW_MS
+            or rise.fingerprint != group.rises[-1].fingerprint
+            or not rise.same_fingerprint
+        ):
             break
         if not rise.is_warmup_step:
             found.append(rise)
     return found[::-1]
 
 
-def _below_ms(rises: list[Rise], wanted: float) -> int:
+def _below_ms(rises: list[EpochBump], wanted: float) -> int:
     total = 0
     for rise in reversed(rises):
         total += rise.by
@@ -85,23 +89,23 @@ def _below_ms(rises: list[Rise], wanted: float) -> int:
 
 
 @rule(
-    "member-churn", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], carries=True,
+    "member-churn", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"], persists=True,
     condition="10 or more member ids in 10 min, and twice as many as the group ever had members at once",
     why="Members crash, or are thrown out for polling too slowly, and come back.",
     limits={"ids": 10, "factor": 2},
 )  # fmt: skip
-def member_churn(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
+def member_churn(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
     if group is None:
         return
-    ids = sum(at_ms > see.now_ms - WINDOW_MS for at_ms in group.ids.values())
-    largest = group.largest(see.now_ms)
-    if ids < see.limits["ids"] or ids < see.limits["factor"] * largest:
+    ids = sum(at_ms > ctx.now_ms - WINDOW_MS for at_ms in group.ids.values())
+    largest = group.largest(ctx.now_ms)
+    if ids < ctx.limits["ids"] or ids < ctx.limits["factor"] * largest:
         return
     name = group.fact.group
-    yield Sighting(
+    yield Match(
         subject=Subject("group", name),
-        again_ms=min(at_ms for at_ms in group.ids.values() if at_ms > see.now_ms - WINDOW_MS) + WINDOW_MS,
+        again_ms=min(at_ms for at_ms in group.ids.values() if at_ms > ctx.now_ms - WINDOW_MS) + WINDOW_MS,
         sentence=f"Members of {name} keep rejoining ({ids} ids for {plural(largest, 'member')})",
         evidence={"ids": ids, "largest": largest},
         next=[_members_step(name, "look for a crash loop, or for polls further apart than max.poll.interval.ms")],
@@ -110,22 +114,22 @@ def member_churn(see: See) -> Iterator[Sighting]:
 
 @rule(
     "member-lost", Severity.WARNING, Tier.SAMPLES, on=["group", "lag"], scope=["group"], needs=["group", "lag"],
-    carries=True,
+    persists=True,
     condition="a member disappears, and the committed offsets of its partitions had stood still for 0.8 of the "
     "session time-out while their ends moved",
     why="It died without saying so, and its partitions waited until its session ended.",
 )  # fmt: skip
-def member_lost(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
+def member_lost(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
     for lost in list(group.lost.values()) if group else ():
-        yield _lost(see, see.scope[0], lost)
+        yield _lost(ctx, ctx.scope[0], lost)
 
 
-def _lost(see: See, group: str, lost: Lost) -> Sighting:
-    end_ms = lost.ended_ms if lost.ended_ms is not None else see.now_ms
+def _lost(ctx: RuleContext, group: str, lost: Lost) -> Match:
+    end_ms = lost.ended_ms if lost.ended_ms is not None else ctx.now_ms
     still_ms = end_ms - lost.still_since_ms
     partitions = [f"{topic}-{partition}" for topic, partition in lost.held]
-    return Sighting(
+    return Match(
         subject=Subject("group", group, member=lost.member),
         since_ms=lost.still_since_ms,
         seen_ms=lost.ended_ms,
@@ -133,36 +137,38 @@ def _lost(see: See, group: str, lost: Lost) -> Sighting:
         sentence=f"{lost.client} left {group} without goodbye; {join(partitions)} stood still for {duration(still_ms)}",
         evidence={"client": lost.client, "partitions": partitions, "stood_still_ms": still_ms, "left_ms": lost.at_ms},
         next=[
-            Next(f"read the log of {lost.client}", href=href("groups", group)),
-            _session_step(see.world, group),
+            NextStep(f"read the log of {lost.client}", href=href("groups", group)),
+            _session_step(ctx.history, group),
         ],
     )
 
 
-def _session_step(world: World, group: str) -> Next:
+def _session_step(history: History, group: str) -> NextStep:
     """Brokers keep the session time-outs of the newer kinds; members of classic groups have their own."""
-    seen = world.groups.get(group)
+    seen = history.groups.get(group)
     if seen is None or seen.fact.type not in REVOKING:
-        return Next("if this took too long, shorten session.timeout.ms of its members")
+        return NextStep("if this took too long, shorten session.timeout.ms of its members")
     key = f"{seen.fact.type}.session.timeout.ms"
-    return Next("if this took too long, shorten the session time-out", f"ottla configs get group {word(group)} {key}")
+    return NextStep(
+        "if this took too long, shorten the session time-out", f"ottla configs get group {word(group)} {key}"
+    )
 
 
 @rule(
     "member-stuck-revoking", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"],
-    needs=["group.assignments"], carries=True,
+    needs=["group.assignments"], persists=True,
     condition="a member's epoch is below the assignment epoch for more than 30 s and 3 heartbeats; critical beyond "
     "half of its rebalance time-out",
     why="Others wait for what it does not give up, until it is thrown out.",
     limits={"hold_s": 30, "heartbeats": 3, "critical_share": 0.5},
 )  # fmt: skip
-def member_stuck_revoking(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
+def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
     for member in _present(group.fact):
         if member.epoch < group.fact.assignment_epoch:
-            yield _stuck(see, group.fact, member)
+            yield _stuck(ctx, group.fact, member)
 
 
 def _present(fact: Group) -> Iterator[Member]:
@@ -170,18 +176,18 @@ def _present(fact: Group) -> Iterator[Member]:
     return (each for each in fact.members if each.epoch >= 0)
 
 
-def _stuck(see: See, fact: Group, member: Member) -> Sighting:
+def _stuck(ctx: RuleContext, fact: Group, member: Member) -> Match:
     subject = Subject("group", fact.group, member=member.member)
-    heartbeat_ms = see.world.settings.of_group(fact.group, f"{fact.type}.heartbeat.interval.ms")
+    heartbeat_ms = ctx.history.configs.of_group(fact.group, f"{fact.type}.heartbeat.interval.ms")
     limit_ms = member.rebalance_timeout_ms or REBALANCE_TIMEOUT_MS
-    lasted_ms = see.lasted_ms(subject)
-    critical_ms = round(see.limits["critical_share"] * limit_ms)
+    lasted_ms = ctx.lasted_ms(subject)
+    critical_ms = round(ctx.limits["critical_share"] * limit_ms)
     kept = sorted(surplus(member))
     waiting = [name_of(each) for each in fact.members if each is not member and lacking(each) & set(kept)]
-    return Sighting(
-        subject=subject, hold_ms=max(see.ms("hold_s"), see.limits["heartbeats"] * heartbeat_ms) + 1,
+    return Match(
+        subject=subject, hold_ms=max(ctx.ms("hold_s"), ctx.limits["heartbeats"] * heartbeat_ms) + 1,
         severity=Severity.CRITICAL if lasted_ms > critical_ms else Severity.WARNING,
-        again_ms=see.began(subject) + critical_ms + 1,
+        again_ms=ctx.began(subject) + critical_ms + 1,
         tier=Tier.RECORDS if member.state else Tier.SAMPLES,
         sentence=f"{name_of(member)} has not given up {join(kept, 'its old assignment')} for {duration(lasted_ms)}; "
         f"{join(waiting, 'nobody')} wait{'s' if len(waiting) == 1 or not waiting else ''}",
@@ -194,13 +200,13 @@ def _stuck(see: See, fact: Group, member: Member) -> Sighting:
 
 @rule(
     "member-waiting", Severity.NOTICE, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.assignments"],
-    carries=True,
+    persists=True,
     condition="a member's target holds partitions or tasks that it lacks for more than 30 s",
     why="What it waits for is still held by another, or by nobody.",
     limits={"hold_s": 30},
 )  # fmt: skip
-def member_waiting(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
+def member_waiting(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
     if group is None or group.fact.type not in REVOKING:
         return
     for member in _present(group.fact):
@@ -208,8 +214,8 @@ def member_waiting(see: See) -> Iterator[Sighting]:
         if not wanted:
             continue
         holders = [name_of(each) for each in group.fact.members if holdings(each) & set(wanted)]
-        yield Sighting(
-            subject=Subject("group", group.fact.group, member=member.member), hold_ms=see.ms("hold_s") + 1,
+        yield Match(
+            subject=Subject("group", group.fact.group, member=member.member), hold_ms=ctx.ms("hold_s") + 1,
             sentence=f"{name_of(member)} waits for {join(wanted)}, still at {join(holders, 'nobody')}",
             evidence={"client": member.client, "wanted": wanted, "holders": holders},
             next=[_members_step(group.fact.group, f"look at {join(holders, 'the coordinator: nobody holds it')}")],
@@ -218,21 +224,21 @@ def member_waiting(see: See) -> Iterator[Sighting]:
 
 @rule(
     "static-member-duplicate", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group"],
-    carries=True,
+    persists=True,
     condition="one group.instance.id changes its member id 3 times or more in 10 min",
     why="Two processes throw each other out by turns.",
     limits={"changes": 3},
 )  # fmt: skip
-def static_member_duplicate(see: See) -> Iterator[Sighting]:
-    group = see.world.groups.get(see.scope[0])
+def static_member_duplicate(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.groups.get(ctx.scope[0])
     for instance in list(group.instances) if group else ():
-        changes = group.instance_changes(instance, see.now_ms) if group else []
-        if len(changes) < see.limits["changes"]:
+        changes = group.instance_changes(instance, ctx.now_ms) if group else []
+        if len(changes) < ctx.limits["changes"]:
             continue
-        name = see.scope[0]
-        yield Sighting(
+        name = ctx.scope[0]
+        yield Match(
             subject=Subject("group", name, member=instance),
-            until_ms=changes[-int(see.limits["changes"])] + WINDOW_MS,
+            until_ms=changes[-int(ctx.limits["changes"])] + WINDOW_MS,
             sentence=f"Two processes use group.instance.id {instance} in {name}",
             evidence={"instance": instance, "changes": len(changes)},
             next=[_members_step(name, "give each process an id of its own")],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ottla.health.cluster_history import DiskHistory
 from ottla.health.facts import Broker, Cluster, LogDir
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_cluster import SeenDisk
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import duration, href, plural, size
 
 NODES: Final = "ottla nodes"
@@ -24,17 +24,17 @@ MOVED_BEFORE_MS: Final = 60_000
     why="Clients that need this node wait or fail.",
     limits={"hold_s": 5},
 )  # fmt: skip
-def node_unreachable(see: See) -> Iterator[Sighting]:
-    cluster = see.world.cluster
+def node_unreachable(ctx: RuleContext) -> Iterator[Match]:
+    cluster = ctx.history.cluster
     for broker in cluster.fact.brokers if cluster.fact else ():
         error = cluster.unreachable or _silence(broker)
         if error is None:
             continue
-        yield Sighting(
-            subject=Subject("node", str(broker.id)), hold_ms=see.ms("hold_s"),
+        yield Match(
+            subject=Subject("node", str(broker.id)), hold_ms=ctx.ms("hold_s"),
             sentence=f"Node {broker.id} ({broker.host}:{broker.port}) does not answer",
             evidence={"host": broker.host, "port": broker.port, "error": error},
-            next=[Next(f"check the process, the network and the listener at {broker.host}:{broker.port} ({error})",
+            next=[NextStep(f"check the process, the network and the listener at {broker.host}:{broker.port} ({error})",
                        NODES, href("nodes", broker.id))],
         )  # fmt: skip
 
@@ -49,30 +49,30 @@ def _silence(broker: Broker) -> str | None:
     why="Its partitions moved to others or lost a copy.",
     limits={"hold_s": 5},
 )  # fmt: skip
-def broker_fenced(see: See) -> Iterator[Sighting]:
-    fact = see.world.cluster.fact
+def broker_fenced(ctx: RuleContext) -> Iterator[Match]:
+    fact = ctx.history.cluster.fact
     if fact is None or not fact.brokers:
         return
-    for node in _fenced(see, fact):
+    for node in _fenced(ctx, fact):
         subject = Subject("node", str(node))
-        moved, short = _damage(see, node, see.began(subject) - MOVED_BEFORE_MS)
-        yield Sighting(
-            subject=subject, hold_ms=see.ms("hold_s"),
+        moved, short = _damage(ctx, node, ctx.began(subject) - MOVED_BEFORE_MS)
+        yield Match(
+            subject=subject, hold_ms=ctx.ms("hold_s"),
             sentence=f"Node {node} is fenced; {plural(moved, 'partition')} moved, {short} lost a copy",
             evidence={"moved": moved, "lost_a_copy": short},
-            next=[Next(f"restart node {node}, and read its log for the reason", NODES, href("nodes", node))],
+            next=[NextStep(f"restart node {node}, and read its log for the reason", NODES, href("nodes", node))],
         )  # fmt: skip
 
 
-def _fenced(see: See, fact: Cluster) -> list[int]:
+def _fenced(ctx: RuleContext, fact: Cluster) -> list[int]:
     listed = {broker.id for broker in fact.brokers}
-    named = {node for node, count in see.world.replica_counts.items() if count > 0}
+    named = {node for node, count in ctx.history.replica_counts.items() if count > 0}
     return sorted({broker.id for broker in fact.brokers if broker.fenced} | (named - listed))
 
 
-def _damage(see: See, node: int, from_ms: int) -> tuple[int, int]:
+def _damage(ctx: RuleContext, node: int, from_ms: int) -> tuple[int, int]:
     moved = short = 0
-    for topic in see.world.topics.values():
+    for topic in ctx.history.topics.values():
         moved += sum(each.old_leader == node and each.at_ms >= from_ms for each in topic.moved.values())
         short += sum(node in each.replicas and node not in each.isr for each in topic.fact.partitions)
     return moved, short
@@ -83,16 +83,16 @@ def _damage(see: See, node: int, from_ms: int) -> tuple[int, int]:
     condition="DescribeLogDirs answers KAFKA_STORAGE_ERROR or LOG_DIR_NOT_FOUND for a directory",
     why="The replicas in that directory are gone from this node until the disk is replaced.",
 )  # fmt: skip
-def log_dir_offline(see: See) -> Iterator[Sighting]:
-    disk = see.world.disks.get((see.scope[0], see.scope[1]))
+def log_dir_offline(ctx: RuleContext) -> Iterator[Match]:
+    disk = ctx.history.disks.get((ctx.scope[0], ctx.scope[1]))
     if disk is None or disk.fact is None or disk.fact.error not in FAILED:
         return
     node, path = disk.fact.node, disk.fact.path
-    yield Sighting(
+    yield Match(
         subject=Subject("log-dir", f"{node}:{path}"),
         sentence=f"Node {node}: directory {path} failed",
         evidence={"node": node, "path": path, "error": disk.fact.error},
-        next=[Next(f"replace the disk under {path}, then restart node {node}", NODES, href("nodes", node))],
+        next=[NextStep(f"replace the disk under {path}, then restart node {node}", NODES, href("nodes", node))],
     )  # fmt: skip
 
 
@@ -102,34 +102,34 @@ def log_dir_offline(see: See) -> Iterator[Sighting]:
     why="A full disk takes its directory, or the node, offline.",
     limits={"usable_percent": 10, "critical_percent": 3, "full_within_h": 24},
 )  # fmt: skip
-def disk_filling(see: See) -> Iterator[Sighting]:
-    disk = see.world.disks.get((see.scope[0], see.scope[1]))
+def disk_filling(ctx: RuleContext) -> Iterator[Match]:
+    disk = ctx.history.disks.get((ctx.scope[0], ctx.scope[1]))
     if disk is None or disk.fact is None or not disk.fact.total or disk.fact.usable is None:
         return
     percent = 100 * disk.fact.usable / disk.fact.total
-    full_ms = _full_in_ms(see, disk, disk.fact.usable)
-    soon = full_ms is not None and full_ms <= see.limits["full_within_h"] * HOUR_MS
-    if percent >= see.limits["usable_percent"] and not soon:
+    full_ms = _full_in_ms(ctx, disk, disk.fact.usable)
+    soon = full_ms is not None and full_ms <= ctx.limits["full_within_h"] * HOUR_MS
+    if percent >= ctx.limits["usable_percent"] and not soon:
         return
-    is_critical = percent < see.limits["critical_percent"]
+    is_critical = percent < ctx.limits["critical_percent"]
     yield _filling(disk.fact, disk.fact.usable, full_ms, soon, is_critical)
 
 
-def _filling(fact: LogDir, usable: int, full_ms: float | None, soon: bool, is_critical: bool) -> Sighting:
+def _filling(fact: LogDir, usable: int, full_ms: float | None, soon: bool, is_critical: bool) -> Match:
     when = f"full in about {duration(full_ms)}" if full_ms is not None else "not filling in the last hour"
-    return Sighting(
+    return Match(
         subject=Subject("log-dir", f"{fact.node}:{fact.path}"),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
         tier=Tier.SAMPLES if soon else Tier.ADMIN,
         sentence=f"Node {fact.node} has {size(usable)} left in {fact.path}, {when}",
         evidence={"node": fact.node, "path": fact.path, "usable_bytes": usable, "total_bytes": fact.total,
                   "full_in_ms": None if full_ms is None else round(full_ms)},
-        next=[Next("see how full the disks are", NODES, href("nodes", fact.node)),
-              Next("shorten the retention of the largest topics, or move partitions to other nodes",
+        next=[NextStep("see how full the disks are", NODES, href("nodes", fact.node)),
+              NextStep("shorten the retention of the largest topics, or move partitions to other nodes",
                    "ottla topics list --internal --largest")],
     )  # fmt: skip
 
 
-def _full_in_ms(see: See, disk: SeenDisk, usable: int) -> float | None:
-    slope = disk.usable.per_ms(see.now_ms, HOUR_MS)
+def _full_in_ms(ctx: RuleContext, disk: DiskHistory, usable: int) -> float | None:
+    slope = disk.usable.per_ms(ctx.now_ms, HOUR_MS)
     return usable / -slope if slope is not None and slope < 0 else None

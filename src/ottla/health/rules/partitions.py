@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Final
 
+from ottla.health.cluster_history import TopicHistory
 from ottla.health.facts import Partition
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_cluster import SeenTopic
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.history import History
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import clock, href, join, nodes, plural, word
-from ottla.health.world import World
 
 GROUP_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"
@@ -24,26 +24,26 @@ COORDINATORS: Final = frozenset({GROUP_TOPIC, SHARE_TOPIC, TXN_TOPIC})
     why="Nobody can read or write a partition without a leader.",
     limits={"hold_s": 10, "internal_hold_s": 5},
 )  # fmt: skip
-def offline_partitions(see: See) -> Iterator[Sighting]:
-    topic = see.world.topics.get(see.scope[0])
+def offline_partitions(ctx: RuleContext) -> Iterator[Match]:
+    topic = ctx.history.topics.get(ctx.scope[0])
     if topic is None or topic.fact.topic in COORDINATORS:
         return
-    offline = _offline(see, topic, see.ms("internal_hold_s" if topic.fact.internal else "hold_s"))
+    offline = _offline(ctx, topic, ctx.ms("internal_hold_s" if topic.fact.internal else "hold_s"))
     if offline:
         yield _offline_sighting(topic, offline)
 
 
-def _offline(see: See, topic: SeenTopic, hold_ms: int) -> list[Partition]:
+def _offline(ctx: RuleContext, topic: TopicHistory, hold_ms: int) -> list[Partition]:
     since = topic.offline_since
-    return [each for each in topic.fact.partitions if see.now_ms - since.get(each.partition, see.now_ms + 1) >= hold_ms]
+    return [each for each in topic.fact.partitions if ctx.now_ms - since.get(each.partition, ctx.now_ms + 1) >= hold_ms]
 
 
-def _offline_sighting(topic: SeenTopic, offline: list[Partition]) -> Sighting:
+def _offline_sighting(topic: TopicHistory, offline: list[Partition]) -> Match:
     name = topic.fact.topic
     since = min(topic.offline_since[each.partition] for each in offline)
     could_lead = sorted({node for each in offline for node in _candidates(topic, each)})
     have = "has" if len(offline) == 1 else "have"
-    return Sighting(
+    return Match(
         subject=Subject("topic", name),
         since_ms=since,
         sentence=f"{plural(len(offline), 'partition')} of {name} {have} no leader since {clock(since)}; "
@@ -53,15 +53,17 @@ def _offline_sighting(topic: SeenTopic, offline: list[Partition]) -> Sighting:
     )
 
 
-def _candidates(topic: SeenTopic, partition: Partition) -> tuple[int, ...]:
+def _candidates(topic: TopicHistory, partition: Partition) -> tuple[int, ...]:
     """Those that hold everything that was acknowledged, as far as is known."""
     return partition.elr or partition.isr or topic.last_isr.get(partition.partition, ()) or partition.replicas
 
 
-def _offline_steps(topic: str, could_lead: list[int]) -> list[Next]:
+def _offline_steps(topic: str, could_lead: list[int]) -> list[NextStep]:
     return [
-        Next(f"start {nodes(could_lead)}", f"ottla topics describe {word(topic)} --unhealthy", href("topics", topic)),
-        Next("an unclean election only as a last resort: records that other replicas do not have are lost"),
+        NextStep(
+            f"start {nodes(could_lead)}", f"ottla topics describe {word(topic)} --unhealthy", href("topics", topic)
+        ),
+        NextStep("an unclean election only as a last resort: records that other replicas do not have are lost"),
     ]
 
 
@@ -71,19 +73,19 @@ def _offline_steps(topic: str, could_lead: list[int]) -> list[Next]:
     why="Groups and transactions whose coordinator partition is offline stand still.",
     limits={"hold_s": 5},
 )  # fmt: skip
-def internal_topic_offline(see: See) -> Iterator[Sighting]:
-    topic = see.world.topics.get(see.scope[0])
+def internal_topic_offline(ctx: RuleContext) -> Iterator[Match]:
+    topic = ctx.history.topics.get(ctx.scope[0])
     if topic is None or topic.fact.topic not in COORDINATORS:
         return
-    offline = _offline(see, topic, see.ms("hold_s"))
+    offline = _offline(ctx, topic, ctx.ms("hold_s"))
     if not offline:
         return
     base = _offline_sighting(topic, offline)
-    hit = _hit(see.world, topic, {each.partition for each in offline})
-    yield Sighting(
+    hit = _hit(ctx.history, topic, {each.partition for each in offline})
+    yield Match(
         subject=base.subject, since_ms=base.since_ms, evidence={**base.evidence, "hit": hit[:100]},
         sentence=f"{_who(topic.fact.topic, len(hit))}: their coordinator partition is offline",
-        next=[*base.next, Next(f"waiting for it: {join(hit)}")],
+        next=[*base.next, NextStep(f"waiting for it: {join(hit)}")],
     )  # fmt: skip
 
 
@@ -95,22 +97,22 @@ def _who(topic: str, count: int) -> str:
     return f"{plural(count, 'group')} cannot commit or join"
 
 
-def _hit(world: World, topic: SeenTopic, offline: Container[int]) -> list[str]:
+def _hit(history: History, topic: TopicHistory, offline: Container[int]) -> list[str]:
     """The groups or transactional ids whose coordinator is on one of these partitions."""
     count = len(topic.fact.partitions)
-    found = {name for name, key in _keys(world, topic.fact.topic) if partition_for(key, count) in offline}
+    found = {name for name, key in _keys(history, topic.fact.topic) if partition_for(key, count) in offline}
     return sorted(found)
 
 
-def _keys(world: World, topic: str) -> Iterator[tuple[str, str]]:
+def _keys(history: History, topic: str) -> Iterator[tuple[str, str]]:
     """What has a coordinator there, and the key by which that is found."""
     if topic == GROUP_TOPIC:
-        yield from ((each.fact.group, each.fact.group) for each in world.groups.values())
+        yield from ((each.fact.group, each.fact.group) for each in history.groups.values())
     elif topic == TXN_TOPIC:
-        yield from ((each.fact.id, each.fact.id) for each in world.transactions.values() if each.fact.id)
+        yield from ((each.fact.id, each.fact.id) for each in history.transactions.values() if each.fact.id)
     else:
-        for group, name, partition in world.share_partitions:
-            read = world.topics.get(name)
+        for group, name, partition in history.share_partitions:
+            read = history.topics.get(name)
             yield group, f"{group}:{read.fact.id if read else name}:{partition}"
 
 
@@ -130,23 +132,23 @@ def partition_for(key: str, count: int) -> int:
     why="Producers with acks=all are refused.",
     limits={"hold_s": 10},
 )  # fmt: skip
-def under_min_isr(see: See) -> Iterator[Sighting]:
-    topic = see.world.topics.get(see.scope[0])
-    if topic is None or "configs" not in see.world.seen:
+def under_min_isr(ctx: RuleContext) -> Iterator[Match]:
+    topic = ctx.history.topics.get(ctx.scope[0])
+    if topic is None or "configs" not in ctx.history.visible:
         return
     name = topic.fact.topic
-    asked = see.world.settings.of_topic(name, "min.insync.replicas")
+    asked = ctx.history.configs.of_topic(name, "min.insync.replicas")
     for each in topic.fact.partitions:
         wanted = min(asked, max(1, len(each.replicas)))
         if len(each.isr) >= wanted:
             continue
         missing = sorted(set(each.replicas) - set(each.isr))
-        yield Sighting(
+        yield Match(
             subject=Subject("topic", name, partition=each.partition),
-            hold_ms=see.ms("hold_s"),
+            hold_ms=ctx.ms("hold_s"),
             sentence=f"{name}-{each.partition} refuses acks=all writes: {len(each.isr)} of {wanted} in sync",
             evidence={"isr": list(each.isr), "min_isr": wanted, "missing": missing},
-            next=[Next(f"bring back {nodes(missing)}", f"ottla topics describe {word(name)} --unhealthy",
+            next=[NextStep(f"bring back {nodes(missing)}", f"ottla topics describe {word(name)} --unhealthy",
                        href("topics", name))],
         )  # fmt: skip
 
@@ -157,25 +159,25 @@ def under_min_isr(see: See) -> Iterator[Sighting]:
     why="The next failure may lose records or stop writes.",
     limits={"hold_s": 30},
 )  # fmt: skip
-def under_replicated(see: See) -> Iterator[Sighting]:
-    topic = see.world.topics.get(see.scope[0])
+def under_replicated(ctx: RuleContext) -> Iterator[Match]:
+    topic = ctx.history.topics.get(ctx.scope[0])
     if topic is None:
         return
     since = {
         partition: at_ms
         for partition, at_ms in topic.under_replicated_since.items()
-        if see.now_ms - at_ms >= see.ms("hold_s")
+        if ctx.now_ms - at_ms >= ctx.ms("hold_s")
     }
     if not since:
         return
     name = topic.fact.topic
     missing = {node for each in topic.fact.partitions if each.partition in since for node in _missing(each)}
-    yield Sighting(
+    yield Match(
         subject=Subject("topic", name), since_ms=min(since.values()),
         sentence=f"{plural(len(since), 'partition')} of {name} {'has' if len(since) == 1 else 'have'} "
         f"fewer copies than asked; missing: {nodes(missing)}",
         evidence={"partitions": sorted(since), "missing": sorted(missing)},
-        next=[Next(f"look at {nodes(missing)}: is it up, does it lag, is its disk full?",
+        next=[NextStep(f"look at {nodes(missing)}: is it up, does it lag, is its disk full?",
                    f"ottla topics describe {word(name)} --unhealthy", href("nodes"))],
     )  # fmt: skip
 

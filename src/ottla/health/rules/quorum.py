@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ottla.health.cluster_history import Election
 from ottla.health.facts import Replica
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_cluster import Election
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import clock, duration, href, nodes, number, plural
 
 QUORUM = Subject("quorum", "__cluster_metadata")
@@ -15,8 +15,8 @@ STATUS = "ottla quorum status"
 STORM_MS = 600_000
 
 
-def _step(text: str) -> Next:
-    return Next(text, STATUS, href("quorum"))
+def _step(text: str) -> NextStep:
+    return NextStep(text, STATUS, href("quorum"))
 
 
 @rule(
@@ -25,23 +25,23 @@ def _step(text: str) -> Next:
     why="No topic, config or leader can change.",
     limits={"hold_s": 5},
 )  # fmt: skip
-def no_controller(see: See) -> Iterator[Sighting]:
-    quorum, cluster = see.world.quorum, see.world.cluster.fact
+def no_controller(ctx: RuleContext) -> Iterator[Match]:
+    quorum, cluster = ctx.history.quorum, ctx.history.cluster.fact
     controller = cluster.controller if cluster else None
     if not quorum.leaderless and (controller is None or controller >= 0):
         return
     voters = [each.id for each in quorum.voters]
-    yield Sighting(
-        subject=QUORUM, hold_ms=see.ms("hold_s"),
-        sentence=f"No active controller since {clock(see.began(QUORUM))}: metadata cannot change",
+    yield Match(
+        subject=QUORUM, hold_ms=ctx.ms("hold_s"),
+        sentence=f"No active controller since {clock(ctx.began(QUORUM))}: metadata cannot change",
         evidence={"voters": voters},
         next=[_step(f"start the voters: {nodes(voters)}" if voters else "start the controllers")],
     )  # fmt: skip
 
 
-def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
-    healthy = see.world.quorum.healthy(see.ms("fetch_s"))
-    voters = [each.id for each in see.world.quorum.voters]
+def _short_of_voters(ctx: RuleContext, *, is_lost: bool) -> Iterator[Match]:
+    healthy = ctx.history.quorum.healthy(ctx.ms("fetch_s"))
+    voters = [each.id for each in ctx.history.quorum.voters]
     if healthy is None or not voters:
         return
     majority = len(voters) // 2 + 1
@@ -50,8 +50,8 @@ def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
         return
     what = "every metadata change stops now" if is_lost else "losing one more stops every metadata change"
     down = sorted(set(voters) - set(healthy))
-    yield Sighting(
-        subject=QUORUM, hold_ms=see.ms("hold_s"),
+    yield Match(
+        subject=QUORUM, hold_ms=ctx.ms("hold_s"),
         sentence=f"{len(healthy)} of {len(voters)} voters are healthy: {what}",
         evidence={"healthy": healthy, "voters": voters, "majority": majority},
         next=[_step(f"start voter: {nodes(down)}" if down else "add a voter")],
@@ -64,8 +64,8 @@ def _short_of_voters(see: See, *, is_lost: bool) -> Iterator[Sighting]:
     why="Nothing can be committed to the metadata log.",
     limits={"hold_s": 10, "fetch_s": 5},
 )  # fmt: skip
-def quorum_lost(see: See) -> Iterator[Sighting]:
-    return _short_of_voters(see, is_lost=True)
+def quorum_lost(ctx: RuleContext) -> Iterator[Match]:
+    return _short_of_voters(ctx, is_lost=True)
 
 
 @rule(
@@ -74,8 +74,8 @@ def quorum_lost(see: See) -> Iterator[Sighting]:
     why="One more failure and no metadata can change.",
     limits={"hold_s": 10, "fetch_s": 5},
 )  # fmt: skip
-def no_majority_margin(see: See) -> Iterator[Sighting]:
-    return _short_of_voters(see, is_lost=False)
+def no_majority_margin(ctx: RuleContext) -> Iterator[Match]:
+    return _short_of_voters(ctx, is_lost=False)
 
 
 @rule(
@@ -84,30 +84,30 @@ def no_majority_margin(see: See) -> Iterator[Sighting]:
     why="It cannot take over, and may hold back what others commit.",
     limits={"behind_s": 10, "critical_s": 60, "records": 100},
 )  # fmt: skip
-def voter_lagging(see: See) -> Iterator[Sighting]:
-    leader, now_ms = see.world.quorum.leader, see.world.quorum.leader_now_ms
+def voter_lagging(ctx: RuleContext) -> Iterator[Match]:
+    leader, now_ms = ctx.history.quorum.leader, ctx.history.quorum.leader_now_ms
     if leader is None or now_ms is None:
         return
-    for voter in see.world.quorum.voters:
+    for voter in ctx.history.quorum.voters:
         records = (leader.log_end or 0) - (voter.log_end or 0)
-        behind_ms = _behind_ms(see, voter, now_ms)
-        if voter.id == leader.id or records <= see.limits["records"] or behind_ms <= see.ms("behind_s"):
+        behind_ms = _behind_ms(ctx, voter, now_ms)
+        if voter.id == leader.id or records <= ctx.limits["records"] or behind_ms <= ctx.ms("behind_s"):
             continue
-        yield Sighting(
+        yield Match(
             subject=Subject("node", str(voter.id)),
-            severity=Severity.CRITICAL if behind_ms > see.ms("critical_s") else Severity.WARNING,
+            severity=Severity.CRITICAL if behind_ms > ctx.ms("critical_s") else Severity.WARNING,
             sentence=f"Voter {voter.id} is {number(records)} records and {duration(behind_ms)} behind",
             evidence={"records": records, "behind_ms": behind_ms},
             next=[_step(f"look at the disk and the network of node {voter.id}")],
         )
 
 
-def _behind_ms(see: See, voter: Replica, now_ms: int) -> int:
+def _behind_ms(ctx: RuleContext, voter: Replica, now_ms: int) -> int:
     """One that has not fetched from this leader is behind since the leader leads, as far as that was seen."""
     if voter.last_caught_up_ts is not None and voter.last_caught_up_ts >= 0:
         return now_ms - voter.last_caught_up_ts
-    elections = see.world.quorum.elections
-    return see.now_ms - elections[-1].at_ms if elections else see.ms("behind_s") + 1
+    elections = ctx.history.quorum.elections
+    return ctx.now_ms - elections[-1].at_ms if elections else ctx.ms("behind_s") + 1
 
 
 @rule(
@@ -116,14 +116,14 @@ def _behind_ms(see: See, voter: Replica, now_ms: int) -> int:
     why="What controllers decide does not take effect.",
     limits={"hold_s": 10},
 )  # fmt: skip
-def high_watermark_stuck(see: See) -> Iterator[Sighting]:
-    since = see.world.quorum.stuck_since
-    if since is None or see.now_ms - since < see.ms("hold_s"):
+def high_watermark_stuck(ctx: RuleContext) -> Iterator[Match]:
+    since = ctx.history.quorum.stuck_since
+    if since is None or ctx.now_ms - since < ctx.ms("hold_s"):
         return
-    leader = see.world.quorum.leader
-    back = [each for each in see.world.quorum.holding_back() if leader is None or each != leader.id]
-    fact = see.world.quorum.fact
-    yield Sighting(
+    leader = ctx.history.quorum.leader
+    back = [each for each in ctx.history.quorum.holding_back() if leader is None or each != leader.id]
+    fact = ctx.history.quorum.fact
+    yield Match(
         subject=QUORUM, since_ms=since,
         sentence=f"Nothing has been committed since {clock(since)}; {nodes(back)} "
         f"{'hold' if len(back) > 1 else 'holds'} it back",
@@ -134,16 +134,16 @@ def high_watermark_stuck(see: See) -> Iterator[Sighting]:
 
 
 @rule(
-    "quorum-leader-changed", Severity.NOTICE, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], carries=True,
+    "quorum-leader-changed", Severity.NOTICE, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], persists=True,
     condition="the leader epoch of the quorum rose",
     why="An election is normal after a restart; it says when and who.",
 )  # fmt: skip
-def quorum_leader_changed(see: See) -> Iterator[Sighting]:
-    elections = see.world.quorum.elections
+def quorum_leader_changed(ctx: RuleContext) -> Iterator[Match]:
+    elections = ctx.history.quorum.elections
     if not elections:
         return
     last = elections[-1]
-    yield Sighting(
+    yield Match(
         subject=QUORUM, since_ms=last.at_ms, seen_ms=last.at_ms, until_ms=last.at_ms + 1,
         sentence=f"Node {last.leader} leads since {clock(last.at_ms)} "
         f"(epoch {last.epoch}, {duration(last.gap_ms)} without leader)",
@@ -153,19 +153,19 @@ def quorum_leader_changed(see: See) -> Iterator[Sighting]:
 
 
 @rule(
-    "election-storm", Severity.WARNING, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], carries=True,
+    "election-storm", Severity.WARNING, Tier.SAMPLES, on=["quorum"], scope=[], needs=["quorum"], persists=True,
     condition="the leader epoch of the quorum rose by 3 or more in 10 min",
     why="Each election stops metadata changes for a moment; many of them point to a sick node or network.",
     limits={"elections": 3},
 )  # fmt: skip
-def election_storm(see: See) -> Iterator[Sighting]:
-    recent = [each for each in see.world.quorum.elections if each.at_ms > see.now_ms - STORM_MS]
+def election_storm(ctx: RuleContext) -> Iterator[Match]:
+    recent = [each for each in ctx.history.quorum.elections if each.at_ms > ctx.now_ms - STORM_MS]
     count = sum(each.rise for each in recent)
-    if count < see.limits["elections"]:
+    if count < ctx.limits["elections"]:
         return
     leaders = sorted({each.leader for each in recent})
-    yield Sighting(
-        subject=QUORUM, until_ms=_calm_ms(recent, see.limits["elections"]),
+    yield Match(
+        subject=QUORUM, until_ms=_calm_ms(recent, ctx.limits["elections"]),
         sentence=f"{count} elections in 10 min",
         evidence={"elections": count, "leaders": leaders, "first_ms": recent[0].at_ms},
         next=[_step(f"look at time-outs, clocks and CPU of {nodes(leaders)}")],
@@ -187,14 +187,14 @@ def _calm_ms(recent: list[Election], wanted: float) -> int:
     condition="the number of voters is even",
     why="An even number costs a voter and gains nothing.",
 )  # fmt: skip
-def even_voters(see: See) -> Iterator[Sighting]:
-    count = len(see.world.quorum.voters)
+def even_voters(ctx: RuleContext) -> Iterator[Match]:
+    count = len(ctx.history.quorum.voters)
     if count == 0 or count % 2:
         return
-    yield Sighting(
+    yield Match(
         subject=QUORUM, evidence={"voters": count},
         sentence=f"{count} voters tolerate no more failures than {count - 1}",
-        next=[Next("add a voter, or remove one", "ottla quorum voters", href("quorum"))],
+        next=[NextStep("add a voter, or remove one", "ottla quorum voters", href("quorum"))],
     )  # fmt: skip
 
 
@@ -203,13 +203,13 @@ def even_voters(see: See) -> Iterator[Sighting]:
     condition="there is one voter",
     why="Without it no metadata can change; that is fine for tests.",
 )  # fmt: skip
-def single_voter(see: See) -> Iterator[Sighting]:
-    voters = see.world.quorum.voters
+def single_voter(ctx: RuleContext) -> Iterator[Match]:
+    voters = ctx.history.quorum.voters
     if len(voters) != 1:
         return
-    yield Sighting(
+    yield Match(
         subject=QUORUM, evidence={"voters": 1},
         sentence=f"{plural(1, 'voter')} (node {voters[0].id}) tolerates no failure at all",
-        next=[Next("add two voters where the cluster must survive the loss of a node; controllers that follow are "
+        next=[NextStep("add two voters where the cluster must survive the loss of a node; controllers that follow are "
                    "listed with what add-voter asks for", "ottla quorum describe", href("quorum"))],
     )  # fmt: skip

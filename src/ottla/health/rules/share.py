@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.history import History
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.rules.partitions import SHARE_TOPIC
-from ottla.health.seen_share import BUCKET_MS, Archived, Bucket, Deliveries, SeenShareGroup, SeenSharePartition
 from ottla.health.series import Series
+from ottla.health.share_history import BUCKET_MS, Archived, Bucket, Deliveries, ShareGroupHistory, SharePartitionHistory
 from ottla.health.wording import (
     clock,
     consume_since,
@@ -23,7 +24,6 @@ from ottla.health.wording import (
     plural,
     word,
 )
-from ottla.health.world import World
 
 MINUTE_MS: Final = 60_000
 DEAD_LETTERS_FROM: Final = 2
@@ -32,37 +32,37 @@ LISTED: Final = 1_000
 """Offsets that are listed in the evidence; the count is exact."""
 
 
-def _partition(see: See) -> SeenSharePartition | None:
-    return see.world.share_partitions.get((see.scope[0], see.scope[1] or "", see.scope[2]))
+def _partition(ctx: RuleContext) -> SharePartitionHistory | None:
+    return ctx.history.share_partitions.get((ctx.scope[0], ctx.scope[1] or "", ctx.scope[2]))
 
 
-def _subject(see: See) -> Subject:
-    return Subject("group", see.scope[0], topic=see.scope[1], partition=see.scope[2])
+def _subject(ctx: RuleContext) -> Subject:
+    return Subject("group", ctx.scope[0], topic=ctx.scope[1], partition=ctx.scope[2])
 
 
-def _setting(see: See, key: str) -> int:
-    return see.world.settings.of_group(see.scope[0], key)
+def _setting(ctx: RuleContext, key: str) -> int:
+    return ctx.history.configs.of_group(ctx.scope[0], key)
 
 
-def _window_step(see: See, text: str) -> Next:
-    group, topic, partition = see.scope
+def _window_step(ctx: RuleContext, text: str) -> NextStep:
+    group, topic, partition = ctx.scope
     where = href("groups", group, "window", topic, partition)
-    return Next(text, f"ottla share inflight {word(group)} --topic {word(f'{topic}:{partition}')}", where)
+    return NextStep(text, f"ottla share inflight {word(group)} --topic {word(f'{topic}:{partition}')}", where)
 
 
-def _record_step(text: str, topic: str, partition: int, offset: int | None) -> Next:
+def _record_step(text: str, topic: str, partition: int, offset: int | None) -> NextStep:
     command = f"ottla topics consume {word(topic)} --partition {partition} --from {offset} --max 1"
-    return Next(text, command, href("topics", topic, "records", partition, offset))
+    return NextStep(text, command, href("topics", topic, "records", partition, offset))
 
 
-def _tier(seen: SeenSharePartition) -> Tier:
+def _tier(seen: SharePartitionHistory) -> Tier:
     return Tier.OTTLA if seen.window is not None else Tier.RECORDS
 
 
-def _stalling_count(see: See, seen: SeenSharePartition) -> int | None:
+def _stalling_count(ctx: RuleContext, seen: SharePartitionHistory) -> int | None:
     """The delivery count of the record at the start, if it is about to be given up."""
     count = seen.first_count
-    return count if count is not None and count >= _setting(see, "share.delivery.count.limit") - 1 else None
+    return count if count is not None and count >= _setting(ctx, "share.delivery.count.limit") - 1 else None
 
 
 @rule(
@@ -73,22 +73,22 @@ def _stalling_count(see: See, seen: SeenSharePartition) -> int | None:
     why="One record holds up the window.",
     limits={"locks": 2},
 )  # fmt: skip
-def share_stalled_by_record(see: See) -> Iterator[Sighting]:
-    seen = _partition(see)
+def share_stalled_by_record(ctx: RuleContext) -> Iterator[Match]:
+    seen = _partition(ctx)
     if seen is None or seen.waiting_since is None:
         return
-    count = _stalling_count(see, seen)
-    still_ms = see.now_ms - seen.waiting_since
-    if count is None or still_ms < see.limits["locks"] * _setting(see, "share.record.lock.duration.ms"):
+    count = _stalling_count(ctx, seen)
+    still_ms = ctx.now_ms - seen.waiting_since
+    if count is None or still_ms < ctx.limits["locks"] * _setting(ctx, "share.record.lock.duration.ms"):
         return
-    _, topic, partition = see.scope
-    limit = _setting(see, "share.delivery.count.limit")
-    yield Sighting(
-        subject=_subject(see), since_ms=seen.waiting_since, tier=_tier(seen),
+    _, topic, partition = ctx.scope
+    limit = _setting(ctx, "share.delivery.count.limit")
+    yield Match(
+        subject=_subject(ctx), since_ms=seen.waiting_since, tier=_tier(seen),
         sentence=f"{topic}-{partition} waits for record {number(seen.start or 0)} (delivery {count} of {limit})",
         evidence={"offset": seen.start, "count": count, "limit": limit, "still_ms": still_ms, "lag": seen.lag},
         next=[_record_step("open the record", topic, partition, seen.start),
-              _window_step(see, "reject it, or fix the worker that releases it")],
+              _window_step(ctx, "reject it, or fix the worker that releases it")],
     )  # fmt: skip
 
 
@@ -99,19 +99,19 @@ def share_stalled_by_record(see: See) -> Iterator[Sighting]:
     why="Nothing is finished there; without the state topic it cannot be seen why.",
     limits={"hold_s": 300},
 )  # fmt: skip
-def share_start_not_moving(see: See) -> Iterator[Sighting]:
-    seen = _partition(see)
-    group = see.world.groups.get(see.scope[0])
+def share_start_not_moving(ctx: RuleContext) -> Iterator[Match]:
+    seen = _partition(ctx)
+    group = ctx.history.groups.get(ctx.scope[0])
     if seen is None or seen.waiting_since is None or group is None or not group.fact.members:
         return
-    if see.now_ms - seen.waiting_since < see.ms("hold_s") or _stalling_count(see, seen) is not None:
+    if ctx.now_ms - seen.waiting_since < ctx.ms("hold_s") or _stalling_count(ctx, seen) is not None:
         return
-    name, topic, partition = see.scope
-    yield Sighting(
-        subject=_subject(see), since_ms=seen.waiting_since,
+    name, topic, partition = ctx.scope
+    yield Match(
+        subject=_subject(ctx), since_ms=seen.waiting_since,
         sentence=f"{name} has finished nothing on {topic}-{partition} since {clock(seen.waiting_since)}",
-        evidence={"start": seen.start, "lag": seen.lag, "still_ms": see.now_ms - seen.waiting_since},
-        next=[_window_step(see, "READ on __share_group_state shows why")],
+        evidence={"start": seen.start, "lag": seen.lag, "still_ms": ctx.now_ms - seen.waiting_since},
+        next=[_window_step(ctx, "READ on __share_group_state shows why")],
     )  # fmt: skip
 
 
@@ -122,106 +122,106 @@ def share_start_not_moving(see: See) -> Iterator[Sighting]:
     why="No new records are handed out until old ones are finished.",
     limits={"percent": 95, "locks": 2},
 )  # fmt: skip
-def share_window_full(see: See) -> Iterator[Sighting]:
-    seen = _partition(see)
+def share_window_full(ctx: RuleContext) -> Iterator[Match]:
+    seen = _partition(ctx)
     if seen is None or seen.start is None or seen.end is None:
         return
-    held, room = seen.end - seen.start + 1, _setting(see, "share.partition.max.record.locks")
-    if held < see.limits["percent"] / 100 * room:
+    held, room = seen.end - seen.start + 1, _setting(ctx, "share.partition.max.record.locks")
+    if held < ctx.limits["percent"] / 100 * room:
         return
-    _, topic, partition = see.scope
-    yield Sighting(
-        subject=_subject(see), tier=_tier(seen),
-        hold_ms=see.limits["locks"] * _setting(see, "share.record.lock.duration.ms"),
+    _, topic, partition = ctx.scope
+    yield Match(
+        subject=_subject(ctx), tier=_tier(seen),
+        hold_ms=ctx.limits["locks"] * _setting(ctx, "share.record.lock.duration.ms"),
         sentence=f"The in-flight window of {topic}-{partition} is full ({number(held)}): no new records are handed out",
         evidence={"start": seen.start, "end": seen.end, "held": held, "room": room},
-        next=[_window_step(see, f"look at the oldest unfinished record, {number(seen.start)}")],
+        next=[_window_step(ctx, f"look at the oldest unfinished record, {number(seen.start)}")],
     )  # fmt: skip
 
 
-def _is_hot(see: See, bucket: Bucket | None) -> bool:
-    if bucket is None or bucket.redeliveries < see.limits["redeliveries"]:
+def _is_hot(ctx: RuleContext, bucket: Bucket | None) -> bool:
+    if bucket is None or bucket.redeliveries < ctx.limits["redeliveries"]:
         return False
-    return bucket.redeliveries >= see.limits["percent"] / 100 * bucket.deliveries
+    return bucket.redeliveries >= ctx.limits["percent"] / 100 * bucket.deliveries
 
 
-def _last_full(see: See) -> int:
+def _last_full(ctx: RuleContext) -> int:
     """The start of the newest bucket that is over, with some time for what is written late."""
-    return (see.now_ms - see.ms("grace_s")) // BUCKET_MS * BUCKET_MS - BUCKET_MS
+    return (ctx.now_ms - ctx.ms("grace_s")) // BUCKET_MS * BUCKET_MS - BUCKET_MS
 
 
-def _next_bucket(see: See) -> int | None:
+def _next_bucket(ctx: RuleContext) -> int | None:
     """Buckets are judged when they are over, whether or not anything comes after them."""
-    group = see.world.share_groups.get(see.scope[0])
+    group = ctx.history.share_groups.get(ctx.scope[0])
     newest = max(group.deliveries.buckets, default=0) if group else 0
-    if newest < _last_full(see) - BUCKET_MS:
+    if newest < _last_full(ctx) - BUCKET_MS:
         return None
-    return _last_full(see) + 2 * BUCKET_MS + see.ms("grace_s")
+    return _last_full(ctx) + 2 * BUCKET_MS + ctx.ms("grace_s")
 
 
 @rule(
     "redelivery-storm", Severity.CRITICAL, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
-    needs=["share_state|share_metrics"], carries=True, wake=_next_bucket,
+    needs=["share_state|share_metrics"], persists=True, wake=_next_bucket,
     condition="in a span of 10 s, 20 or more deliveries are not the record's first, and these are 30 % of all; twice "
     "within 60 s",
     why="Workers give back what they get: work is done again and again, and records near their limit.",
     limits={"redeliveries": 20, "percent": 30, "within_s": 60, "grace_s": 5},
 )  # fmt: skip
-def redelivery_storm(see: See) -> Iterator[Sighting]:
-    group = see.world.share_groups.get(see.scope[0])
+def redelivery_storm(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.share_groups.get(ctx.scope[0])
     if group is None:
         return
-    last, buckets = _last_full(see), group.deliveries.buckets
-    if not _is_hot(see, buckets.get(last)):
+    last, buckets = _last_full(ctx), group.deliveries.buckets
+    if not _is_hot(ctx, buckets.get(last)):
         return
-    first = _first_hot(see, group.deliveries, last)
-    if first < last or see.began(Subject("group", see.scope[0])) < see.now_ms:
-        yield _storm(see, group, first, last)
+    first = _first_hot(ctx, group.deliveries, last)
+    if first < last or ctx.began(Subject("group", ctx.scope[0])) < ctx.now_ms:
+        yield _storm(ctx, group, first, last)
 
 
-def _first_hot(see: See, deliveries: Deliveries, last: int) -> int:
+def _first_hot(ctx: RuleContext, deliveries: Deliveries, last: int) -> int:
     """Back from one hot bucket to the one before it, while they are near enough."""
     first = last
     for start in range(last - BUCKET_MS, min(deliveries.buckets) - BUCKET_MS, -BUCKET_MS):
-        if first - start > see.ms("within_s"):
+        if first - start > ctx.ms("within_s"):
             break
-        if _is_hot(see, deliveries.buckets.get(start)):
+        if _is_hot(ctx, deliveries.buckets.get(start)):
             first = start
     return first
 
 
-def _storm(see: See, group: SeenShareGroup, first: int, last: int) -> Sighting:
-    name, buckets = see.scope[0], group.deliveries.buckets
+def _storm(ctx: RuleContext, group: ShareGroupHistory, first: int, last: int) -> Match:
+    name, buckets = ctx.scope[0], group.deliveries.buckets
     storm = [bucket for start, bucket in buckets.items() if first <= start <= last]
     minute = [bucket for start, bucket in buckets.items() if last + BUCKET_MS - MINUTE_MS <= start <= last]
     redelivered, delivered = sum(each.redeliveries for each in minute), sum(each.deliveries for each in minute)
     peak = max(storm, key=lambda each: each.redeliveries / max(1, each.deliveries))
     worst = _worst(storm)
-    return Sighting(
+    return Match(
         subject=Subject("group", name), since_ms=first, seen_ms=last + BUCKET_MS,
         tier=Tier.OTTLA if group.has_metrics else Tier.RECORDS,
         sentence=f"Share group {name} redelivers {percent(redelivered, delivered)} % of its records "
         f"({number(redelivered)} in the last minute)",
         evidence={"redelivered": redelivered, "delivered": delivered, "worst": worst,
                   "peak_percent": percent(peak.redeliveries, peak.deliveries)},
-        next=[Next("ask the workers why they release: is what they call downstream failing? "
+        next=[NextStep("ask the workers why they release: is what they call downstream failing? "
                    f"Most comes from {join(worst, 'all partitions alike')}",
                    f"ottla share describe {word(name)}", href("groups", name)),
-              *_longer_locks(see, group, first)],
+              *_longer_locks(ctx, group, first)],
     )  # fmt: skip
 
 
-def _longer_locks(see: See, group: SeenShareGroup, from_ms: int) -> Iterator[Next]:
+def _longer_locks(ctx: RuleContext, group: ShareGroupHistory, from_ms: int) -> Iterator[NextStep]:
     """They help only where locks expire; records of the state do not tell that from a release."""
-    expired = _gained(group.expired, see.now_ms, see.now_ms - from_ms) if group.has_metrics else 0
+    expired = _gained(group.expired, ctx.now_ms, ctx.now_ms - from_ms) if group.has_metrics else 0
     if expired > 0:
         yield _lock_step(
-            see.scope[0], f"{plural(expired, 'lock')} expired: renew locks while working, or make them longer"
+            ctx.scope[0], f"{plural(expired, 'lock')} expired: renew locks while working, or make them longer"
         )
 
 
-def _lock_step(group: str, text: str) -> Next:
-    return Next(text, f"ottla configs get group {word(group)} share.record.lock.duration.ms", href("groups", group))
+def _lock_step(group: str, text: str) -> NextStep:
+    return NextStep(text, f"ottla configs get group {word(group)} share.record.lock.duration.ms", href("groups", group))
 
 
 def _worst(storm: list[Bucket]) -> list[str]:
@@ -232,14 +232,14 @@ def _worst(storm: list[Bucket]) -> list[str]:
     return [f"{topic}-{partition}" for topic, partition in sorted(total, key=lambda each: -total[each])[:1]]
 
 
-def _archived(see: See, *, at_limit: bool) -> list[Archived]:
+def _archived(ctx: RuleContext, *, at_limit: bool) -> list[Archived]:
     """What was archived since the finding began, or lately, if something was lately."""
-    group = see.world.share_groups.get(see.scope[0])
-    limit = _setting(see, "share.delivery.count.limit")
+    group = ctx.history.share_groups.get(ctx.scope[0])
+    limit = _setting(ctx, "share.delivery.count.limit")
     mine = [each for each in group.archived if (each.deliveries >= limit) is at_limit] if group else []
-    if not mine or mine[-1].at_ms <= see.now_ms - see.ms("window_s"):
+    if not mine or mine[-1].at_ms <= ctx.now_ms - ctx.ms("window_s"):
         return []
-    began = min(see.began(Subject("group", see.scope[0])), see.now_ms - see.ms("window_s"))
+    began = min(ctx.began(Subject("group", ctx.scope[0])), ctx.now_ms - ctx.ms("window_s"))
     return [each for each in mine if each.at_ms >= began]
 
 
@@ -257,78 +257,78 @@ def _record_evidence(archived: list[Archived]) -> dict[str, object]:
 
 @rule(
     "poison-records", Severity.WARNING, Tier.RECORDS, on=["share_state"], scope=["group"], needs=["share_state"],
-    carries=True,
+    persists=True,
     condition="a record was archived after as many deliveries as the limit allows, in the last 15 min",
     why="No worker could finish it, and it is not delivered again.",
     limits={"window_s": 900},
 )  # fmt: skip
-def poison_records(see: See) -> Iterator[Sighting]:
-    archived = _archived(see, at_limit=True)
+def poison_records(ctx: RuleContext) -> Iterator[Match]:
+    archived = _archived(ctx, at_limit=True)
     if not archived:
         return
-    name, limit = see.scope[0], _setting(see, "share.delivery.count.limit")
+    name, limit = ctx.scope[0], _setting(ctx, "share.delivery.count.limit")
     evidence = _record_evidence(archived)
-    yield Sighting(
+    yield Match(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
-        until_ms=archived[-1].at_ms + see.ms("window_s"),
+        until_ms=archived[-1].at_ms + ctx.ms("window_s"),
         sentence=f"{_records_were(len({each[1:4] for each in archived}), name)} given up after "
         f"{limit} deliveries: {_places(archived)}",
         evidence={**evidence, "limit": limit},
-        next=[_first_step(archived), _dead_letters(see.world)],
+        next=[_first_step(archived), _dead_letters(ctx.history)],
     )  # fmt: skip
 
 
-def _first_step(archived: list[Archived]) -> Next:
+def _first_step(archived: list[Archived]) -> NextStep:
     first = archived[0]
     return _record_step(
         "open the first" if len(archived) > 1 else "open it", first.topic, first.partition, first.offset
     )
 
 
-def _dead_letters(world: World) -> Next:
-    fact = world.cluster.fact
+def _dead_letters(history: History) -> NextStep:
+    fact = history.cluster.fact
     if fact is not None and (fact.finalized or {}).get("share.version", 0) >= DEAD_LETTERS_FROM:
-        return Next("a dead-letter topic keeps them: errors.deadletterqueue.topic.name of the group")
-    return Next(f"a dead-letter topic keeps them (share.version {DEAD_LETTERS_FROM})", "ottla quorum features")
+        return NextStep("a dead-letter topic keeps them: errors.deadletterqueue.topic.name of the group")
+    return NextStep(f"a dead-letter topic keeps them (share.version {DEAD_LETTERS_FROM})", "ottla quorum features")
 
 
 @rule(
     "rejected-records", Severity.NOTICE, Tier.RECORDS, on=["share_state", "share_metrics"], scope=["group"],
-    needs=["share_state|share_metrics"], carries=True,
+    needs=["share_state|share_metrics"], persists=True,
     condition="a record was archived before the limit of deliveries, in the last 15 min",
     why="A worker said that it never can be processed; records of the state topic do not tell that from a gap.",
     limits={"window_s": 900},
 )  # fmt: skip
-def rejected_records(see: See) -> Iterator[Sighting]:
-    group = see.world.share_groups.get(see.scope[0])
+def rejected_records(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.share_groups.get(ctx.scope[0])
     if group is not None and group.has_metrics:
-        yield from _counted_rejects(see, group)
+        yield from _counted_rejects(ctx, group)
         return
-    archived = _archived(see, at_limit=False)
+    archived = _archived(ctx, at_limit=False)
     if not archived:
         return
-    name, evidence = see.scope[0], _record_evidence(archived)
-    yield Sighting(
+    name, evidence = ctx.scope[0], _record_evidence(archived)
+    yield Match(
         subject=Subject("group", name), since_ms=archived[0].at_ms, seen_ms=archived[-1].at_ms,
-        until_ms=archived[-1].at_ms + see.ms("window_s"),
+        until_ms=archived[-1].at_ms + ctx.ms("window_s"),
         sentence=_rejected_or_gaps(len({each[1:4] for each in archived}), name),
         evidence=evidence,
         next=[_first_step(archived)],
     )  # fmt: skip
 
 
-def _counted_rejects(see: See, group: SeenShareGroup) -> Iterator[Sighting]:
-    count = _gained(group.rejected, see.now_ms, see.ms("window_s"))
+def _counted_rejects(ctx: RuleContext, group: ShareGroupHistory) -> Iterator[Match]:
+    count = _gained(group.rejected, ctx.now_ms, ctx.ms("window_s"))
     rose_ms = _last_rise_ms(group.rejected)
     if count <= 0 or rose_ms is None:
         return
-    since_ms = _before_rise_ms(group.rejected, see.now_ms - see.ms("window_s"))
-    name = see.scope[0]
-    yield Sighting(
-        subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + see.ms("window_s"), tier=Tier.OTTLA,
+    since_ms = _before_rise_ms(group.rejected, ctx.now_ms - ctx.ms("window_s"))
+    name = ctx.scope[0]
+    yield Match(
+        subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + ctx.ms("window_s"), tier=Tier.OTTLA,
         sentence=f"{_records_were(count, name)} rejected",
         evidence={"count": count},
-        next=[Next("in the state topic, batches with deliveryState 4 are records that were given up or rejected",
+        next=[NextStep("in the state topic, batches with deliveryState 4 are records that were given up or rejected",
                    consume_since(SHARE_TOPIC, since_ms, "key.groupId", name), href("groups", name))],
     )  # fmt: skip
 
@@ -357,16 +357,16 @@ def _before_rise_ms(series: Series, from_ms: int) -> int:
     why="Work is taken away from workers that are still at it.",
     limits={"expiries": 10, "percent": 5},
 )  # fmt: skip
-def lock_expiries(see: See) -> Iterator[Sighting]:
-    group = see.world.share_groups.get(see.scope[0])
+def lock_expiries(ctx: RuleContext) -> Iterator[Match]:
+    group = ctx.history.share_groups.get(ctx.scope[0])
     if group is None:
         return
-    expired = _gained(group.expired, see.now_ms, MINUTE_MS)
-    delivered = _gained(group.delivered, see.now_ms, MINUTE_MS)
-    if expired < see.limits["expiries"] or expired <= see.limits["percent"] / 100 * delivered:
+    expired = _gained(group.expired, ctx.now_ms, MINUTE_MS)
+    delivered = _gained(group.delivered, ctx.now_ms, MINUTE_MS)
+    if expired < ctx.limits["expiries"] or expired <= ctx.limits["percent"] / 100 * delivered:
         return
-    name, lock_ms = see.scope[0], _setting(see, "share.record.lock.duration.ms")
-    yield Sighting(
+    name, lock_ms = ctx.scope[0], _setting(ctx, "share.record.lock.duration.ms")
+    yield Match(
         subject=Subject("group", name),
         sentence=f"Workers of {name} need longer than the lock ({duration(lock_ms)}): "
         f"{number(expired)} expired last minute",

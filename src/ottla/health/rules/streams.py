@@ -4,88 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ottla.health.configs import PLUGIN
 from ottla.health.facts import Group
-from ottla.health.finding import Next, Severity, Subject, Tier
-from ottla.health.rule import See, Sighting, rule
-from ottla.health.seen_groups import SeenGroup
-from ottla.health.settings import PLUGIN
+from ottla.health.finding import NextStep, Severity, Subject, Tier
+from ottla.health.group_history import GroupHistory
+from ottla.health.history import History
+from ottla.health.rule import Match, RuleContext, rule
 from ottla.health.wording import duration, href, join, number, word
-from ottla.health.world import World
 
 
-def _streams(see: See) -> SeenGroup | None:
-    group = see.world.groups.get(see.scope[0])
+def _streams(ctx: RuleContext) -> GroupHistory | None:
+    group = ctx.history.groups.get(ctx.scope[0])
     return group if group is not None and group.fact.type == "streams" else None
 
 
-def _step(group: str, text: str) -> Next:
-    return Next(text, f"ottla streams describe {word(group)}", href("groups", group))
+def _step(group: str, text: str) -> NextStep:
+    return NextStep(text, f"ottla streams describe {word(group)}", href("groups", group))
 
 
 @rule(
     "streams-not-ready", Severity.CRITICAL, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
-    carries=True,
+    persists=True,
     condition="a streams group is NotReady for 15 s",
     why="No task runs until its topics are as the topology needs them.",
     limits={"hold_s": 15},
 )  # fmt: skip
-def streams_not_ready(see: See) -> Iterator[Sighting]:
-    group = _streams(see)
+def streams_not_ready(ctx: RuleContext) -> Iterator[Match]:
+    group = _streams(ctx)
     if group is None or group.fact.state not in {"NotReady", "Not_Ready", "NOT_READY"}:
         return
-    name, reason = group.fact.group, _reason(see.world, group.fact)
-    counts = _uneven(see.world, group.fact)
-    yield Sighting(
-        subject=Subject("group", name), hold_ms=see.ms("hold_s"),
+    name, reason = group.fact.group, _reason(ctx.history, group.fact)
+    counts = _uneven(ctx.history, group.fact)
+    yield Match(
+        subject=Subject("group", name), hold_ms=ctx.ms("hold_s"),
         sentence=f"{name} does nothing: {reason}",
         evidence={"reason": reason, "topology_epoch": group.fact.topology_epoch},
         next=[_recount(counts) if counts else _step(name, "create the missing topics")],
     )  # fmt: skip
 
 
-def _reason(world: World, fact: Group) -> str:
+def _reason(history: History, fact: Group) -> str:
     """The first that is wrong with the topology's topics, as far as topics were seen."""
     parts = fact.subtopologies or ()
-    missing = sorted({topic for each in parts for topic in each.source if topic not in world.topics})
+    missing = sorted({topic for each in parts for topic in each.source if topic not in history.topics})
     internal = sorted({topic for each in parts for topic in (*each.repartition_source, *each.changelog)
-                       if topic not in world.topics})  # fmt: skip
-    if not parts or "topic" not in world.seen:
+                       if topic not in history.topics})  # fmt: skip
+    if not parts or "topic" not in history.visible:
         return "its topics are not as its topology needs them"
     if missing:
         return f"missing source topic {join(missing)}"
     if internal:
         return f"internal topics missing: {join(internal)}"
-    counts = _uneven(world, fact)
+    counts = _uneven(history, fact)
     if counts:
         return "partition counts differ: " + ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
     return "its topics are not as its topology needs them"
 
 
-def _uneven(world: World, fact: Group) -> dict[str, int]:
+def _uneven(history: History, fact: Group) -> dict[str, int]:
     """The partition counts of the first subtopology whose topics are all there and differ in them."""
     for part in fact.subtopologies or ():
-        seen = {name: world.topics.get(name) for name in part.source}
+        seen = {name: history.topics.get(name) for name in part.source}
         counts = {name: len(topic.fact.partitions) for name, topic in seen.items() if topic}
         if len(counts) == len(seen) and len(set(counts.values())) > 1:
             return counts
     return {}
 
 
-def _recount(topics: Iterable[str]) -> Next:
+def _recount(topics: Iterable[str]) -> NextStep:
     names = sorted(topics)
     command = f"ottla topics describe {' '.join(map(word, names))}"
-    return Next("let the counts agree: give the smaller ones more partitions", command, href("topics", names[0]))
+    return NextStep("let the counts agree: give the smaller ones more partitions", command, href("topics", names[0]))
 
 
 @rule(
     "topology-mismatch", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"], needs=["group.streams"],
-    carries=True,
+    persists=True,
     condition="members have another topology epoch than the group for 60 s",
     why="A roll-out stands half-way.",
     limits={"hold_s": 60},
 )  # fmt: skip
-def topology_mismatch(see: See) -> Iterator[Sighting]:
-    group = _streams(see)
+def topology_mismatch(ctx: RuleContext) -> Iterator[Match]:
+    group = _streams(ctx)
     if group is None or group.fact.topology_epoch is None:
         return
     members, epoch = group.fact.members, group.fact.topology_epoch
@@ -93,86 +93,86 @@ def topology_mismatch(see: See) -> Iterator[Sighting]:
     if not others:
         return
     name = group.fact.group
-    yield Sighting(
-        subject=Subject("group", name), hold_ms=see.ms("hold_s"),
+    yield Match(
+        subject=Subject("group", name), hold_ms=ctx.ms("hold_s"),
         sentence=f"{len(others)} of {len(members)} members of {name} run another topology than the group",
         evidence={"members": [each.member for each in others], "topology_epoch": epoch},
         next=[_step(name, f"finish the roll-out: {join(each.client or each.member for each in others)}")],
     )  # fmt: skip
 
 
-def _undescribed(see: See, group: Group, reason: str, hold_ms: int, tier: Tier) -> Sighting:
+def _undescribed(ctx: RuleContext, group: Group, reason: str, hold_ms: int, tier: Tier) -> Match:
     name = group.group
-    return Sighting(
+    return Match(
         subject=Subject("group", name), hold_ms=hold_ms, tier=tier,
         sentence=f"The processing graph of {name} is not known: {reason}",
         evidence={"status": group.topology_description, "topology_epoch": group.topology_epoch},
-        next=[Next("clients from 4.4 on push it if topology.description.push.enabled is set; a refusal stands in the "
-                   "plugin's log", f"ottla streams topology {word(name)}", href("groups", name, "topology"))],
+        next=[NextStep("clients from 4.4 on push it if topology.description.push.enabled is set; a refusal stands in "
+                       "the plugin's log", f"ottla streams topology {word(name)}", href("groups", name, "topology"))],
     )  # fmt: skip
 
 
 @rule(
     "topology-description-missing", Severity.NOTICE, Tier.ADMIN, on=["group"], scope=["group"],
-    needs=["group.topology_description"], carries=True,
+    needs=["group.topology_description"], persists=True,
     condition="no description of the topology is stored for 2 min, though a plugin is set and members are there",
     why="The console can draw subtopologies only.",
     limits={"hold_s": 120},
 )  # fmt: skip
-def topology_description_missing(see: See) -> Iterator[Sighting]:
-    group = _streams(see)
-    if group is None or not group.fact.members or not see.world.settings.broker_text(PLUGIN):
+def topology_description_missing(ctx: RuleContext) -> Iterator[Match]:
+    group = _streams(ctx)
+    if group is None or not group.fact.members or not ctx.history.configs.broker_text(PLUGIN):
         return
     if group.fact.topology_description == "not_stored" and not _has_failed(group.fact):
-        yield _undescribed(see, group.fact, "not pushed", see.ms("hold_s"), Tier.ADMIN)
+        yield _undescribed(ctx, group.fact, "not pushed", ctx.ms("hold_s"), Tier.ADMIN)
 
 
 @rule(
     "topology-description-failed", Severity.WARNING, Tier.ADMIN, on=["group"], scope=["group"],
-    needs=["group.topology_description"], carries=True,
+    needs=["group.topology_description"], persists=True,
     condition="describing the topology fails, or its epoch is recorded as failed",
     why="The plugin refused or lost the description.",
 )  # fmt: skip
-def topology_description_failed(see: See) -> Iterator[Sighting]:
-    group = _streams(see)
+def topology_description_failed(ctx: RuleContext) -> Iterator[Match]:
+    group = _streams(ctx)
     if group is None:
         return
     if _has_failed(group.fact):
-        yield _undescribed(see, group.fact, "plugin refused it", 0, Tier.RECORDS)
+        yield _undescribed(ctx, group.fact, "plugin refused it", 0, Tier.RECORDS)
     elif group.fact.topology_description == "error":
-        yield _undescribed(see, group.fact, "plugin refused it", 0, Tier.ADMIN)
+        yield _undescribed(ctx, group.fact, "plugin refused it", 0, Tier.ADMIN)
 
 
 def _has_failed(fact: Group) -> bool:
     return fact.failed_topology_epoch is not None and fact.failed_topology_epoch == fact.topology_epoch
 
 
-def _next_stall(see: See) -> int | None:
-    group = _streams(see)
-    due = (each.since_ms + see.ms("hold_s") for each in group.warmups.values()) if group else iter(())
-    return min((at_ms for at_ms in due if at_ms > see.now_ms), default=None)
+def _next_stall(ctx: RuleContext) -> int | None:
+    group = _streams(ctx)
+    due = (each.since_ms + ctx.ms("hold_s") for each in group.warmups.values()) if group else iter(())
+    return min((at_ms for at_ms in due if at_ms > ctx.now_ms), default=None)
 
 
 @rule(
     "warmup-stalled", Severity.WARNING, Tier.SAMPLES, on=["group"], scope=["group"], needs=["group.task_offsets"],
-    carries=True, wake=_next_stall,
+    persists=True, wake=_next_stall,
     condition="what a warm-up task has yet to restore has not become less for 10 min",
     why="The task cannot move to where it is to run.",
     limits={"hold_s": 600},
 )  # fmt: skip
-def warmup_stalled(see: See) -> Iterator[Sighting]:
-    group = _streams(see)
+def warmup_stalled(ctx: RuleContext) -> Iterator[Match]:
+    group = _streams(ctx)
     for (member_id, task), warmup in list(group.warmups.items()) if group else ():
         member = group.member(member_id) if group else None
-        if member is None or warmup.gap <= 0 or see.now_ms < warmup.since_ms + see.ms("hold_s"):
+        if member is None or warmup.gap <= 0 or ctx.now_ms < warmup.since_ms + ctx.ms("hold_s"):
             continue
-        name, client = see.scope[0], member.client or member_id
-        yield Sighting(
+        name, client = ctx.scope[0], member.client or member_id
+        yield Match(
             subject=Subject("group", name, topic=task, member=member_id), since_ms=warmup.since_ms,
             sentence=f"Warm-up of {task} on {client} makes no progress",
             evidence={"task": task, "client": client, "left": warmup.gap,
-                      "still_ms": see.now_ms - warmup.since_ms},
-            next=[Next(f"{number(warmup.gap)} records are left since {duration(see.now_ms - warmup.since_ms)}: "
+                      "still_ms": ctx.now_ms - warmup.since_ms},
+            next=[NextStep(f"{number(warmup.gap)} records are left since {duration(ctx.now_ms - warmup.since_ms)}: "
                        "look at the restore rate and the size of the changelog", f"ottla streams tasks {word(name)}",
                        href("groups", name))],
         )  # fmt: skip

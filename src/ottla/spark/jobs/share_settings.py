@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from ottla.health.settings import DEFAULTS
+from ottla.health.configs import DEFAULTS
 
 __all__ = ["Setting", "share_limits"]
 

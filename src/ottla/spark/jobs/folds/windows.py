@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Final, NamedTuple
 
+from ottla.health.group_history import WINDOW_MS
 from ottla.health.rule import RULES, limits_of
-from ottla.health.seen_groups import WINDOW_MS
 from ottla.spark.jobs.folds.rows import Out, Window
 from ottla.spark.jobs.folds.state import NOBODY, Counted, Member, Rise, State
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ottla.health.facts import Cluster, LogDir, Partition, Quorum, Replica, Topic
 from ottla.health.series import Series
 
-__all__ = ["SeenCluster", "SeenDisk", "SeenQuorum", "SeenTopic"]
+__all__ = ["ClusterHistory", "DiskHistory", "QuorumHistory", "TopicHistory"]
 
 ELECTIONS: Final = 100
 DISK_SPACING_MS: Final = 60_000
@@ -23,7 +23,7 @@ class Moved(NamedTuple):
     old_leader: int
 
 
-class SeenTopic:
+class TopicHistory:
     """A topic as it was last seen, and since when partitions lack a leader or copies."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def _kept(since: dict[int, int], at_ms: int, partitions: Iterator[int]) -> dict[
     return {partition: since.get(partition, at_ms) for partition in partitions}
 
 
-class SeenCluster:
+class ClusterHistory:
     """The nodes as they were last listed, and whether any of them answers."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class SeenCluster:
         self.unreachable, self.unreachable_ms = error, at_ms
 
 
-class SeenDisk:
+class DiskHistory:
     def __init__(self) -> None:
         self.fact: LogDir | None = None
         self.at_ms = 0
@@ -96,7 +96,7 @@ class Election(NamedTuple):
     gap_ms: int
 
 
-class SeenQuorum:
+class QuorumHistory:
     """The quorum, its elections, and since when its high watermark stands below the leader's log end."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Settings of groups, topics and brokers that rules ask for, with Kafka's defaults where nothing is known."""
+"""KnownConfigs of groups, topics and brokers that rules ask for, with Kafka's defaults where nothing is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from ottla.health.facts import Configs
 from ottla.health.series import LruDict
 
-__all__ = ["Settings"]
+__all__ = ["KnownConfigs"]
 
 DEFAULTS: Final[dict[str, int]] = {
     "consumer.session.timeout.ms": 45_000,
@@ -27,7 +27,7 @@ BROKERS: Final = 1_000
 PLUGIN: Final = "group.streams.topology.description.plugin.class"
 
 
-class Settings:
+class KnownConfigs:
     def __init__(self, room: int) -> None:
         self._values: LruDict[tuple[str, str], dict[str, str | None]] = LruDict(room)
         self._brokers: LruDict[str, dict[str, str | None]] = LruDict(BROKERS)

@@ -1,4 +1,4 @@
-"""All that is remembered of a cluster, within bounds. Facts go in; rules look."""
+"""What is remembered of a cluster, within bounds: facts go in, rules read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ottla.health.coverage import Seen
+from ottla.health.cluster_history import ClusterHistory, DiskHistory, QuorumHistory, TopicHistory
+from ottla.health.configs import KnownConfigs
+from ottla.health.coverage import VisibleKinds
 from ottla.health.facts import (
     Cluster,
     Configs,
@@ -30,20 +32,18 @@ from ottla.health.facts import (
     Topic,
     Transaction,
 )
+from ottla.health.group_history import GroupHistory
+from ottla.health.lag_history import LagHistory, TopicLagHistory, lag_of
+from ottla.health.login_history import LoginHistory
 from ottla.health.lost_members import LagOf, Vanished
-from ottla.health.seen_cluster import SeenCluster, SeenDisk, SeenQuorum, SeenTopic
-from ottla.health.seen_groups import SeenGroup
-from ottla.health.seen_lag import SeenLag, SeenTopicLag, lag_of
-from ottla.health.seen_logins import SeenLogins
-from ottla.health.seen_share import SeenShareGroup, SeenSharePartition
 from ottla.health.series import LruDict
-from ottla.health.settings import Settings
+from ottla.health.share_history import ShareGroupHistory, SharePartitionHistory
 
-__all__ = ["Bounds", "SeenTransaction", "World"]
+__all__ = ["Bounds", "History", "TransactionHistory"]
 
 FORGET_MS: Final = 900_000
 FORGET_TRANSACTION_MS: Final = 200_000
-"""Three rounds of listing transactions: one that is over is not listed again."""
+"""Three intervals of the transactions probe; a transaction that is over is no longer listed."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is remembered; what was touched longest ago goes first."""
+    """How much is remembered; the least recently used entry is dropped first."""
 
     groups: int = 10_000
     topics: int = 20_000
@@ -60,43 +60,43 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class SeenTransaction:
+class TransactionHistory:
     fact: Transaction
     at_ms: int
 
 
-class World:
+class History:
     def __init__(self, bounds: Bounds) -> None:
         self.now_ms = 0
         self.newest_ms = 0
-        self.seen = Seen()
-        self.cluster = SeenCluster()
-        self.quorum = SeenQuorum()
-        self.settings = Settings(bounds.groups + bounds.topics)
-        self.groups: LruDict[str, SeenGroup] = LruDict(bounds.groups)
-        self.topics: LruDict[str, SeenTopic] = LruDict(bounds.topics)
-        self.lags: LruDict[tuple[str, str, int], SeenLag] = LruDict(bounds.partitions)
-        self.topic_lags: LruDict[tuple[str, str], SeenTopicLag] = LruDict(bounds.groups)
+        self.visible = VisibleKinds()
+        self.cluster = ClusterHistory()
+        self.quorum = QuorumHistory()
+        self.configs = KnownConfigs(bounds.groups + bounds.topics)
+        self.groups: LruDict[str, GroupHistory] = LruDict(bounds.groups)
+        self.topics: LruDict[str, TopicHistory] = LruDict(bounds.topics)
+        self.lags: LruDict[tuple[str, str, int], LagHistory] = LruDict(bounds.partitions)
+        self.topic_lags: LruDict[tuple[str, str], TopicLagHistory] = LruDict(bounds.groups)
         self.topics_of: LruDict[str, set[str]] = LruDict(bounds.groups)
-        self.share_groups: LruDict[str, SeenShareGroup] = LruDict(bounds.groups)
-        self.share_partitions: LruDict[tuple[str, str, int], SeenSharePartition] = LruDict(bounds.others)
-        self.disks: LruDict[tuple[int, str], SeenDisk] = LruDict(bounds.others)
-        self.transactions: LruDict[tuple[str, int], SeenTransaction] = LruDict(bounds.others)
-        self.logins: LruDict[tuple[str, str], SeenLogins] = LruDict(bounds.others)
+        self.share_groups: LruDict[str, ShareGroupHistory] = LruDict(bounds.groups)
+        self.share_partitions: LruDict[tuple[str, str, int], SharePartitionHistory] = LruDict(bounds.others)
+        self.disks: LruDict[tuple[int, str], DiskHistory] = LruDict(bounds.others)
+        self.transactions: LruDict[tuple[str, int], TransactionHistory] = LruDict(bounds.others)
+        self.logins: LruDict[tuple[str, str], LoginHistory] = LruDict(bounds.others)
         self._logins_counted: LruDict[tuple[str, str, int], list[int]] = LruDict(bounds.others)
         self.replica_counts: Counter[int] = Counter()
         self._topic_names: LruDict[str, str] = LruDict(bounds.topics)
 
     @property
     def dropped(self) -> int:
-        """How many things were forgotten for want of room."""
-        shelves = (self.groups, self.topics, self.lags, self.topic_lags, self.share_groups, self.share_partitions)
-        return sum(shelf.dropped for shelf in shelves)
+        """How many entries were dropped because a bound was reached."""
+        bounded = (self.groups, self.topics, self.lags, self.topic_lags, self.share_groups, self.share_partitions)
+        return sum(entries.dropped for entries in bounded)
 
     def take(self, at_ms: int, fact: Fact) -> Fact:
-        """Remembers a fact, and gives it back with what was known already filled in."""
+        """Remembers a fact, and returns it with the topic's name filled in, if only its id was given."""
         self.now_ms = self.newest_ms = at_ms
-        self.seen.take(fact)
+        self.visible.take(fact)
         if isinstance(fact, ShareState) and fact.topic is None:
             name = self._topic_names.get(fact.topic_id or "") or fact.topic_id
             fact = msgspec.structs.replace(fact, topic=name)
@@ -124,15 +124,15 @@ class World:
 
     @_take.register
     def _(self, fact: Configs) -> None:
-        self.settings.take(fact)
+        self.configs.take(fact)
 
     @_take.register
     def _(self, fact: LogDir) -> None:
-        self.disks.touch((fact.node, fact.path), SeenDisk).take(self.now_ms, fact)
+        self.disks.touch((fact.node, fact.path), DiskHistory).take(self.now_ms, fact)
 
     @_take.register
     def _(self, fact: Transaction) -> None:
-        seen = self.transactions.touch((fact.id or "", fact.producer), lambda: SeenTransaction(fact, self.now_ms))
+        seen = self.transactions.touch((fact.id or "", fact.producer), lambda: TransactionHistory(fact, self.now_ms))
         seen.fact, seen.at_ms = fact, self.now_ms
 
     @_take.register
@@ -140,15 +140,15 @@ class World:
         counted = self._logins_counted.touch((fact.user, fact.address, fact.node), lambda: [fact.failed])
         new = fact.failed - counted[0] if fact.failed >= counted[0] else fact.failed
         counted[0] = fact.failed
-        self.logins.touch(("user", fact.user), SeenLogins).take(self.now_ms, new, fact.address)
-        self.logins.touch(("address", fact.address), SeenLogins).take(self.now_ms, new, fact.user)
+        self.logins.touch(("user", fact.user), LoginHistory).take(self.now_ms, new, fact.address)
+        self.logins.touch(("address", fact.address), LoginHistory).take(self.now_ms, new, fact.user)
 
     @_take.register
     def _(self, fact: Topic) -> None:
         known = self.topics.get(fact.topic)
         if known is not None and known.fact.id != fact.id:
             self._forget_topic(fact.topic)  # made anew under the same name
-        seen = self.topics.touch(fact.topic, SeenTopic)
+        seen = self.topics.touch(fact.topic, TopicHistory)
         self.replica_counts.subtract(node for each in seen.fact.partitions for node in each.replicas)
         self.replica_counts.update(node for each in fact.partitions for node in each.replicas)
         seen.take(self.now_ms, fact)
@@ -157,13 +157,13 @@ class World:
 
     @_take.register
     def _(self, fact: Group) -> None:
-        seen = self.groups.touch(fact.group, lambda: SeenGroup(fact))
-        for member in seen.take(self.now_ms, fact, self._who(fact)):
+        seen = self.groups.touch(fact.group, lambda: GroupHistory(fact))
+        for member in seen.take(self.now_ms, fact, self._fingerprint(fact)):
             self._note_vanished(seen, member)
-        self._judge(seen)
+        self._decide_doubts(seen)
 
-    def _who(self, fact: Group) -> int:
-        """A fingerprint of the members, what they ask for, and how many partitions there are of it."""
+    def _fingerprint(self, fact: Group) -> int:
+        """A hash of the members, their subscriptions, and the partition counts of the topics."""
         members = frozenset((each.member, each.instance, each.subscribed, each.topology_epoch) for each in fact.members)
         return hash((members, self._partition_counts(fact), fact.topology_epoch, fact.metadata_hash))
 
@@ -175,17 +175,17 @@ class World:
 
     def session_timeout_ms(self, fact: Group) -> int:
         kind = "streams" if fact.type == "streams" else "consumer"
-        return self.settings.of_group(fact.group, f"{kind}.session.timeout.ms")
+        return self.configs.of_group(fact.group, f"{kind}.session.timeout.ms")
 
-    def _note_vanished(self, seen: SeenGroup, member: Member) -> None:
+    def _note_vanished(self, seen: GroupHistory, member: Member) -> None:
         held = tuple(sorted(seen.held_before.get(member.member, ())))
         session_ms = self.session_timeout_ms(seen.fact)
         client = member.client or member.member
         reachable_ms = self.cluster.unreachable_ms
         seen.doubts.append(Vanished(member.member, client, held, self.now_ms, session_ms, reachable_ms))
 
-    def _judge(self, seen: SeenGroup) -> None:
-        """Decides of members that vanished, as far as can be."""
+    def _decide_doubts(self, seen: GroupHistory) -> None:
+        """Decide for each member that vanished whether it was lost, as soon as the samples of its lag allow."""
         lag_of = self._lag_of(seen.fact.group)
         for each in [seen.doubts.popleft() for _ in range(len(seen.doubts))]:
             lost = each.lost(lag_of)
@@ -195,25 +195,25 @@ class World:
                 seen.doubts.append(each)
 
     def _lag_of(self, group: str) -> LagOf:
-        return lambda place: self.lags.get((group, *place))
+        return lambda tp: self.lags.get((group, *tp))
 
     @_take.register
     def _(self, fact: Lag) -> None:
-        self.lags.touch((fact.group, fact.topic, fact.partition), SeenLag).take(self.now_ms, fact)
+        self.lags.touch((fact.group, fact.topic, fact.partition), LagHistory).take(self.now_ms, fact)
         if lag_of(fact) is not None:
             done, end = fact.committed or 0, fact.high_watermark or 0
             self._sums(fact).take(self.now_ms, fact.partition, min(done, end), end, fact.committed_ts)
         group = self.groups.get(fact.group)
         if group is not None and (group.doubts or group.lost):
-            self._judge(group)
+            self._decide_doubts(group)
             self._end_lost(group)
 
-    def _sums(self, fact: Lag | ShareOffsets) -> SeenTopicLag:
+    def _sums(self, fact: Lag | ShareOffsets) -> TopicLagHistory:
         self.topics_of.touch(fact.group, set).add(fact.topic)
-        return self.topic_lags.touch((fact.group, fact.topic), SeenTopicLag)
+        return self.topic_lags.touch((fact.group, fact.topic), TopicLagHistory)
 
-    def _end_lost(self, group: SeenGroup) -> None:
-        """What a lost member held moves again, or has nothing left to do."""
+    def _end_lost(self, group: GroupHistory) -> None:
+        """Note which lost members' partitions are consumed again, or have no lag."""
         lag_of = self._lag_of(group.fact.group)
         for lost in group.lost.values():
             lags = [lag_of(each) for each in lost.partitions]
@@ -233,16 +233,16 @@ class World:
 
     @_take.register
     def _(self, fact: ShareState) -> None:
-        group = self.share_groups.touch(fact.group, SeenShareGroup)
+        group = self.share_groups.touch(fact.group, ShareGroupHistory)
         group.at_ms = self.now_ms
         self._share_partition(fact).take_record(self.now_ms, fact, group)
 
     @_take.register
     def _(self, fact: ShareMetrics) -> None:
-        self.share_groups.touch(fact.group, SeenShareGroup).take_metrics(self.now_ms, fact)
+        self.share_groups.touch(fact.group, ShareGroupHistory).take_metrics(self.now_ms, fact)
 
-    def _share_partition(self, fact: ShareOffsets | ShareWindow | ShareState) -> SeenSharePartition:
-        return self.share_partitions.touch((fact.group, fact.topic or "", fact.partition), SeenSharePartition)
+    def _share_partition(self, fact: ShareOffsets | ShareWindow | ShareState) -> SharePartitionHistory:
+        return self.share_partitions.touch((fact.group, fact.topic or "", fact.partition), SharePartitionHistory)
 
     @_take.register
     def _(self, fact: Gone) -> None:
@@ -269,7 +269,7 @@ class World:
         _drop(self.share_partitions, lambda key, _: key[0] == name)
 
     def sweep(self) -> None:
-        """Forgets what no sample has spoken of for long, though samples came."""
+        """Forget what no sample has mentioned for a long time, although samples came."""
         old_ms = self.newest_ms - FORGET_MS
         _drop(self.groups, lambda _, seen: seen.at_ms < old_ms)
         _drop(self.lags, lambda _, seen: seen.at_ms < old_ms)
@@ -288,7 +288,7 @@ class World:
                 self._forget_topic(name)
 
 
-def _drop(shelf: LruDict[K, V], is_over: Callable[[K, V], bool]) -> None:
-    for key, entry in shelf.items():
+def _drop(entries: LruDict[K, V], is_over: Callable[[K, V], bool]) -> None:
+    for key, entry in entries.items():
         if is_over(key, entry):
-            shelf.pop(key)
+            entries.pop(key)

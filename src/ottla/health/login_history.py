@@ -6,13 +6,13 @@ from typing import Final
 
 from ottla.health.series import LruDict, Series
 
-__all__ = ["SeenLogins"]
+__all__ = ["LoginHistory"]
 
 OTHERS: Final = 100
 SPACING_MS: Final = 5_000
 
 
-class SeenLogins:
+class LoginHistory:
     """Of one user, with the addresses they came from; or of one address, with the users that were tried."""
 
     def __init__(self) -> None:

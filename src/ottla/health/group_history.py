@@ -1,4 +1,4 @@
-"""What is remembered of a group: epochs, who was a member, what they held, who vanished."""
+"""What is remembered of a group: its epochs, its members and what they held, and the members that vanished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ottla.health.facts import Group, Member, Tasks, TopicPartitions
 from ottla.health.lost_members import DOUBTS, Lost, Vanished
 
-__all__ = ["WINDOW_MS", "Rise", "SeenGroup", "holdings", "lacking", "pairs"]
+__all__ = ["WINDOW_MS", "EpochBump", "GroupHistory", "holdings", "lacking", "pairs"]
 
 WINDOW_MS: Final = 600_000
 RISES: Final = 256
@@ -21,15 +21,15 @@ Holding = tuple[str, int]
 """Topic and partition; or, in a streams group, `task` and its number."""
 
 
-class Rise(NamedTuple):
-    """The group epoch rose."""
+class EpochBump(NamedTuple):
+    """The group epoch rose: when, by how much, and with which members."""
 
     at_ms: int
     by: int
-    who: int  # fingerprint of members, subscriptions and partition counts
-    same_who: bool  # as before it
+    fingerprint: int  # hash of members, subscriptions and partition counts
+    same_fingerprint: bool  # as before the bump
     is_warmup_step: bool
-    converged: bool  # the assignment before it had arrived everywhere
+    converged: bool  # whether all members had reached the epoch before it
 
 
 @dataclass(slots=True)
@@ -56,20 +56,20 @@ def targets(member: Member) -> set[str]:
 
 
 def lacking(member: Member) -> set[str]:
-    """What a member is to have and does not have."""
+    """What a member's target has and the member lacks."""
     return targets(member) - holdings(member)
 
 
 def surplus(member: Member) -> set[str]:
-    """What a member has and is to give up."""
+    """What a member has and must give up."""
     return holdings(member) - targets(member)
 
 
 @dataclass(slots=True)
-class SeenGroup:
+class GroupHistory:
     fact: Group
     at_ms: int = 0
-    rises: deque[Rise] = field(default_factory=lambda: deque(maxlen=RISES))
+    rises: deque[EpochBump] = field(default_factory=lambda: deque(maxlen=RISES))
     ids: dict[str, int] = field(default_factory=dict)  # member id -> last seen
     sizes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=RISES))  # (seen, members)
     instances: dict[str, deque[tuple[int, str]]] = field(default_factory=dict)
@@ -80,11 +80,11 @@ class SeenGroup:
     warmups: dict[tuple[str, str], Warmup] = field(default_factory=dict)
     empty_since: int | None = None
     converged: bool = False
-    who: int = 0
+    fingerprint: int = 0
 
-    def take(self, at_ms: int, fact: Group, who: int) -> list[Member]:
-        """Remembers what the rules ask for, and gives back the members that are no more."""
-        self._note_epoch(at_ms, fact, who)
+    def take(self, at_ms: int, fact: Group, fingerprint: int) -> list[Member]:
+        """Remembers what the rules need, and returns the members that have left."""
+        self._note_epoch(at_ms, fact, fingerprint)
         self._note_members(at_ms, fact)
         self._note_warmups(at_ms, fact)
         gone = self._vanished(fact)
@@ -93,13 +93,15 @@ class SeenGroup:
         self.fact, self.at_ms = fact, at_ms
         return gone
 
-    def _note_epoch(self, at_ms: int, fact: Group, who: int) -> None:
+    def _note_epoch(self, at_ms: int, fact: Group, fingerprint: int) -> None:
         by = fact.group_epoch - self.fact.group_epoch
         if self.at_ms and by > 0:
             is_step = _is_warmup_step(self.fact, fact)
-            self.rises.append(Rise(at_ms, by, who, who == self.who, is_step, self.converged))
+            self.rises.append(
+                EpochBump(at_ms, by, fingerprint, fingerprint == self.fingerprint, is_step, self.converged)
+            )
             self.converged = False
-        self.who = who
+        self.fingerprint = fingerprint
         self.converged = self.converged or _has_converged(fact)
 
     def _note_members(self, at_ms: int, fact: Group) -> None:
@@ -138,7 +140,8 @@ class SeenGroup:
         return [each for each in self.fact.members if each.member not in ids and each.instance not in instances]
 
     def _note_held(self, fact: Group) -> None:
-        """A member keeps what it last had: in a rebalance of a classic group, describing it shows nothing."""
+        """A member without an assignment counts as holding its last one: during a rebalance, a classic group is
+        described without assignments."""
         old, self.held = self.held, {}
         self.held_before = old
         for member in fact.members:
@@ -146,7 +149,7 @@ class SeenGroup:
             self.held[member.member] = now or old.get(member.member, now)
 
     def partitions_of(self, member: Member, fact: Group) -> set[tuple[str, int]]:
-        """The partitions that a member reads; for tasks, those of the topics that feed them."""
+        """The partitions that a member reads; for tasks, those of their source topics."""
         if member.tasks is None:
             return pairs(member.assigned)
         sources = {each.id: each.source + each.repartition_source for each in fact.subtopologies or ()}
@@ -162,12 +165,12 @@ class SeenGroup:
         self.lost[lost.member] = lost
 
     def instance_changes(self, instance: str, now_ms: int) -> list[int]:
-        """When the instance id went to another member id lately; the first holder is no change."""
+        """When the instance id changed to another member id within the window."""
         changes = list(self.instances.get(instance, ()))[1:]
         return [at_ms for at_ms, _ in changes if at_ms > now_ms - WINDOW_MS]
 
     def largest(self, now_ms: int) -> int:
-        """The most members that it had at one time lately."""
+        """The largest number of members at one time within the window."""
         return max((count for at_ms, count in self.sizes if at_ms >= now_ms - WINDOW_MS), default=0)
 
     def member(self, member_id: str) -> Member | None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ottla.health.facts import ShareMetrics, ShareOffsets, ShareState, ShareWindow, StateBatch
 from ottla.health.series import Series
 
-__all__ = ["BUCKET_MS", "Archived", "Bucket", "Deliveries", "SeenShareGroup", "SeenSharePartition"]
+__all__ = ["BUCKET_MS", "Archived", "Bucket", "Deliveries", "ShareGroupHistory", "SharePartitionHistory"]
 
 BUCKET_MS: Final = 10_000
 BUCKETS: Final = 360
@@ -62,7 +62,7 @@ class Deliveries:
         return self.buckets[start]
 
 
-class SeenShareGroup:
+class ShareGroupHistory:
     def __init__(self) -> None:
         self.at_ms = 0
         self.from_records = Deliveries()
@@ -102,7 +102,7 @@ def _grow(series: Series, at_ms: int, by: int) -> None:
     series.add(at_ms, (series.points[-1][1] if series.points else 0) + by)
 
 
-class SeenSharePartition:
+class SharePartitionHistory:
     """Offsets of a share partition with the state and delivery count that were last written for them."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class SeenSharePartition:
             self.waiting_since = at_ms
         self.window, self._window_ms, self.at_ms = fact, at_ms, at_ms
 
-    def take_record(self, at_ms: int, fact: ShareState, group: SeenShareGroup) -> None:
+    def take_record(self, at_ms: int, fact: ShareState, group: ShareGroupHistory) -> None:
         """A first snapshot says where things stand, not what just happened."""
         is_base = not self.has_records and fact.record == "ShareSnapshot"
         when = fact.written_ms if fact.written_ms is not None else at_ms
@@ -147,7 +147,7 @@ class SeenSharePartition:
         self.has_records = True
         self._note_time(at_ms)
 
-    def _take_batch(self, when: int, fact: ShareState, batch: StateBatch, group: SeenShareGroup | None) -> None:
+    def _take_batch(self, when: int, fact: ShareState, batch: StateBatch, group: ShareGroupHistory | None) -> None:
         new = (batch.state, batch.count)
         last = min(batch.last, batch.first + OFFSETS)
         ended = [each for each in range(batch.first, last + 1) if self.written.get(each) != new]

@@ -1,4 +1,4 @@
-"""What is remembered of how groups come forward."""
+"""What is remembered of the offsets and the lag of groups."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Final
 from ottla.health.facts import Lag
 from ottla.health.series import Series
 
-__all__ = ["SeenLag", "SeenTopicLag"]
+__all__ = ["LagHistory", "TopicLagHistory"]
 
 SPACING_MS: Final = 15_000
 
 
-class SeenLag:
-    """A group in a partition."""
+class LagHistory:
+    """The offsets of a group in one partition."""
 
     __slots__ = ("at_ms", "before_ms", "commits", "end_when_moved", "fact", "moved_ms", "starts", "waiting_since")
 
     def __init__(self) -> None:
         self.fact: Lag | None = None
         self.at_ms = 0
-        self.moved_ms = 0  # when the committed offset was first seen where it is
-        self.before_ms = 0  # when it was last seen elsewhere
+        self.moved_ms = 0  # when the present committed offset was first seen
+        self.before_ms = 0  # when another one was last seen
         self.end_when_moved = 0
-        self.waiting_since: int | None = None  # lag, and the committed offset stays
+        self.waiting_since: int | None = None  # since when there is lag and the committed offset stays the same
         self.commits = Series(SPACING_MS)
         self.starts = Series(SPACING_MS)
 
@@ -48,7 +48,7 @@ class SeenLag:
 
     @property
     def has_news(self) -> bool:
-        """Records came since the committed offset moved."""
+        """Whether records were appended since the committed offset moved."""
         return self.fact is not None and (self.fact.high_watermark or 0) > self.end_when_moved
 
 
@@ -58,8 +58,9 @@ def lag_of(fact: Lag) -> int | None:
     return max(0, fact.high_watermark - fact.committed)
 
 
-class SeenTopicLag:
-    """A group in a whole topic: running sums, so that one more sample costs the same however many partitions."""
+class TopicLagHistory:
+    """The lag of a group in a whole topic. It keeps running sums, so a sample costs the same whatever the number of
+    partitions."""
 
     __slots__ = ("_partitions", "at_ms", "consumed", "lag", "lags", "produced")
 
@@ -89,7 +90,7 @@ class SeenTopicLag:
         return max(self._partitions, key=lambda each: self._partitions[each][1] - self._partitions[each][0])
 
     def behind_ms(self, now_ms: int) -> tuple[float, bool]:
-        """How long ago that was produced which is consumed next, and whether it is known or at least that long."""
+        """How long ago the next record to consume was produced; and whether that is known, or at least that long."""
         when = self.produced.when(_last(self.produced) - self.lag)
         if when is not None:
             return now_ms - when, True
