@@ -45,13 +45,24 @@ class Story:
         return self
 
     def open(self, rule: str) -> list[Finding]:
-        return [each for each in self.engine.findings() if each.rule == rule and each.is_open]
+        return [each for each in self._findings(rule) if each.is_open]
 
     def resolved(self, rule: str) -> list[Finding]:
-        return [each for each in self.engine.findings() if each.rule == rule and not each.is_open]
+        return [each for each in self._findings(rule) if not each.is_open]
+
+    def _findings(self, rule: str) -> list[Finding]:
+        check_name(rule)
+        return [each for each in self.engine.findings() if each.rule == rule]
 
     def what(self, rule: str) -> list[ChangeType]:
-        return [each.what for each in self.changes if each.finding.rule == rule and each.what is not ChangeType.CHANGED]
+        check_name(rule)
+        changes = [each for each in self.changes if each.finding.rule == rule]
+        return [each.what for each in changes if each.what is not ChangeType.CHANGED]
+
+
+def check_name(rule: str) -> None:
+    """Nothing is ever found under a name that no rule has, so a test that expects no finding would prove nothing."""
+    assert rule in RULES, f'there is no rule "{rule}"'
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,10 @@ class Case:
     before: tuple[Fact, ...] = ()
     others: tuple[str, ...] = ()  # rules that may speak at the same time
     evidence: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for rule in (self.rule, *self.others):
+            check_name(rule)
 
     def __str__(self) -> str:
         return self.rule
