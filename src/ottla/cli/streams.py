@@ -23,7 +23,7 @@ from ottla.cli.watch import Watch, look, watching_options
 if TYPE_CHECKING:
     from ottla.client import Client
     from ottla.client.groups import ListedGroup
-    from ottla.client.streams import Look, TaskRow
+    from ottla.client.streams import GroupSnapshot, TaskRow
 
 LIST_COLUMNS = (Column("GROUP"), Column("STATE"), Column("COORDINATOR", is_number=True))
 SUBTOPOLOGY_COLUMNS = (Column("SUBTOPOLOGY"), Column("READS"), Column("WRITES"), Column("STATE IN"))
@@ -115,23 +115,23 @@ def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
 
     epochs = EpochWatch()
 
-    def show(seen: Look) -> None:
+    def show(seen: GroupSnapshot) -> None:
         _show(seen)
         warning = epochs.take(seen.group)
         if warning is not None:
             click.secho(f"warning: {warning}", fg="yellow")
 
-    def as_object(seen: Look) -> object:
+    def as_object(seen: GroupSnapshot) -> object:
         return _json(seen) | {"warning": epochs.take(seen.group)}
 
     look(target, watch, _finder(group), as_object if as_json else None, show)
 
 
 def _finder(group_id: str) -> Any:  # noqa: ANN401 - a coroutine function over a client
-    async def find(client: Client) -> Look:
-        from ottla.client.streams import look
+    async def find(client: Client) -> GroupSnapshot:
+        from ottla.client.streams import snapshot
 
-        return await look(client, group_id)
+        return await snapshot(client, group_id)
 
     return find
 
@@ -139,7 +139,7 @@ def _finder(group_id: str) -> Any:  # noqa: ANN401 - a coroutine function over a
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _show(seen: Look) -> None:
+def _show(seen: GroupSnapshot) -> None:
     from ottla.client.streams import blockers
 
     group = seen.group
@@ -170,7 +170,7 @@ def _member_row(each: Any) -> tuple[object, ...]:  # noqa: ANN401
     return each.member_id, each.process_id, each.client_id, each.client_host, *epochs, *counts, endpoint
 
 
-def _show_tasks(seen: Look) -> None:
+def _show_tasks(seen: GroupSnapshot) -> None:
     from ottla.client.streams import task_rows
 
     print_table(TASK_COLUMNS, [_task_row(row) for row in task_rows(seen)])
@@ -183,7 +183,7 @@ def _task_row(row: TaskRow) -> tuple[object, ...]:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def _json(seen: Look) -> dict[str, object]:
+def _json(seen: GroupSnapshot) -> dict[str, object]:
     from ottla.client.streams import ROLES, blockers, task_count
 
     group = seen.group
@@ -212,7 +212,7 @@ def _json(seen: Look) -> dict[str, object]:
     }
 
 
-def _tasks_json(seen: Look) -> list[dict[str, object]]:
+def _tasks_json(seen: GroupSnapshot) -> list[dict[str, object]]:
     from ottla.client.streams import task_rows
 
     return [

@@ -44,7 +44,7 @@ from ottla.client.handshake import open_connection
 from ottla.client.metadata import NO_NODE, Metadata, Partition, Topic, TopicPartition
 from ottla.client.pool import USUAL_LANE, Link, Pool, Together, together
 from ottla.client.reconnects import Reconnects
-from ottla.client.retry import Cure, Way, cure_for_all
+from ottla.client.retry import RetryAction, Routing, cure_for_all
 from ottla.client.settings import Changes, Settings
 from ottla.client.timing import Backoff, Deadline
 from ottla.client.versions import api_of, choose_version
@@ -95,7 +95,7 @@ class Closable(Protocol):
 
 
 class _Route(NamedTuple):
-    way: Way
+    way: Routing
     node_id: int = NO_NODE
     partition: TopicPartition | None = None
     coordinator: Coordinated | None = None
@@ -173,7 +173,7 @@ class Client(TypedSend):
                 if isinstance(error, RequestTimeoutError) and deadline.passed and last is not None:
                     return _outcome(last)  # which says more than that there was no time for one more attempt
                 # A broker that the caller has named himself is not waited for.
-                if not error.retriable or (route.way is Way.NODE and isinstance(error, UnknownBrokerError)):
+                if not error.retriable or (route.way is Routing.NODE and isinstance(error, UnknownBrokerError)):
                     raise
                 self._distrust(route)
                 last = error
@@ -246,9 +246,9 @@ class Client(TypedSend):
             return await self.leader_peer(route.partition, deadline)
         if route.coordinator is not None:
             return await self.node_peer(await self._coordinator(route.coordinator, deadline), deadline)
-        if route.way is Way.NODE:
+        if route.way is Routing.NODE:
             return await self.node_peer(route.node_id, deadline)
-        if route.way is Way.CONTROLLER:
+        if route.way is Routing.CONTROLLER:
             await self._refresh_brokers(deadline)
             controller = self.metadata.brokers.get(self.metadata.controller_id)
             if controller is not None:
@@ -314,8 +314,8 @@ class Client(TypedSend):
         if route.coordinator is not None:
             self._coordinators.pop(route.coordinator, None)
 
-    def _apply(self, cure: Cure, route: _Route) -> None:
-        if cure is not Cure.WAIT:
+    def _apply(self, cure: RetryAction, route: _Route) -> None:
+        if cure is not RetryAction.WAIT:
             self._distrust(route)
 
     # --- what is known about the cluster ------------------------------------------------------------------------------
@@ -491,11 +491,11 @@ def _route(options: SendOptions) -> _Route:
             "a request goes to a broker, a partition's leader or a coordinator, not to two of them"
         )
     if partition is not None:
-        return _Route(Way.LEADER, partition=TopicPartition(*partition))
+        return _Route(Routing.LEADER, partition=TopicPartition(*partition))
     if coordinator is not None:
         if coordinator[0] not in KEY_TYPES:
             raise ConfigurationError(f"{coordinator[0]!r} has no coordinator; {', '.join(KEY_TYPES)} have one")
-        return _Route(Way.COORDINATOR, coordinator=coordinator)
+        return _Route(Routing.COORDINATOR, coordinator=coordinator)
     if broker == "controller":
-        return _Route(Way.CONTROLLER)
-    return _Route(Way.ANY) if broker is None else _Route(Way.NODE, node_id=int(broker))
+        return _Route(Routing.CONTROLLER)
+    return _Route(Routing.ANY) if broker is None else _Route(Routing.NODE, node_id=int(broker))

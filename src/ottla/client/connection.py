@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from ottla.client.address import Peer
 from ottla.client.errors import ClientError, ClosedError, ConnectionLostError, ProtocolError, RequestTimeoutError
-from ottla.client.exchange import SIZE, Asked, Requests, bad_size, loss, patience_ms, read_answer
+from ottla.client.exchange import SIZE, Requests, SentRequest, bad_size, loss, patience_ms, read_answer
 from ottla.client.settings import Settings
 from ottla.client.versions import ApiRanges, api_of
 
@@ -36,7 +36,7 @@ SECOND_MS: Final = 1000
 class _Waiting(NamedTuple):
     """A request that has been written, and where its answer goes."""
 
-    asked: Asked
+    asked: SentRequest
     due_at_s: float
     answer: asyncio.Future[Any]
 
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
         await self._writable.wait()
         self._check_open()
 
-    def _write(self, message: object, version: int) -> Asked:
+    def _write(self, message: object, version: int) -> SentRequest:
         assert self._transport is not None, "written before the connection was made"
         asked, frame = self._requests.write(message, version)
         self.last_used_at_s = time.monotonic()

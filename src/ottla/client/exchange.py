@@ -13,7 +13,7 @@ from ottla.wire import WireError, frames
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 
-__all__ = ["SIZE", "Asked", "Requests", "bad_size", "loss", "patience_ms", "read_answer"]
+__all__ = ["SIZE", "Requests", "SentRequest", "bad_size", "loss", "patience_ms", "read_answer"]
 
 SIZE: Final = Struct(">i")
 """What goes before every frame."""
@@ -23,7 +23,7 @@ _CORRELATION_AND_ERROR: Final = Struct(">ih")
 _CORRELATION_ID_MAX: Final = (1 << 31) - 1
 
 
-class Asked(NamedTuple):
+class SentRequest(NamedTuple):
     """A request that was written, as its answer is known by."""
 
     correlation_id: int
@@ -40,7 +40,7 @@ class Requests:
         self._client_id = client_id
         self._next_correlation_id = 0
 
-    def write(self, message: object, version: int) -> tuple[Asked, bytes]:
+    def write(self, message: object, version: int) -> tuple[SentRequest, bytes]:
         """What to remember of the request, and its frame."""
         api = api_of(type(message))
         key = MESSAGES[f"{api}Request"].key
@@ -53,22 +53,22 @@ class Requests:
                 self._peer, f"{api} v{version}", f"the request does not fit: {error}"
             ) from None
         self._next_correlation_id = 0 if number == _CORRELATION_ID_MAX else number + 1
-        return Asked(number, api, key, version), frame
+        return SentRequest(number, api, key, version), frame
 
 
-def read_answer(peer: Peer, asked: Asked, frame: bytes | bytearray) -> object:
+def read_answer(peer: Peer, request: SentRequest, frame: bytes | bytearray) -> object:
     """The message in a frame, or ProtocolError; after one that `is_out_of_step` nothing that follows makes sense."""
     (correlation_id,) = SIZE.unpack_from(frame)
-    if correlation_id != asked.correlation_id:
-        reason = f"correlation id {correlation_id} where {asked.api} waits for {asked.correlation_id}"
+    if correlation_id != request.correlation_id:
+        reason = f"correlation id {correlation_id} where {request.api} waits for {request.correlation_id}"
         raise ProtocolError(peer, reason, is_out_of_step=True)
-    version = asked.version
-    if asked.api_key == frames.API_VERSIONS_KEY and _is_stepping_down(frame):
+    version = request.version
+    if request.api_key == frames.API_VERSIONS_KEY and _is_stepping_down(frame):
         version = 0  # the broker does not have this version, and says so in a form that everyone can read
     try:
-        return frames.read_response(frame, asked.api_key, version).body  # type: ignore[arg-type]  # any buffer will do
+        return frames.read_response(frame, request.api_key, version).body  # type: ignore[arg-type]  # any buffer will do
     except WireError as error:
-        raise ProtocolError(peer, f"{asked.api}Response v{version}: {error}") from None
+        raise ProtocolError(peer, f"{request.api}Response v{version}: {error}") from None
 
 
 def patience_ms(message: object) -> int:
@@ -80,7 +80,7 @@ def patience_ms(message: object) -> int:
     return 0
 
 
-def loss(error: Exception | None, waiting: Sequence[Asked], answered: int) -> str:
+def loss(error: Exception | None, waiting: Sequence[SentRequest], answered: int) -> str:
     """Why a connection ended, and what that may mean: brokers close without a word what they do not understand."""
     reason = "the broker closed it" if error is None else str(error) or type(error).__name__
     if not waiting:

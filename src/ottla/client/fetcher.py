@@ -20,11 +20,11 @@ from typing import Final, NamedTuple, Self, TypedDict, Unpack
 from ottla.client.client import Answer, Client, always
 from ottla.client.committed import Aborted, visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
-from ottla.client.fetching import FetchLimits, fetch_request
+from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.leaders import by_leader
 from ottla.client.metadata import Metadata, TopicPartition
 from ottla.client.offsets import EARLIEST, LATEST, Isolation, Offsets, isolation_level, list_offsets
-from ottla.client.retry import Way, cure_for
+from ottla.client.retry import Routing, retry_action
 from ottla.client.timing import Deadline
 from ottla.wire import WireError
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches
@@ -318,7 +318,7 @@ class Fetcher:
         error = ResponseError(answer.peer, "Fetch", data.error_code, f"{at} at offset {self._positions[at]}")
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             self.seek(at, self._reset_to)
-        elif cure_for(data.error_code, Way.LEADER) is None:
+        elif retry_action(data.error_code, Routing.LEADER) is None:
             self._error = error
         else:
             leader = data.current_leader

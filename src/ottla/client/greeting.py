@@ -23,7 +23,7 @@ from ottla.wire.types.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from ottla.wire.types.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ottla.wire.types.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
-__all__ = ["Agreed", "Greeting", "Said", "greet"]
+__all__ = ["Greeting", "Negotiated", "VersionedRequest", "greet"]
 
 SOFTWARE_NAME: Final = "ottla"
 API_VERSIONS_FIRST: Final = 4
@@ -35,32 +35,32 @@ SESSION_SHARE: Final = 0.85
 SECOND_MS: Final = 1000
 
 
-class Said(NamedTuple):
+class VersionedRequest(NamedTuple):
     """A request, and the version that it is said in."""
 
     message: object
     version: int
 
 
-class Agreed(NamedTuple):
+class Negotiated(NamedTuple):
     versions: ApiRanges
     session_s: float | None
     """How long the login may be used."""
 
 
-Greeting = Generator[Said, object, Agreed]
+Greeting = Generator[VersionedRequest, object, Negotiated]
 
 
 def greet(peer: Peer, sasl: Sasl | None) -> Greeting:
     """Learn the broker's versions and log in, if there is a way to; AuthenticationError and the like say why not."""
     versions = yield from _negotiate(peer)
-    return Agreed(versions, None if sasl is None else (yield from _log_in(peer, sasl, versions)))
+    return Negotiated(versions, None if sasl is None else (yield from _log_in(peer, sasl, versions)))
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def _negotiate(peer: Peer) -> Generator[Said, object, ApiRanges]:
+def _negotiate(peer: Peer) -> Generator[VersionedRequest, object, ApiRanges]:
     answer = yield from _ask_versions(API_VERSIONS_FIRST)
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
         answer = yield from _ask_versions(_step_down(peer, answer))
@@ -69,9 +69,9 @@ def _negotiate(peer: Peer) -> Generator[Said, object, ApiRanges]:
     return ranges_of(answer.api_keys)
 
 
-def _ask_versions(version: int) -> Generator[Said, object, ApiVersionsResponse]:
+def _ask_versions(version: int) -> Generator[VersionedRequest, object, ApiVersionsResponse]:
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
-    answer = yield Said(request, version)
+    answer = yield VersionedRequest(request, version)
     assert isinstance(answer, ApiVersionsResponse)
     return answer
 
@@ -90,7 +90,7 @@ def _step_down(peer: Peer, answer: ApiVersionsResponse) -> int:
 # --- SASL -------------------------------------------------------------------------------------------------------------
 
 
-def _log_in(peer: Peer, sasl: Sasl, versions: ApiRanges) -> Generator[Said, object, float | None]:
+def _log_in(peer: Peer, sasl: Sasl, versions: ApiRanges) -> Generator[VersionedRequest, object, float | None]:
     yield from _choose_mechanism(peer, sasl.mechanism, versions)
     version = choose_version("SaslAuthenticate", versions, peer)
     exchange = sasl.exchange()
@@ -107,17 +107,17 @@ def _log_in(peer: Peer, sasl: Sasl, versions: ApiRanges) -> Generator[Said, obje
     return lifetime_ms / SECOND_MS * SESSION_SHARE if lifetime_ms > 0 else None
 
 
-def _say(peer: Peer, token: bytes, version: int) -> Generator[Said, object, SaslAuthenticateResponse]:
-    answer = yield Said(SaslAuthenticateRequest(auth_bytes=token), version)
+def _say(peer: Peer, token: bytes, version: int) -> Generator[VersionedRequest, object, SaslAuthenticateResponse]:
+    answer = yield VersionedRequest(SaslAuthenticateRequest(auth_bytes=token), version)
     assert isinstance(answer, SaslAuthenticateResponse)
     if answer.error_code:
         raise AuthenticationError(peer, answer.error_message or error_name(answer.error_code))
     return answer
 
 
-def _choose_mechanism(peer: Peer, mechanism: str, versions: ApiRanges) -> Generator[Said, object, None]:
+def _choose_mechanism(peer: Peer, mechanism: str, versions: ApiRanges) -> Generator[VersionedRequest, object, None]:
     version = choose_version("SaslHandshake", versions, peer, SASL_HANDSHAKE_VERSION)
-    answer = yield Said(SaslHandshakeRequest(mechanism), version)
+    answer = yield VersionedRequest(SaslHandshakeRequest(mechanism), version)
     assert isinstance(answer, SaslHandshakeResponse)
     if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         offered = ", ".join(sorted(answer.mechanisms)) or "none"

@@ -38,7 +38,7 @@ from ottla.wire.types.streams_group_describe import (
     StreamsGroupDescribeResponseMember,
 )
 
-__all__ = ["DescribedGroup", "GroupView", "Holdup", "MemberView", "Task", "holdups", "view_of"]
+__all__ = ["Blocker", "DescribedGroup", "GroupView", "MemberView", "Task", "rebalance_blockers", "view_of"]
 
 DescribedGroup = (
     DescribeGroupsResponseDescribedGroup
@@ -108,7 +108,7 @@ class GroupView(NamedTuple):
     topology_epoch: int | None = None
 
 
-class Holdup(NamedTuple):
+class Blocker(NamedTuple):
     """A member that the rebalance waits for."""
 
     member_id: str
@@ -132,7 +132,7 @@ def view_of(group: DescribedGroup, coordinator: Peer) -> GroupView:
     return streams._replace(topology_epoch=None if group.topology is None else group.topology.epoch)
 
 
-def holdups(group: GroupView) -> list[Holdup]:
+def rebalance_blockers(group: GroupView) -> list[Blocker]:
     """The members that have not reached the target's epoch, while others have or wait for what they give up."""
     target_epoch = group.assignment_epoch
     if target_epoch is None or all(member.target is None for member in group.members):
@@ -149,7 +149,7 @@ def holdups(group: GroupView) -> list[Holdup]:
         awaited = sorted({share for shares in wanted.values() for share in shares}, key=str)
         waiting = tuple(sorted(name for name, shares in wanted.items() if shares))
         assert member.epoch is not None
-        found.append(Holdup(member.member_id, member.epoch, tuple(awaited), waiting))
+        found.append(Blocker(member.member_id, member.epoch, tuple(awaited), waiting))
     return found
 
 

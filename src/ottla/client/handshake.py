@@ -14,7 +14,7 @@ from typing import Final
 from ottla.client.address import Peer
 from ottla.client.connection import SECOND_MS, Connection
 from ottla.client.errors import ConnectError, RequestTimeoutError
-from ottla.client.greeting import Agreed, Greeting, greet
+from ottla.client.greeting import Greeting, Negotiated, greet
 from ottla.client.settings import Settings
 
 __all__ = ["GREETING", "open_connection", "reason"]
@@ -44,13 +44,13 @@ async def open_connection(peer: Peer, settings: Settings) -> Connection:
     return connection
 
 
-async def _follow(connection: Connection, greeting: Greeting) -> Agreed:
+async def _follow(connection: Connection, greeting: Greeting) -> Negotiated:
     try:
         said = next(greeting)
         while True:
             said = greeting.send(await connection.request(*said))
     except StopIteration as end:
-        agreed: Agreed = end.value
+        agreed: Negotiated = end.value
         return agreed
 
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ottla.client.client import Answer, Client
 from ottla.client.errors import BackingOffError, ClientError, ProtocolError, RequestTimeoutError, ResponseError
 from ottla.client.metadata import TopicPartition
-from ottla.client.retry import Way, cure_for
+from ottla.client.retry import Routing, retry_action
 from ottla.client.timing import Deadline
 
 __all__ = ["LeaderCall", "Outcomes", "Reply", "by_leader", "by_topic", "raise_first"]
@@ -86,7 +86,7 @@ class LeaderCall(NamedTuple, Generic[V]):
         if isinstance(outcome, ResponseError):
             if outcome.api != self.api:
                 return False  # the search for the leader has waited already
-            return outcome.code in self.more_retriable or cure_for(outcome.code, Way.LEADER) is not None
+            return outcome.code in self.more_retriable or retry_action(outcome.code, Routing.LEADER) is not None
         if isinstance(outcome, BackingOffError):
             return False
         return isinstance(outcome, ClientError) and outcome.retriable

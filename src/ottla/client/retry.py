@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from ottla.wire.errors import ErrorCode
 
-__all__ = ["Cure", "Way", "codes_in", "cure_for", "cure_for_all"]
+__all__ = ["RetryAction", "Routing", "codes_in", "cure_for_all", "retry_action"]
 
 
-class Way(Enum):
+class Routing(Enum):
     """How a request finds its broker."""
 
     ANY = auto()
@@ -29,7 +29,7 @@ class Way(Enum):
     COORDINATOR = auto()
 
 
-class Cure(Enum):
+class RetryAction(Enum):
     """What has to happen before the next attempt, besides waiting."""
 
     WAIT = auto()
@@ -66,28 +66,28 @@ COORDINATION: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.
 CONTROL: Final = frozenset({ErrorCode.NOT_CONTROLLER})
 
 
-def cure_for(code: int, way: Way) -> Cure | None:
+def retry_action(code: int, way: Routing) -> RetryAction | None:
     """What to do about an error before trying again; None if trying again does not help."""
     if code in WAITING:
-        return Cure.WAIT
-    if way is Way.LEADER and code in LEADERSHIP:
-        return Cure.ASK_METADATA
-    if way is Way.COORDINATOR and code in COORDINATION:
-        return Cure.FIND_COORDINATOR
-    if way in (Way.CONTROLLER, Way.ANY) and code in CONTROL:
-        return Cure.ASK_METADATA
+        return RetryAction.WAIT
+    if way is Routing.LEADER and code in LEADERSHIP:
+        return RetryAction.ASK_METADATA
+    if way is Routing.COORDINATOR and code in COORDINATION:
+        return RetryAction.FIND_COORDINATOR
+    if way in (Routing.CONTROLLER, Routing.ANY) and code in CONTROL:
+        return RetryAction.ASK_METADATA
     return None
 
 
-def cure_for_all(answer: object, way: Way) -> Cure | None:
+def cure_for_all(answer: object, way: Routing) -> RetryAction | None:
     """The cure, if all that was asked for failed and all of it can be cured.
 
     An answer that went well in part is never asked for again as a whole.
     """
-    cures = {cure_for(code, way) if code else None for code in codes_in(answer)}
+    cures = {retry_action(code, way) if code else None for code in codes_in(answer)}
     if not cures or None in cures:
         return None
-    return next((cure for cure in cures if cure is not Cure.WAIT), Cure.WAIT)
+    return next((cure for cure in cures if cure is not RetryAction.WAIT), RetryAction.WAIT)
 
 
 def codes_in(answer: object) -> Iterator[int]:

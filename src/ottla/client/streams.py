@@ -24,10 +24,10 @@ __all__ = [
     "Blocker",
     "Described",
     "EpochWatch",
-    "Look",
+    "GroupSnapshot",
     "TaskRow",
     "blockers",
-    "look",
+    "snapshot",
     "task_count",
     "task_rows",
     "topology_description",
@@ -43,7 +43,7 @@ _WHY_NO_DESCRIPTION: Final = {
 """By status of the description."""
 
 
-class Look(NamedTuple):
+class GroupSnapshot(NamedTuple):
     """A group at one moment."""
 
     group: Group
@@ -97,14 +97,14 @@ async def topology_description(client: Client, group_id: str) -> Described:
     return Described(group.topology_description, "" if group.topology_description is not None else why_not)
 
 
-async def look(client: Client, group_id: str) -> Look:
+async def snapshot(client: Client, group_id: str) -> GroupSnapshot:
     """ResponseError if there is no such group, or it is of another kind."""
     group = await describe(client, group_id, type="streams")
     assert isinstance(group, Group)
     offsets = await committed(client, group_id)
     ends = await try_list_offsets(client, dict.fromkeys(offsets, LATEST))
     lags = {at: max(0, end.offset - offsets[at].offset) for at, end in ends.items() if not isinstance(end, Exception)}
-    return Look(group, lags)
+    return GroupSnapshot(group, lags)
 
 
 def _tasks(assignment: Assignment, role: str) -> set[Task]:
@@ -121,7 +121,7 @@ def task_count(member: Member, role: str) -> int:
     return len(_tasks(member.assignment, role))
 
 
-def task_rows(seen: Look) -> list[TaskRow]:
+def task_rows(seen: GroupSnapshot) -> list[TaskRow]:
     """Every task with everybody who has it or is to have it, in order."""
     inputs = _inputs(seen.group)
     rows = [row for member in seen.group.members for role in ROLES for row in _rows(member, role, seen, inputs)]
@@ -141,7 +141,7 @@ def _inputs(group: Group) -> dict[str, list[str]]:
     }
 
 
-def _rows(member: Member, role: str, seen: Look, inputs: Mapping[str, list[str]]) -> Iterable[TaskRow]:
+def _rows(member: Member, role: str, seen: GroupSnapshot, inputs: Mapping[str, list[str]]) -> Iterable[TaskRow]:
     has, target = _tasks(member.assignment, role), _tasks(member.target_assignment, role)
     for task in has | target:
         standing = "running" if task in has & target else "leaving" if task in has else "waiting"

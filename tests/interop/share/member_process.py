@@ -16,9 +16,9 @@ from typing import TextIO
 
 from ottla.client import Client, TopicPartition
 from ottla.client.errors import ClientError
+from ottla.client.share.acknowledgements import AcknowledgementBatch
 from ottla.client.share.consumer import ShareConsumer
 from ottla.client.share.records import AcknowledgeType, Acquired
-from ottla.client.share.verdicts import VerdictBatch
 
 KINDS = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, None)
 WEIGHTS = (70, 15, 5, 10)
@@ -35,7 +35,9 @@ class Member:
         self._history.write(f"{time.monotonic():.6f} {' '.join(map(str, words))}\n")
         self._history.flush()
 
-    def acknowledged(self, at: TopicPartition, batches: tuple[VerdictBatch, ...], error: ClientError | None) -> None:
+    def acknowledged(
+        self, at: TopicPartition, batches: tuple[AcknowledgementBatch, ...], error: ClientError | None
+    ) -> None:
         for first, last, types in batches:
             for index, offset in enumerate(range(first, last + 1)):
                 kind = types[index if len(types) > 1 else 0]

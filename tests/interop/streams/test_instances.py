@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.client import Client, configs
-from ottla.client.streams import look
+from ottla.client.streams import snapshot
 from tests.interop.streams.conftest import Broker, MakeApp, made
 from tests.interop.streams.feeding import create, feed, read, wait_for, wait_until
 
@@ -31,7 +31,7 @@ def counts(batches: int) -> dict[str, str]:
 def described(servers: str, group: str) -> Any:
     async def work() -> Any:
         async with Client(servers) as client:
-            return (await look(client, group)).group
+            return (await snapshot(client, group)).group
 
     return asyncio.run(work())
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.cli import run
-from ottla.client.streams import EpochWatch, Look, blockers, task_rows
+from ottla.client.streams import EpochWatch, GroupSnapshot, blockers, task_rows
 from ottla.wire import types
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.client.fake import FakeCluster
@@ -113,7 +113,7 @@ def test_a_task_is_shown_with_who_has_it_and_who_waits_for_it():
         "task_offsets": (Described.TaskOffset("0", 1, 5),),
         "task_end_offsets": (Described.TaskOffset("0", 1, 9),),
     }
-    seen = Look(group(member("a", 3, (0, 1), (0,)), member("b", 4, (), (1,), **reported)), {("t", 0): 7})  # type: ignore[dict-item]
+    seen = GroupSnapshot(group(member("a", 3, (0, 1), (0,)), member("b", 4, (), (1,), **reported)), {("t", 0): 7})  # type: ignore[dict-item]
     assert [(row.task, row.member.member_id, row.standing, row.lag, row.restoring) for row in task_rows(seen)] == [
         ("0_0", "a", "running", 7, None),
         ("0_1", "a", "leaving", None, None),

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client import TopicPartition
 from ottla.client.address import Address, Peer
-from ottla.client.group_view import GroupView, Holdup, MemberView, Task, holdups, view_of
+from ottla.client.group_view import Blocker, GroupView, MemberView, Task, rebalance_blockers, view_of
 from ottla.wire import types
 from ottla.wire.keyed import encode_framed
 
@@ -46,7 +46,7 @@ def test_a_classic_consumer_s_assignment_is_read():
     assert seen.assignment == at("orders0", "orders1")
     assert (seen.subscription, seen.rack_id, seen.instance_id, seen.is_classic) == (("orders",), "r1", "i", True)
     assert seen.target is None
-    assert holdups(view) == []
+    assert rebalance_blockers(view) == []
 
 
 def test_an_assignment_of_a_newer_version_is_read_as_far_as_it_is_known():
@@ -103,7 +103,7 @@ def test_a_share_group_has_no_target():
     member = kind.Member("m", member_epoch=1, assignment=held)
     view = view_of(kind.DescribedGroup(group_id="g", group_epoch=2, assignment_epoch=2, members=(member,)), PEER)
     assert (view.type, view.members[0].assignment, view.members[0].target) == ("share", at("orders0"), None)
-    assert holdups(view) == []
+    assert rebalance_blockers(view) == []
 
 
 def test_a_streams_group_has_tasks():
@@ -129,17 +129,20 @@ def member(name: str, epoch: int, held: tuple[Any, ...], target: tuple[Any, ...]
 def test_the_member_that_has_not_confirmed_holds_up_those_who_wait():
     giver = member("a", 4, at("t0"), at("t0"))  # t1 is revoked and not shown as anybody's any more
     getter = member("b", 5, (), at("t1"))
-    assert holdups(group_of(giver, getter)) == [Holdup("a", 4, at("t1"), ("b",))]
+    assert rebalance_blockers(group_of(giver, getter)) == [Blocker("a", 4, at("t1"), ("b",))]
     still_has_it = member("a", 4, at("t0", "t1"), at("t0"))
-    assert holdups(group_of(still_has_it, getter)) == [Holdup("a", 4, at("t1"), ("b",))]
+    assert rebalance_blockers(group_of(still_has_it, getter)) == [Blocker("a", 4, at("t1"), ("b",))]
 
 
 def test_what_another_member_has_is_not_awaited_from_a_late_one():
     late = member("a", 4, at("t0"), at("t0"))
     holder = member("b", 4, at("t1", "t2"), at("t2"))
     getter = member("c", 5, (), at("t1"))
-    assert holdups(group_of(late, holder, getter)) == [Holdup("a", 4, (), ()), Holdup("b", 4, at("t1"), ("c",))]
+    assert rebalance_blockers(group_of(late, holder, getter)) == [
+        Blocker("a", 4, (), ()),
+        Blocker("b", 4, at("t1"), ("c",)),
+    ]
 
 
 def test_nobody_holds_up_a_group_that_has_arrived():
-    assert holdups(group_of(member("a", 5, at("t0"), at("t0")), member("b", 5, at("t1"), at("t1")))) == []
+    assert rebalance_blockers(group_of(member("a", 5, at("t0"), at("t0")), member("b", 5, at("t1"), at("t1")))) == []

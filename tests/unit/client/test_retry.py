@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.retry import Cure, Way, codes_in, cure_for, cure_for_all
+from ottla.client.retry import RetryAction, Routing, codes_in, cure_for_all, retry_action
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     DeleteTopicsResponse,
@@ -20,27 +20,27 @@ E = ErrorCode
 @pytest.mark.parametrize(
     ("code", "way", "cure"),
     [
-        (E.NOT_LEADER_OR_FOLLOWER, Way.LEADER, Cure.ASK_METADATA),
-        (E.NOT_LEADER_OR_FOLLOWER, Way.NODE, None),
-        (E.UNKNOWN_TOPIC_OR_PARTITION, Way.LEADER, Cure.ASK_METADATA),
-        (E.UNKNOWN_TOPIC_OR_PARTITION, Way.ANY, None),
-        (E.NOT_COORDINATOR, Way.COORDINATOR, Cure.FIND_COORDINATOR),
-        (E.NOT_COORDINATOR, Way.NODE, None),
-        (E.COORDINATOR_LOAD_IN_PROGRESS, Way.COORDINATOR, Cure.WAIT),
-        (E.NOT_CONTROLLER, Way.CONTROLLER, Cure.ASK_METADATA),
-        (E.REQUEST_TIMED_OUT, Way.NODE, Cure.WAIT),
-        (E.THROTTLING_QUOTA_EXCEEDED, Way.CONTROLLER, Cure.WAIT),
-        (E.INVALID_FETCH_SESSION_EPOCH, Way.LEADER, None),
-        (E.TOPIC_ALREADY_EXISTS, Way.CONTROLLER, None),
-        (9999, Way.ANY, None),
+        (E.NOT_LEADER_OR_FOLLOWER, Routing.LEADER, RetryAction.ASK_METADATA),
+        (E.NOT_LEADER_OR_FOLLOWER, Routing.NODE, None),
+        (E.UNKNOWN_TOPIC_OR_PARTITION, Routing.LEADER, RetryAction.ASK_METADATA),
+        (E.UNKNOWN_TOPIC_OR_PARTITION, Routing.ANY, None),
+        (E.NOT_COORDINATOR, Routing.COORDINATOR, RetryAction.FIND_COORDINATOR),
+        (E.NOT_COORDINATOR, Routing.NODE, None),
+        (E.COORDINATOR_LOAD_IN_PROGRESS, Routing.COORDINATOR, RetryAction.WAIT),
+        (E.NOT_CONTROLLER, Routing.CONTROLLER, RetryAction.ASK_METADATA),
+        (E.REQUEST_TIMED_OUT, Routing.NODE, RetryAction.WAIT),
+        (E.THROTTLING_QUOTA_EXCEEDED, Routing.CONTROLLER, RetryAction.WAIT),
+        (E.INVALID_FETCH_SESSION_EPOCH, Routing.LEADER, None),
+        (E.TOPIC_ALREADY_EXISTS, Routing.CONTROLLER, None),
+        (9999, Routing.ANY, None),
     ],
 )
-def test_cures(code: int, way: Way, cure: Cure | None):
-    assert cure_for(code, way) is cure
+def test_cures(code: int, way: Routing, cure: RetryAction | None):
+    assert retry_action(code, way) is cure
 
 
 def test_what_is_cured_kafka_calls_retriable():
-    assert [each for each in E for way in Way if cure_for(each, way) and not each.retriable] == []
+    assert [each for each in E for way in Routing if retry_action(each, way) and not each.retriable] == []
 
 
 def produced(*codes: int) -> ProduceResponse:
@@ -58,28 +58,28 @@ def test_codes_are_found_wherever_they_stand():
 def test_a_zero_above_other_codes_says_nothing():
     found = FindCoordinatorResponse(coordinators=(FindCoordinatorResponse.Coordinator(error_code=15),))
     assert list(codes_in(found)) == [15]
-    assert cure_for_all(found, Way.COORDINATOR) is Cure.FIND_COORDINATOR
+    assert cure_for_all(found, Routing.COORDINATOR) is RetryAction.FIND_COORDINATOR
 
 
 def test_what_went_well_in_part_is_not_asked_again():
-    assert cure_for_all(produced(6, 6), Way.LEADER) is Cure.ASK_METADATA
-    assert cure_for_all(produced(6, 0), Way.LEADER) is None
-    assert cure_for_all(produced(6, 10), Way.LEADER) is None
+    assert cure_for_all(produced(6, 6), Routing.LEADER) is RetryAction.ASK_METADATA
+    assert cure_for_all(produced(6, 0), Routing.LEADER) is None
+    assert cure_for_all(produced(6, 10), Routing.LEADER) is None
 
 
 def test_an_answer_about_nothing_is_fine():
-    assert cure_for_all(produced(), Way.LEADER) is None
-    assert cure_for_all(MetadataResponse(), Way.ANY) is None
+    assert cure_for_all(produced(), Routing.LEADER) is None
+    assert cure_for_all(MetadataResponse(), Routing.ANY) is None
 
 
 def test_waiting_gives_way_to_a_stronger_cure():
-    assert cure_for_all(produced(7, 6), Way.LEADER) is Cure.ASK_METADATA
-    assert cure_for_all(produced(7, 7), Way.LEADER) is Cure.WAIT
+    assert cure_for_all(produced(7, 6), Routing.LEADER) is RetryAction.ASK_METADATA
+    assert cure_for_all(produced(7, 7), Routing.LEADER) is RetryAction.WAIT
 
 
 def test_every_kind_of_answer_can_be_judged():
     topic = DeleteTopicsResponse.DeletableTopicResult(error_code=41)
-    assert cure_for_all(DeleteTopicsResponse(responses=(topic,)), Way.CONTROLLER) is Cure.ASK_METADATA
+    assert cure_for_all(DeleteTopicsResponse(responses=(topic,)), Routing.CONTROLLER) is RetryAction.ASK_METADATA
     partition = ListOffsetsResponse.ListOffsetsPartitionResponse(error_code=78)
     topics = (ListOffsetsResponse.ListOffsetsTopicResponse(partitions=(partition,)),)
-    assert cure_for_all(ListOffsetsResponse(topics=topics), Way.LEADER) is Cure.ASK_METADATA
+    assert cure_for_all(ListOffsetsResponse(topics=topics), Routing.LEADER) is RetryAction.ASK_METADATA

@@ -20,7 +20,7 @@ from ottla.spark.share.acquiring import OFFSET_MAX, GroupMember
 from ottla.spark.share.offsets import Acquisition, Place
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Held, Verdict
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 TOPIC = "jobs"
 Join = Callable[..., GroupMember]

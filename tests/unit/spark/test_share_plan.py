@@ -18,7 +18,7 @@ from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
 from ottla.spark.share.plan import Held, SharePlan, Verdict, tasks_of
 from ottla.spark.share.ranges import cut, join, subtract
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 HERE, THERE = Place("id-jobs", 0), Place("id-jobs", 1)
 NOTHING = ShareOffset(0, "g")

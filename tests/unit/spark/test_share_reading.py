@@ -27,7 +27,7 @@ from ottla.spark.share.reading import NEAR_OFFSETS, _spans, rows_of
 from ottla.spark.share.source import ShareDataSource
 from ottla.spark.share.stream_reader import ShareStreamReader
 from ottla.wire import uuid_text
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 
 class Jobs:

@@ -13,7 +13,7 @@ from ottla.cli.watch import Watch, look_at_each, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
-    from ottla.client.group_view import GroupView, Holdup, MemberView, Share
+    from ottla.client.group_view import Blocker, GroupView, MemberView, Share
 
 MEMBER_COLUMNS = (Column("MEMBER"), Column("INSTANCE"), Column("CLIENT"), Column("HOST"))
 EPOCH_COLUMNS = (Column("EPOCH", is_number=True), Column("PROTOCOL"))
@@ -42,10 +42,10 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
 
 
 def _print_group(group: GroupView) -> None:
-    from ottla.client.group_view import holdups
+    from ottla.client.group_view import rebalance_blockers
 
     click.echo("  ".join([click.style(group.group_id, bold=True), *filter(None, _facts(group))]))
-    for line in _holdup_lines(group, holdups(group)):
+    for line in _blocker_lines(group, rebalance_blockers(group)):
         click.echo(f"  {line}")
     if group.members:
         has_epochs, has_targets = _extent(group)
@@ -69,7 +69,7 @@ def _facts(group: GroupView) -> Iterator[str]:
     yield "" if group.topology_epoch is None else f"topology epoch {group.topology_epoch}"
 
 
-def _holdup_lines(group: GroupView, found: Iterable[Holdup]) -> Iterator[str]:
+def _blocker_lines(group: GroupView, found: Iterable[Blocker]) -> Iterator[str]:
     if group.members and (group.assignment_epoch or 0) < (group.epoch or 0):
         yield f"a new target is due: the group has moved to epoch {group.epoch}"
     for each in found:
@@ -127,7 +127,7 @@ def _ranges(indexes: list[int]) -> str:
 
 
 def group_json(group: GroupView) -> dict[str, Any]:
-    from ottla.client.group_view import holdups
+    from ottla.client.group_view import rebalance_blockers
 
     shown: dict[str, Any] = {
         "groupId": group.group_id,
@@ -147,7 +147,7 @@ def group_json(group: GroupView) -> dict[str, Any]:
                 "awaited": _shares_json(each.awaited),
                 "waiting": list(each.waiting),
             }
-            for each in holdups(group)
+            for each in rebalance_blockers(group)
         ]
     if group.topology_epoch is not None:
         shown["topologyEpoch"] = group.topology_epoch

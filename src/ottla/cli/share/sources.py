@@ -31,7 +31,7 @@ async def windows(client: Client, group_id: str, standings: Iterable[Standing]) 
 
 
 async def _live(client: Client, group_id: str) -> list[Window]:
-    from ottla.client.inspecting import inspect_addresses, share_url, share_windows
+    from ottla.client.inspect_listener import inspect_addresses, share_url, share_windows
 
     found: list[Window] = []
     for address in await inspect_addresses(client):

@@ -143,7 +143,7 @@ def abort(
     confirm([f"would abort {what}"], yes)
 
     async def work(client: Client) -> None:
-        from ottla.client.hanging import abort_transaction
+        from ottla.client.hanging_transactions import abort_transaction
 
         await abort_transaction(client, at, chosen)
 

@@ -78,7 +78,7 @@ def share(stage: Stage) -> None:
 
 async def _share(stage: Stage, bootstrap_servers: str) -> None:
     from ottla.client import Client, Producer, groups, topics
-    from ottla.client.group_view import holdups
+    from ottla.client.group_view import rebalance_blockers
 
     async with Client(bootstrap_servers) as client:
         await topics.create(client, topics.NewTopic(TOPIC, partitions=PARTITIONS))
@@ -92,7 +92,7 @@ async def _share(stage: Stage, bootstrap_servers: str) -> None:
         await one.heartbeat()  # it hears that it has to give something up, and does not do so yet
         view = await groups.view(client, GROUP)
         _show(stage, view)
-        (late,) = holdups(view)
+        (late,) = rebalance_blockers(view)
         holds_up = (late.member_id, late.waiting) == ("one", ("two",))
         stage.check(f"one has not given up {len(late.awaited)} partitions yet, and two waits for them", holds_up)
         await one.settle(PARTITIONS // 2)

@@ -17,6 +17,6 @@ hands one over a fork.
 from ottla.client.blocking.cache import cached_client
 from ottla.client.blocking.client import BlockingClient
 from ottla.client.blocking.connection import BlockingConnection
-from ottla.client.blocking.reading import Chunk, ReadOptions, read_range
+from ottla.client.blocking.range_reader import Chunk, ReadOptions, read_range
 
 __all__ = ["BlockingClient", "BlockingConnection", "Chunk", "ReadOptions", "cached_client", "read_range"]

@@ -32,7 +32,7 @@ class BlockingClient:
     """
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Unpack[Changes]) -> None:
-        self._client = _HeldUpClient(bootstrap_servers, **settings)
+        self._client = _NonYieldingClient(bootstrap_servers, **settings)
         self._idle: dict[Address, BlockingConnection] = {}
 
     def __enter__(self) -> Self:
@@ -83,14 +83,14 @@ class BlockingClient:
         """The broker that leads a partition, waiting for one until the deadline."""
         return self.metadata.brokers[_run(self._client.leader(at, deadline)).leader]
 
-    def backoff(self) -> HeldUpBackoff:
+    def backoff(self) -> BlockingBackoff:
         return self._client.backoff()
 
     def deadline(self, timeout_ms: int | None = None) -> Deadline:
         return self._client.deadline(timeout_ms)
 
 
-class HeldUpBackoff(Backoff):
+class BlockingBackoff(Backoff):
     """Pauses in which the thread sleeps."""
 
     async def pause(self, deadline: Deadline) -> bool:
@@ -109,7 +109,7 @@ async def _one_by_one(some: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [await each for each in some]
 
 
-class _HeldUpClient(Client):
+class _NonYieldingClient(Client):
     """A client whose coroutines never give way."""
 
     together = staticmethod(_one_by_one)
@@ -117,8 +117,8 @@ class _HeldUpClient(Client):
     async def _open(self, peer: Peer) -> Link:
         return open_blocking(peer, self.settings)
 
-    def backoff(self) -> HeldUpBackoff:
-        return HeldUpBackoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+    def backoff(self) -> BlockingBackoff:
+        return BlockingBackoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.address import Peer
 from ottla.client.errors import ClientError, ClosedError, ConnectError, ConnectionLostError, RequestTimeoutError
-from ottla.client.exchange import SIZE, Asked, Requests, bad_size, loss, patience_ms, read_answer
+from ottla.client.exchange import SIZE, Requests, SentRequest, bad_size, loss, patience_ms, read_answer
 from ottla.client.greeting import SECOND_MS, Greeting, greet
 from ottla.client.handshake import GREETING, reason
 from ottla.client.settings import Settings
@@ -24,7 +24,7 @@ CLOSED_BY_BROKER: Final = "the broker closed it"
 
 
 class _Waiting(NamedTuple):
-    asked: Asked
+    asked: SentRequest
     deadline: Deadline
     limit_ms: int
 

@@ -10,7 +10,7 @@ compared with a number counts as the number that it says. Nothing a filter says 
 most `STEPS_MAX` steps, each of which is walked once for a record.
 """
 
+from ottla.client.filters.expressions import Filter, Row
 from ottla.client.filters.language import STEPS_MAX, FilterError, compile_filter
-from ottla.client.filters.matching import Filter, Row
 
 __all__ = ["STEPS_MAX", "Filter", "FilterError", "Row", "compile_filter"]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ottla.client.filters import matching
-from ottla.client.filters.matching import Filter, Row, Step
+from ottla.client.filters import expressions
+from ottla.client.filters.expressions import Filter, Row, Step
 
 STEPS_MAX: Final = 10_000
 TEXT_MAX: Final = 100_000
@@ -83,14 +83,14 @@ class _Parser:
             raise FilterError(f"a filter is at most {DEPTH_MAX} levels deep")
         step = self._and()
         while self._takes("word", "or"):
-            step = self._step(matching.either(step, self._and()))
+            step = self._step(expressions.either(step, self._and()))
         self._depth -= 1
         return step
 
     def _and(self) -> Step:
         step = self._not()
         while self._takes("word", "and"):
-            step = self._step(matching.both(step, self._not()))
+            step = self._step(expressions.both(step, self._not()))
         return step
 
     def _not(self) -> Step:
@@ -98,7 +98,7 @@ class _Parser:
         while self._takes("word", "not"):
             is_negated = not is_negated
         step = self._comparison()
-        return self._step(matching.negated(step)) if is_negated else step
+        return self._step(expressions.negated(step)) if is_negated else step
 
     def _comparison(self) -> Step:
         if self._takes("sign", "("):
@@ -107,14 +107,14 @@ class _Parser:
             return inner
         left = self._operand()
         if self._takes("word", "in"):
-            return self._step(matching.one_of(left, self._list()))
+            return self._step(expressions.one_of(left, self._list()))
         if self._takes("sign", "~"):
-            return self._step(matching.found(left, self._pattern()))
+            return self._step(expressions.found(left, self._pattern()))
         if self._takes("sign", "="):
-            return self._step(matching.compared("==", left, self._operand()))
+            return self._step(expressions.compared("==", left, self._operand()))
         for sign in _COMPARISONS:
             if self._takes("sign", sign):
-                return self._step(matching.compared(sign, left, self._operand()))
+                return self._step(expressions.compared(sign, left, self._operand()))
         return left
 
     def _list(self) -> list[Step]:
@@ -128,14 +128,14 @@ class _Parser:
     def _operand(self) -> Step:
         token = self._next()
         if token is not None and token.kind == "text":
-            return self._step(matching.constant(_unquoted(token)))
+            return self._step(expressions.constant(_unquoted(token)))
         if token is not None and token.kind == "number":
-            return self._step(matching.constant(json.loads(token.text)))
+            return self._step(expressions.constant(json.loads(token.text)))
         if token is not None and token.kind == "word":
             if token.text in _WORDS:
-                return self._step(matching.constant(_WORDS[token.text]))
+                return self._step(expressions.constant(_WORDS[token.text]))
             if token.text in ROOTS:
-                return self._step(matching.path(token.text, self._rest_of_path()))
+                return self._step(expressions.path(token.text, self._rest_of_path()))
         self._at -= token is not None
         raise self._wrong(f"a text, a number or one of {', '.join(ROOTS)}")
 

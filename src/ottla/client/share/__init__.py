@@ -1,7 +1,7 @@
 """Share groups (KIP-932): records of topics handed out like work from a queue. `ShareConsumer` is what users need.
 
 `membership` joins the group, `session` and `exchange` talk to leaders, `records` reads what they hand out, and
-`verdicts` collects what became of it.
+`acknowledgements` collects what became of it.
 """
 
 from ottla.client.share.consumer import ShareConsumer

@@ -45,11 +45,11 @@ from typing import Final, Literal, NamedTuple, Self
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError
 from ottla.client.metadata import TopicPartition
+from ottla.client.share.acknowledgements import AcknowledgementBatch
 from ottla.client.share.exchange import Exchange, Outcomes
 from ottla.client.share.membership import Membership
 from ottla.client.share.records import AcknowledgeType, Acquired, ShareRecord
-from ottla.client.share.session import NOTHING, Limits, Place, ShareSession
-from ottla.client.share.verdicts import VerdictBatch
+from ottla.client.share.session import NOTHING, Limits, ShareSession, TopicIdPartition
 from ottla.client.timing import Deadline
 from ottla.wire import WireError
 
@@ -57,7 +57,7 @@ __all__ = ["ShareConsumer"]
 
 Acknowledgement = Literal["implicit", "explicit"]
 AcquireMode = Literal["batch_optimized", "record_limit"]
-OnAcknowledged = Callable[[TopicPartition, tuple[VerdictBatch, ...], ClientError | None], object]
+OnAcknowledged = Callable[[TopicPartition, tuple[AcknowledgementBatch, ...], ClientError | None], object]
 ACQUIRE_MODES: Final = {"batch_optimized": 0, "record_limit": 1}
 MAX_WAIT_MS: Final = 500
 MAX_BYTES: Final = 50 * 1024 * 1024
@@ -137,7 +137,7 @@ class ShareConsumer:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that this member may fetch; others may have them as well."""
-        return frozenset(at for place in self._membership.assignment if (at := self._named(place)) is not None)
+        return frozenset(at for tp in self._membership.assignment if (at := self._named(tp)) is not None)
 
     @property
     def held_count(self) -> int:
@@ -213,7 +213,7 @@ class ShareConsumer:
             return
         mine = self._reading = _Reading(rest, reading.records, rest.lock_ends_at_s)
         deadline = Deadline(left_s * 1000)
-        await self._send_verdicts(deadline)
+        await self._send_acknowledgements(deadline)
         renewed = await self._renewed(rest, deadline)
         if self._reading is mine and renewed is not rest:
             self._reading = _Reading(renewed, reading.records, _half_time_s(renewed))
@@ -320,8 +320,8 @@ class ShareConsumer:
         if verdict not in (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT):
             raise ConfigurationError(f"{verdict.name} is not for users to send; to go on processing, call renew")
         for each in done:
-            for place, offset, owner in self._take_held(each):
-                self._session(owner.node_id).verdicts(place).add(offset, verdict)
+            for tp, offset, owner in self._take_held(each):
+                self._session(owner.node_id).acknowledgements(tp).add(offset, verdict)
 
     async def renew(self, *still: ShareRecord | Acquired, timeout_ms: int | None = None) -> None:
         """Start the locks of these records anew, now: they take longer. Needs brokers of Kafka 4.2 or later.
@@ -330,10 +330,10 @@ class ShareConsumer:
         """
         if self._is_implicit:
             raise ConfigurationError('only acknowledgement="explicit" can renew locks')
-        renewed: dict[int, dict[Place, list[tuple[int, int]]]] = {}
+        renewed: dict[int, dict[TopicIdPartition, list[tuple[int, int]]]] = {}
         for each in still:
-            for place, offset, owner in self._find_held(each):
-                renewed.setdefault(owner.node_id, {}).setdefault(place, []).append((offset, offset))
+            for tp, offset, owner in self._find_held(each):
+                renewed.setdefault(owner.node_id, {}).setdefault(tp, []).append((offset, offset))
         deadline = self._client.deadline(timeout_ms)
         for node_id, ranges in renewed.items():
             await self._exchange.renew(self._session(node_id), ranges, deadline)
@@ -345,42 +345,44 @@ class ShareConsumer:
         """
         self._check_open()
         self._accept_given()
-        outcomes = await self._send_verdicts(self._client.deadline(timeout_ms))
-        return {at: error for place, (_, error) in outcomes.items() if (at := self._named(place)) is not None}
+        outcomes = await self._send_acknowledgements(self._client.deadline(timeout_ms))
+        return {at: error for tp, (_, error) in outcomes.items() if (at := self._named(tp)) is not None}
 
-    async def _send_verdicts(self, deadline: Deadline) -> Outcomes:
-        sessions = [session for session in self._sessions.values() if session.has_verdicts]
+    async def _send_acknowledgements(self, deadline: Deadline) -> Outcomes:
+        sessions = [session for session in self._sessions.values() if session.has_acknowledgements]
         rounds = await asyncio.gather(*(self._exchange.acknowledge(each, deadline) for each in sessions))
-        return {place: outcome for found in rounds for place, outcome in found.items()}
+        return {tp: outcome for found in rounds for tp, outcome in found.items()}
 
-    def _settle(self, acquired: Acquired, verdict: AcknowledgeType) -> None:
+    def _settle(self, acquired: Acquired, ack_type: AcknowledgeType) -> None:
         """Acknowledge all of it in one go."""
         if self._is_implicit:
-            verdicts = self._session(acquired.node_id).verdicts(Place(acquired.topic_id, acquired.at.partition))
+            acknowledgements = self._session(acquired.node_id).acknowledgements(
+                TopicIdPartition(acquired.topic_id, acquired.at.partition)
+            )
             for first, last, _ in acquired.ranges:
-                verdicts.add_range(first, last, verdict)
+                acknowledgements.add_range(first, last, ack_type)
         else:
-            self.acknowledge(verdict, acquired)
+            self.acknowledge(ack_type, acquired)
 
-    def _find_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[Place, int, Acquired]]:
+    def _find_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[TopicIdPartition, int, Acquired]]:
         at, offsets = _offsets(each)
         held = self._held.get(at, {})
         for offset in offsets:
             owner = held.get(offset)
             if owner is None:
                 raise ConfigurationError(f"offset {offset} of {at} is not held: it was acknowledged, or never given")
-            yield Place(owner.topic_id, at.partition), offset, owner
+            yield TopicIdPartition(owner.topic_id, at.partition), offset, owner
 
-    def _take_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[Place, int, Acquired]]:
+    def _take_held(self, each: ShareRecord | Acquired) -> Iterator[tuple[TopicIdPartition, int, Acquired]]:
         at, _ = _offsets(each)
-        for place, offset, owner in self._find_held(each):
+        for tp, offset, owner in self._find_held(each):
             del self._held[at][offset]
-            yield place, offset, owner
+            yield tp, offset, owner
 
     def _settle_outcomes(self, outcomes: Outcomes) -> None:
         """Tell the user what became of acknowledgements."""
-        for place, (batches, error) in outcomes.items():
-            at = self._named(place) or TopicPartition("", place.partition)
+        for tp, (batches, error) in outcomes.items():
+            at = self._named(tp) or TopicPartition("", tp.partition)
             if self._on_acknowledged is not None:
                 self._on_acknowledged(at, batches, error)
             elif error is not None:
@@ -435,7 +437,7 @@ class ShareConsumer:
         for node_id, session in self._sessions.items():
             places = wanted.get(node_id, [])
             is_full = bool(places) and node_id in chosen
-            if node_id not in self._fetches and (is_full or session.differs(places) or session.has_verdicts):
+            if node_id not in self._fetches and (is_full or session.differs(places) or session.has_acknowledgements):
                 task = asyncio.create_task(self._exchange.fetch(session, places, self._limits if is_full else NOTHING))
                 task.add_done_callback(lambda _: self._news.set())
                 self._fetches[node_id] = task
@@ -454,8 +456,8 @@ class ShareConsumer:
             self._sessions[node_id] = ShareSession(node_id, self._group_id, self.member_id)
         return self._sessions[node_id]
 
-    def _named(self, place: Place) -> TopicPartition | None:
-        return self._exchange.named(place)
+    def _named(self, tp: TopicIdPartition) -> TopicPartition | None:
+        return self._exchange.named(tp)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -483,9 +485,9 @@ def _half_time_s(acquired: Acquired) -> float:
     return acquired.lock_ends_at_s - acquired.lock_timeout_ms / 2000
 
 
-def _ranges(acquired: Acquired) -> dict[Place, list[tuple[int, int]]]:
-    place = Place(acquired.topic_id, acquired.at.partition)
-    return {place: [(first, last) for first, last, _ in acquired.ranges]}
+def _ranges(acquired: Acquired) -> dict[TopicIdPartition, list[tuple[int, int]]]:
+    tp = TopicIdPartition(acquired.topic_id, acquired.at.partition)
+    return {tp: [(first, last) for first, last, _ in acquired.ranges]}
 
 
 def _offsets(each: ShareRecord | Acquired) -> tuple[TopicPartition, Iterable[int]]:

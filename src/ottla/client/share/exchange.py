@@ -27,9 +27,9 @@ from typing import Any, Final
 from ottla.client.client import Answer, Client
 from ottla.client.errors import ClientError, ClosedError, ResponseError, UnsupportedVersionError
 from ottla.client.metadata import TopicPartition
+from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange, settle
-from ottla.client.share.session import NOTHING, Limits, Place, Sent, ShareSession
-from ottla.client.share.verdicts import VerdictBatch, Verdicts
+from ottla.client.share.session import NOTHING, Limits, Sent, ShareSession, TopicIdPartition
 from ottla.client.timing import Backoff, Deadline
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -37,7 +37,7 @@ from ottla.wire.types.share_fetch import ShareFetchRequest, ShareFetchResponse, 
 
 __all__ = ["Exchange", "Outcomes"]
 
-Outcomes = dict[Place, tuple[tuple[VerdictBatch, ...], ClientError | None]]
+Outcomes = dict[TopicIdPartition, tuple[tuple[AcknowledgementBatch, ...], ClientError | None]]
 """What was acknowledged for each partition, and why it failed, if it did."""
 
 SESSION_ENDED: Final = frozenset(
@@ -93,35 +93,35 @@ class Exchange:
 
     # --- who leads ----------------------------------------------------------------------------------------------------
 
-    def named(self, place: Place) -> TopicPartition | None:
-        name = self._names.get(place.topic_id) or self._client.metadata.name_of(place.topic_id)
+    def named(self, tp: TopicIdPartition) -> TopicPartition | None:
+        name = self._names.get(tp.topic_id) or self._client.metadata.name_of(tp.topic_id)
         if name is None:
             return None
-        self._names[place.topic_id] = name
-        return TopicPartition(name, place.partition)
+        self._names[tp.topic_id] = name
+        return TopicPartition(name, tp.partition)
 
     async def leaders(
-        self, assignment: Iterable[Place], subscribed: Iterable[str], deadline: Deadline
-    ) -> dict[int, list[Place]]:
+        self, assignment: Iterable[TopicIdPartition], subscribed: Iterable[str], deadline: Deadline
+    ) -> dict[int, list[TopicIdPartition]]:
         """The partitions by the node that leads them; those whose leader is not known now are left out."""
-        found: dict[int, list[Place]] = {}
-        if any(self.named(place) is None for place in assignment):
+        found: dict[int, list[TopicIdPartition]] = {}
+        if any(self.named(tp) is None for tp in assignment):
             for name in subscribed:
                 self._client.metadata.expire(name)
                 await self._learn(name, deadline)
         metadata = self._client.metadata
-        for name in {at.topic for place in assignment if (at := self.named(place)) is not None}:
+        for name in {at.topic for tp in assignment if (at := self.named(tp)) is not None}:
             await self._learn(name, deadline)
-        for place in assignment:
-            at = self.named(place)
+        for tp in assignment:
+            at = self.named(tp)
             topic = metadata.topics.get(at.topic) if at is not None else None
-            if at is None or topic is None or topic.topic_id != place.topic_id:
+            if at is None or topic is None or topic.topic_id != tp.topic_id:
                 continue
-            partition = topic.partitions.get(place.partition)
+            partition = topic.partitions.get(tp.partition)
             if partition is None or partition.leader not in metadata.brokers:
                 metadata.expire(at.topic)
             else:
-                found.setdefault(partition.leader, []).append(place)
+                found.setdefault(partition.leader, []).append(tp)
         return found
 
     async def _learn(self, name: str, deadline: Deadline) -> None:
@@ -133,7 +133,7 @@ class Exchange:
 
     # --- fetching -----------------------------------------------------------------------------------------------------
 
-    async def fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> list[Acquired]:
+    async def fetch(self, session: ShareSession, places: list[TopicIdPartition], limits: Limits) -> list[Acquired]:
         """One request: what changed, what is acknowledged, and what comes back.
 
         ClientError for what cannot be cured. After what may pass it waits for a moment, so that the next attempt comes
@@ -148,8 +148,10 @@ class Exchange:
             await asyncio.sleep(backoff.next_ms() / 1000)
         return acquired
 
-    async def _fetch(self, session: ShareSession, places: list[Place], limits: Limits) -> tuple[list[Acquired], bool]:
-        sent = session.take_verdicts()
+    async def _fetch(
+        self, session: ShareSession, places: list[TopicIdPartition], limits: Limits
+    ) -> tuple[list[Acquired], bool]:
+        sent = session.take_acknowledgements()
         request = session.fetch_request(places, limits, sent)
         try:
             answer = await self._ask("ShareFetch", request, session, needs_newer=bool(limits.acquire_mode))
@@ -173,22 +175,22 @@ class Exchange:
     def _taken(self, answer: Answer, session: ShareSession, body: ShareFetchResponse) -> tuple[list[Acquired], bool]:
         acquired: list[Acquired] = []
         is_well = True
-        for place, data in _partitions(body):
-            at = self.named(place)
+        for tp, data in _partitions(body):
+            at = self.named(tp)
             if at is None:
                 continue
             if data.error_code:
                 is_well = False
                 self._take_error(answer, at, data, body)
             if data.acquired_records:
-                acquired += self._acquired(session, at, place, data, body.acquisition_lock_timeout_ms)
+                acquired += self._acquired(session, at, tp, data, body.acquisition_lock_timeout_ms)
         return acquired, is_well
 
     def _acquired(
         self,
         session: ShareSession,
         at: TopicPartition,
-        place: Place,
+        tp: TopicIdPartition,
         data: ShareFetchResponsePartitionData,
         lock_timeout_ms: int,
     ) -> Iterator[Acquired]:
@@ -196,16 +198,16 @@ class Exchange:
         stored = data.records or b""
         ranges = [AcquiredRange(*each[:3]) for each in map(_range, data.acquired_records)]
         settled = settle(ranges, stored)
-        verdicts = session.verdicts(place)
+        acknowledgements = session.acknowledgements(tp)
         for kind, found in (
             (AcknowledgeType.GAP, settled.gaps),
             (AcknowledgeType.REJECT, settled.damaged),
             (AcknowledgeType.RELEASE, settled.unknown),
         ):
             for first, last, _ in found:
-                verdicts.add_range(first, last, kind)
+                acknowledgements.add_range(first, last, kind)
         if settled.records:
-            yield Acquired(at, place.topic_id, session.node_id, settled.records, stored, lock_timeout_ms, monotonic())
+            yield Acquired(at, tp.topic_id, session.node_id, settled.records, stored, lock_timeout_ms, monotonic())
 
     def _take_error(
         self, answer: Answer, at: TopicPartition, data: ShareFetchResponsePartitionData, body: ShareFetchResponse
@@ -225,21 +227,21 @@ class Exchange:
         outcomes: Outcomes = {}
         while True:
             async with session.turn:
-                if session.has_verdicts:
+                if session.has_acknowledgements:
                     await self._open(session, deadline)
-                    outcomes |= await self._acknowledge(session, session.take_verdicts(), deadline)
-            if not session.has_verdicts or not await backoff.pause(deadline):
+                    outcomes |= await self._acknowledge(session, session.take_acknowledgements(), deadline)
+            if not session.has_acknowledgements or not await backoff.pause(deadline):
                 return outcomes
 
     async def renew(
-        self, session: ShareSession, ranges: Mapping[Place, Iterable[tuple[int, int]]], deadline: Deadline
+        self, session: ShareSession, ranges: Mapping[TopicIdPartition, Iterable[tuple[int, int]]], deadline: Deadline
     ) -> None:
         """Start the locks of ranges of offsets anew; the first error is raised."""
         async with session.turn:
             await self._open(session, deadline)
             if not session.is_open:
                 raise ClosedError(f"there is no share session with broker {session.node_id}")
-            sent = {place: _renewing(each) for place, each in ranges.items()}
+            sent = {tp: _renewing(each) for tp, each in ranges.items()}
             outcomes = await self._acknowledge(session, sent, deadline, is_renewal=True)
         for _, error in outcomes.values():
             if error is not None:
@@ -249,7 +251,7 @@ class Exchange:
         """End a session; what its leader does not hear, it finds out when the connection closes."""
         async with session.turn:
             if session.is_open:
-                sent = session.take_verdicts()
+                sent = session.take_acknowledgements()
                 request = session.closing_request(sent)
                 with suppress(ClientError):  # what became of the acknowledgements was told
                     await self._acknowledged(session, sent, request, Deadline(CLOSE_TIMEOUT_MS))
@@ -286,7 +288,7 @@ class Exchange:
             return self._refused(session, sent, refusal)
         session.answered()
         said = {
-            Place(topic.topic_id, each.partition_index): (each.error_code, each.error_message)
+            TopicIdPartition(topic.topic_id, each.partition_index): (each.error_code, each.error_message)
             for topic in body.responses
             for each in topic.partitions
         }
@@ -297,20 +299,20 @@ class Exchange:
         answer: Answer,
         session: ShareSession,
         sent: Sent,
-        said: Mapping[Place, tuple[int, str | None]],
+        said: Mapping[TopicIdPartition, tuple[int, str | None]],
         *,
         is_renewal: bool = False,
     ) -> Outcomes:
         outcomes: Outcomes = {}
-        for place, batches in sent.items():
-            code, message = said.get(place, (ErrorCode.INVALID_RECORD_STATE, "the leader's answer leaves it out"))
-            error = ResponseError(answer.peer, "ShareAcknowledge", code, self._text(place), message) if code else None
-            outcomes[place] = (batches, error)
+        for tp, batches in sent.items():
+            code, message = said.get(tp, (ErrorCode.INVALID_RECORD_STATE, "the leader's answer leaves it out"))
+            error = ResponseError(answer.peer, "ShareAcknowledge", code, self._text(tp), message) if code else None
+            outcomes[tp] = (batches, error)
             if code in STILL_LOCKED and not is_renewal:
-                session.take_back({place: batches})
+                session.take_back({tp: batches})
         if outcomes and not is_renewal:
             # What is said again is no news yet.
-            self._on_outcomes({place: each for place, each in outcomes.items() if not _is_still_locked(each[1])})
+            self._on_outcomes({tp: each for tp, each in outcomes.items() if not _is_still_locked(each[1])})
         return outcomes
 
     # --- failures -----------------------------------------------------------------------------------------------------
@@ -332,18 +334,18 @@ class Exchange:
         return self._failed(sent, error)
 
     def _failed(self, sent: Sent, error: ClientError) -> Outcomes:
-        outcomes: Outcomes = {place: (batches, error) for place, batches in sent.items()}
+        outcomes: Outcomes = {tp: (batches, error) for tp, batches in sent.items()}
         if outcomes:
             self._on_outcomes(outcomes)
         return outcomes
 
-    def _distrust(self, places: Iterable[Place]) -> None:
-        for place in places:
-            if (at := self.named(place)) is not None:
+    def _distrust(self, places: Iterable[TopicIdPartition]) -> None:
+        for tp in places:
+            if (at := self.named(tp)) is not None:
                 self._client.metadata.expire(at.topic)
 
-    def _text(self, place: Place) -> str:
-        return str(self.named(place) or place.partition)
+    def _text(self, tp: TopicIdPartition) -> str:
+        return str(self.named(tp) or tp.partition)
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -368,25 +370,25 @@ class Exchange:
         )
 
 
-def _partitions(body: ShareFetchResponse) -> Iterator[tuple[Place, ShareFetchResponsePartitionData]]:
+def _partitions(body: ShareFetchResponse) -> Iterator[tuple[TopicIdPartition, ShareFetchResponsePartitionData]]:
     for topic in body.responses:
         for data in topic.partitions:
-            yield Place(topic.topic_id, data.partition_index), data
+            yield TopicIdPartition(topic.topic_id, data.partition_index), data
 
 
-def _acknowledged(body: ShareFetchResponse) -> dict[Place, tuple[int, str | None]]:
-    return {place: (data.acknowledge_error_code, data.acknowledge_error_message) for place, data in _partitions(body)}
+def _acknowledged(body: ShareFetchResponse) -> dict[TopicIdPartition, tuple[int, str | None]]:
+    return {tp: (data.acknowledge_error_code, data.acknowledge_error_message) for tp, data in _partitions(body)}
 
 
 def _range(each: Any) -> tuple[int, int, int]:  # noqa: ANN401
     return each.first_offset, each.last_offset, each.delivery_count
 
 
-def _renewing(ranges: Iterable[tuple[int, int]]) -> tuple[VerdictBatch, ...]:
-    verdicts = Verdicts()
+def _renewing(ranges: Iterable[tuple[int, int]]) -> tuple[AcknowledgementBatch, ...]:
+    acknowledgements = PendingAcknowledgements()
     for first, last in ranges:
-        verdicts.add_range(first, last, AcknowledgeType.RENEW)
-    return verdicts.take()
+        acknowledgements.add_range(first, last, AcknowledgeType.RENEW)
+    return acknowledgements.take()
 
 
 def _is_still_locked(error: ClientError | None) -> bool:

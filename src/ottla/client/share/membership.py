@@ -25,7 +25,7 @@ from typing import Final
 
 from ottla.client.client import Answer, Client, always
 from ottla.client.errors import ClientError, ResponseError
-from ottla.client.share.session import Place
+from ottla.client.share.session import TopicIdPartition
 from ottla.wire import uuid_text
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -46,7 +46,7 @@ class Membership:
         self, client: Client, group_id: str, topics: Iterable[str], rack_id: str | None, on_news: Callable[[], None]
     ) -> None:
         self.member_id = uuid_text(uuid.uuid4().bytes)
-        self.assignment: frozenset[Place] = frozenset()
+        self.assignment: frozenset[TopicIdPartition] = frozenset()
         self.topics = tuple(dict.fromkeys(topics))
         self._client = client
         self._group_id = group_id
@@ -131,7 +131,9 @@ class Membership:
         self._epoch = body.member_epoch
         if body.assignment is not None:
             assigned = body.assignment.topic_partitions
-            self._change(frozenset(Place(each.topic_id, index) for each in assigned for index in each.partitions))
+            self._change(
+                frozenset(TopicIdPartition(each.topic_id, index) for each in assigned for index in each.partitions)
+            )
         if self.assignment:
             return body.heartbeat_interval_ms
         return min(body.heartbeat_interval_ms, FIRST_INTERVAL_MS)
@@ -156,6 +158,6 @@ class Membership:
             return True
         return error.retriable
 
-    def _change(self, assignment: frozenset[Place]) -> None:
+    def _change(self, assignment: frozenset[TopicIdPartition]) -> None:
         self.assignment = assignment
         self._on_news()

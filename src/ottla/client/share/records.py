@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.metadata import TopicPartition
 from ottla.wire import WireError
+from ottla.wire.acknowledge_type import AcknowledgeType
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches
-from ottla.wire.sharing import AcknowledgeType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,9 +134,9 @@ class Acquired:
             return mine
 
         columns = decode_columns(self.data, check_crc=False, keep_batches=ours)
-        place = np.searchsorted(lasts, columns.offset)
-        begins = np.append(firsts, np.iinfo(np.int64).max)[place]
-        return columns, np.where(begins <= columns.offset, np.append(counts, 0)[place], 0)
+        tp = np.searchsorted(lasts, columns.offset)
+        begins = np.append(firsts, np.iinfo(np.int64).max)[tp]
+        return columns, np.where(begins <= columns.offset, np.append(counts, 0)[tp], 0)
 
     def before(self, offset: int) -> Acquired:
         """What comes before an offset."""
@@ -230,15 +230,15 @@ def _divide(
         return [], list(ranges)
     inside: list[AcquiredRange] = []
     outside: list[AcquiredRange] = []
-    place = 0
+    tp = 0
     for first, last, count in ranges:
         while first <= last:
-            while place < len(intervals) and intervals[place][1] < first:
-                place += 1
-            if place == len(intervals) or intervals[place][0] > last:
+            while tp < len(intervals) and intervals[tp][1] < first:
+                tp += 1
+            if tp == len(intervals) or intervals[tp][0] > last:
                 outside.append(AcquiredRange(first, last, count))
                 break
-            low, high = intervals[place]
+            low, high = intervals[tp]
             if low > first:
                 outside.append(AcquiredRange(first, low - 1, count))
             end = min(high, last)

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.client.share.verdicts import VerdictBatch, Verdicts
+from ottla.client.share.acknowledgements import AcknowledgementBatch, PendingAcknowledgements
 from ottla.wire.types.share_acknowledge import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeRequestAcknowledgementBatch,
@@ -31,7 +31,7 @@ from ottla.wire.types.share_fetch import (
     ShareFetchRequestForgottenTopic,
 )
 
-__all__ = ["NOTHING", "Limits", "Place", "Sent", "ShareSession"]
+__all__ = ["NOTHING", "Limits", "Sent", "ShareSession", "TopicIdPartition"]
 
 OPENING_EPOCH: Final = 0
 CLOSING_EPOCH: Final = -1
@@ -40,7 +40,7 @@ EPOCH_MAX: Final = (1 << 31) - 1
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition, as share sessions know it."""
 
     topic_id: bytes
@@ -61,7 +61,7 @@ class Limits(NamedTuple):
 NOTHING: Final = Limits()
 """For a fetch that only tells what has changed."""
 
-Sent = dict[Place, tuple[VerdictBatch, ...]]
+Sent = dict[TopicIdPartition, tuple[AcknowledgementBatch, ...]]
 """The acknowledgements in a request."""
 
 
@@ -75,43 +75,43 @@ class ShareSession:
         self._group_id = group_id
         self._member_id = member_id
         self._epoch = OPENING_EPOCH
-        self._known: dict[Place, None] = {}
-        self._pending: dict[Place, Verdicts] = {}
+        self._known: dict[TopicIdPartition, None] = {}
+        self._pending: dict[TopicIdPartition, PendingAcknowledgements] = {}
 
     @property
     def is_open(self) -> bool:
         return self._epoch != OPENING_EPOCH
 
     @property
-    def has_verdicts(self) -> bool:
+    def has_acknowledgements(self) -> bool:
         return any(self._pending.values())
 
-    def differs(self, wanted: Iterable[Place]) -> bool:
+    def differs(self, wanted: Iterable[TopicIdPartition]) -> bool:
         """Whether the leader does not know yet what is to be fetched."""
         return self._known.keys() != set(wanted)
 
-    def verdicts(self, place: Place) -> Verdicts:
+    def acknowledgements(self, tp: TopicIdPartition) -> PendingAcknowledgements:
         """Where acknowledgements for a partition go."""
-        found = self._pending.get(place)
+        found = self._pending.get(tp)
         if found is None:
-            found = self._pending[place] = Verdicts()
+            found = self._pending[tp] = PendingAcknowledgements()
         return found
 
-    def take_verdicts(self) -> Sent:
+    def take_acknowledgements(self) -> Sent:
         """What is to be acknowledged now; nothing while there is no session."""
         if not self.is_open:
             return {}
-        sent = {place: verdicts.take() for place, verdicts in self._pending.items() if verdicts}
+        sent = {tp: acknowledgements.take() for tp, acknowledgements in self._pending.items() if acknowledgements}
         self._pending = {}
         return sent
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def fetch_request(self, wanted: Iterable[Place], limits: Limits, sent: Sent) -> ShareFetchRequest:
+    def fetch_request(self, wanted: Iterable[TopicIdPartition], limits: Limits, sent: Sent) -> ShareFetchRequest:
         places = list(wanted)
-        gone = [place for place in self._known if place not in set(places)]
-        named = dict.fromkeys([place for place in places if place not in self._known])
-        self._known = dict.fromkeys([*places, *(place for place in sent if place not in gone)])
+        gone = [tp for tp in self._known if tp not in set(places)]
+        named = dict.fromkeys([tp for tp in places if tp not in self._known])
+        self._known = dict.fromkeys([*places, *(tp for tp in sent if tp not in gone)])
         return ShareFetchRequest(
             group_id=self._group_id,
             member_id=self._member_id,
@@ -152,13 +152,13 @@ class ShareSession:
         self._epoch = OPENING_EPOCH
         self._known = {}
 
-    def take_back(self, unsent: Mapping[Place, tuple[VerdictBatch, ...]]) -> None:
+    def take_back(self, unsent: Mapping[TopicIdPartition, tuple[AcknowledgementBatch, ...]]) -> None:
         """Acknowledge these with a later request."""
-        for place, batches in unsent.items():
-            self.verdicts(place).add_batches(batches)
+        for tp, batches in unsent.items():
+            self.acknowledgements(tp).add_batches(batches)
 
 
-def _by_topic(places: Iterable[Place], make: Callable[[bytes, tuple[int, ...]], T]) -> tuple[T, ...]:
+def _by_topic(places: Iterable[TopicIdPartition], make: Callable[[bytes, tuple[int, ...]], T]) -> tuple[T, ...]:
     topics: dict[bytes, list[int]] = {}
     for topic_id, partition in places:
         topics.setdefault(topic_id, []).append(partition)
@@ -172,7 +172,8 @@ def _fetch_topic(topic_id: bytes, partitions: tuple[int, ...], sent: Sent) -> Sh
             ShareFetchRequestFetchPartition(
                 index,
                 acknowledgement_batches=tuple(
-                    ShareFetchRequestAcknowledgementBatch(*batch) for batch in sent.get(Place(topic_id, index), ())
+                    ShareFetchRequestAcknowledgementBatch(*batch)
+                    for batch in sent.get(TopicIdPartition(topic_id, index), ())
                 ),
             )
             for index in partitions
@@ -188,7 +189,10 @@ def _acknowledge_topic(
         tuple(
             ShareAcknowledgeRequestAcknowledgePartition(
                 index,
-                tuple(ShareAcknowledgeRequestAcknowledgementBatch(*batch) for batch in sent[Place(topic_id, index)]),
+                tuple(
+                    ShareAcknowledgeRequestAcknowledgementBatch(*batch)
+                    for batch in sent[TopicIdPartition(topic_id, index)]
+                ),
             )
             for index in partitions
         ),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ottla.client.inspecting import inspect_addresses, read_page, share_url, share_windows
+from ottla.client.inspect_listener import inspect_addresses, read_page, share_url, share_windows
 from ottla.health.facts import Coverage, ShareMetrics, ShareWindow
 from ottla.observe.memory import ProbeContext
 from ottla.observe.probe_result import ProbeResult, not_visible, probe_error, probe_result

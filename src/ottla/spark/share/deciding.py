@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

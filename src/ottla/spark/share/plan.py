@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from ottla.spark.share.decisions import Decisions
 from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
 from ottla.spark.share.ranges import Range, cut, join, subtract
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 __all__ = ["Held", "Member", "SharePlan", "Task", "Verdict", "tasks_of"]
 

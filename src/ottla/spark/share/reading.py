@@ -15,7 +15,7 @@ from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
 from ottla.spark.topic.plan import Task as RangeTask
 from ottla.spark.topic.reading import read_task
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 if TYPE_CHECKING:
     import pyarrow as pa

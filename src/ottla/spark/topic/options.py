@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from ottla.client.blocking.reading import ReadOptions
+from ottla.client.blocking.range_reader import ReadOptions
 from ottla.client.offsets import Isolation
 from ottla.client.settings import Changes
 from ottla.spark.cluster_options import ClusterOptions, RecordOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.blocking import BlockingClient, ReadOptions, read_range
-from ottla.client.blocking.reading import ReadStats
+from ottla.client.blocking.range_reader import ReadStats
 from ottla.client.errors import ResponseError
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.spark.errors import OttlaSparkError

@@ -14,7 +14,7 @@ from ottla.cli.demo.workloads import classic, producers, share
 from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.cli.demo.workloads.ranges import ranges_of
 from ottla.client import AcknowledgeType, ShareRecord, TopicPartition
-from ottla.client.share.verdicts import VerdictBatch
+from ottla.client.share.acknowledgements import AcknowledgementBatch
 from ottla.wire.batch import TimestampType
 from ottla.wire.types.join_group import JoinGroupResponse, JoinGroupResponseJoinGroupResponseMember
 
@@ -73,8 +73,8 @@ def test_what_the_broker_confirmed_is_written_down(given: Ordered, tmp_path: Pat
     accept, release = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
     kept = share._Kept(given.journal, "risk-1")
     at = TopicPartition(PAYMENTS, 2)
-    kept(at, (VerdictBatch(1, 3, (accept,)), VerdictBatch(4, 6, (release, accept, accept))), None)
-    kept(at, (VerdictBatch(7, 7, (release,)),), None)
+    kept(at, (AcknowledgementBatch(1, 3, (accept,)), AcknowledgementBatch(4, 6, (release, accept, accept))), None)
+    kept(at, (AcknowledgementBatch(7, 7, (release,)),), None)
     (entry,) = entries(tmp_path / "x.jsonl", "accepted")
     assert entry["ranges"] == [[PAYMENTS, 2, 1, 3], [PAYMENTS, 2, 5, 6]]
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from ottla.client.share.session import EPOCH_MAX, NOTHING, Limits, Place, ShareSession
-from ottla.client.share.verdicts import VerdictBatch
+from ottla.client.share.acknowledgements import AcknowledgementBatch
+from ottla.client.share.session import EPOCH_MAX, NOTHING, Limits, ShareSession, TopicIdPartition
 
-A0, A1, B0 = Place(b"a" * 16, 0), Place(b"a" * 16, 1), Place(b"b" * 16, 0)
+A0, A1, B0 = TopicIdPartition(b"a" * 16, 0), TopicIdPartition(b"a" * 16, 1), TopicIdPartition(b"b" * 16, 0)
 FULL = Limits(500, 1, 1000, 10, 10, 1)
 
 
-def opened(*places: Place) -> ShareSession:
+def opened(*places: TopicIdPartition) -> ShareSession:
     session = ShareSession(1, "g", "m")
     session.fetch_request(places, FULL, {})
     session.answered()
     return session
 
 
-def named(topics: object) -> list[Place]:
-    return [Place(topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions]  # type: ignore[attr-defined]
+def named(topics: object) -> list[TopicIdPartition]:
+    return [TopicIdPartition(topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions]  # type: ignore[attr-defined]
 
 
 def test_the_first_fetch_opens_it():
@@ -45,8 +45,8 @@ def test_later_ones_tell_what_changed():
 
 def test_acknowledging_a_partition_makes_it_known():
     session = opened(A0)
-    session.verdicts(B0).add(5, 1)
-    request = session.fetch_request([A0], NOTHING, session.take_verdicts())
+    session.acknowledgements(B0).add(5, 1)
+    request = session.fetch_request([A0], NOTHING, session.take_acknowledgements())
     assert named(request.topics) == [B0]
     (batch,) = request.topics[0].partitions[0].acknowledgement_batches
     assert (batch.first_offset, batch.last_offset, batch.acknowledge_types) == (5, 5, (1,))
@@ -57,18 +57,18 @@ def test_acknowledging_a_partition_makes_it_known():
 
 def test_nothing_is_acknowledged_without_a_session():
     session = ShareSession(1, "g", "m")
-    session.verdicts(A0).add(5, 1)
-    assert session.take_verdicts() == {}
-    assert session.has_verdicts
+    session.acknowledgements(A0).add(5, 1)
+    assert session.take_acknowledgements() == {}
+    assert session.has_acknowledgements
     session.fetch_request([A0], FULL, {})
     session.answered()
-    assert session.take_verdicts() == {A0: (VerdictBatch(5, 5, (1,)),)}
-    assert not session.has_verdicts
+    assert session.take_acknowledgements() == {A0: (AcknowledgementBatch(5, 5, (1,)),)}
+    assert not session.has_acknowledgements
 
 
 def test_epochs_are_counted_by_both_kinds_of_requests():
     session = opened(A0)
-    sent = {A0: (VerdictBatch(0, 3, (1,)),)}
+    sent = {A0: (AcknowledgementBatch(0, 3, (1,)),)}
     request = session.acknowledge_request(sent, is_renewal=True)
     assert (request.share_session_epoch, request.is_renew_ack) == (1, True)
     session.answered()
@@ -85,14 +85,16 @@ def test_epochs_start_anew():
 
 def test_the_end():
     session = opened(A0)
-    session.verdicts(A0).add(1, 2)
+    session.acknowledgements(A0).add(1, 2)
     session.end()
     assert not session.is_open
-    assert session.has_verdicts
+    assert session.has_acknowledgements
     assert named(session.fetch_request([A0], FULL, {}).topics) == [A0]
 
 
 def test_what_was_not_taken_goes_again():
     session = opened(A0)
-    session.take_back({A0: (VerdictBatch(0, 1, (1, 2)), VerdictBatch(5, 9, (3,)))})
-    assert session.take_verdicts() == {A0: (VerdictBatch(0, 1, (1, 2)), VerdictBatch(5, 9, (3,)))}
+    session.take_back({A0: (AcknowledgementBatch(0, 1, (1, 2)), AcknowledgementBatch(5, 9, (3,)))})
+    assert session.take_acknowledgements() == {
+        A0: (AcknowledgementBatch(0, 1, (1, 2)), AcknowledgementBatch(5, 9, (3,)))
+    }

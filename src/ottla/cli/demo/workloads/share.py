@@ -19,7 +19,7 @@ from ottla.cli.demo.workloads.ordered import Ordered
 from ottla.cli.demo.workloads.producers import POISON
 from ottla.cli.demo.workloads.ranges import Range, ranges_of
 from ottla.client import AcknowledgeType, ClientError, ShareConsumer, ShareRecord, TopicPartition
-from ottla.client.share.verdicts import VerdictBatch
+from ottla.client.share.acknowledgements import AcknowledgementBatch
 
 __all__ = ["STORM", "run"]
 
@@ -84,13 +84,15 @@ class _Kept:
         self._journal = journal
         self._name = name
 
-    def __call__(self, at: TopicPartition, batches: tuple[VerdictBatch, ...], error: ClientError | None) -> None:
+    def __call__(
+        self, at: TopicPartition, batches: tuple[AcknowledgementBatch, ...], error: ClientError | None
+    ) -> None:
         accepted = _accepted(at, batches)
         if accepted:
             self._journal.note("accepted" if error is None else "doubted", worker=self._name, ranges=accepted)
 
 
-def _accepted(at: TopicPartition, batches: tuple[VerdictBatch, ...]) -> list[Range]:
+def _accepted(at: TopicPartition, batches: tuple[AcknowledgementBatch, ...]) -> list[Range]:
     offsets = [
         (at, offset)
         for first, last, types in batches

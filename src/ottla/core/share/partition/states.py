@@ -21,7 +21,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Final
 
-from ottla.wire.sharing import AcknowledgeType
+from ottla.wire.acknowledge_type import AcknowledgeType
 
 __all__ = ["TARGETS", "TERMINAL", "AcknowledgeType", "AcquireMode", "Cause", "RecordState"]
 

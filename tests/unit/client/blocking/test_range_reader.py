@@ -7,7 +7,7 @@ import pytest
 
 from ottla.client import TopicPartition
 from ottla.client.blocking import Chunk, ReadOptions, read_range
-from ottla.client.blocking.reading import ReadStats, StalledError, whole_batches
+from ottla.client.blocking.range_reader import ReadStats, StalledError, whole_batches
 from ottla.client.committed import Aborted
 from ottla.client.errors import ResponseError
 from ottla.wire import WireError, frames, types

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["VerdictBatch", "Verdicts"]
+__all__ = ["AcknowledgementBatch", "PendingAcknowledgements"]
 
 RUN_MAX: Final = 10
 """Longer runs of one type get a batch of their own; shorter ones beside each other share one, type by type."""
 
 
-class VerdictBatch(NamedTuple):
+class AcknowledgementBatch(NamedTuple):
     """One batch of a request."""
 
     first_offset: int
@@ -28,7 +28,7 @@ _Run = tuple[int, int, int]
 """First offset, last offset, type."""
 
 
-class Verdicts:
+class PendingAcknowledgements:
     """What is to be said about records of one partition."""
 
     __slots__ = ("_runs", "_singles")
@@ -40,13 +40,13 @@ class Verdicts:
     def __bool__(self) -> bool:
         return bool(self._singles or self._runs)
 
-    def add(self, offset: int, verdict: int) -> None:
-        self._singles[offset] = verdict
+    def add(self, offset: int, ack_type: int) -> None:
+        self._singles[offset] = ack_type
 
-    def add_range(self, first_offset: int, last_offset: int, verdict: int) -> None:
-        self._runs.append((first_offset, last_offset, verdict))
+    def add_range(self, first_offset: int, last_offset: int, ack_type: int) -> None:
+        self._runs.append((first_offset, last_offset, ack_type))
 
-    def add_batches(self, batches: Iterable[VerdictBatch]) -> None:
+    def add_batches(self, batches: Iterable[AcknowledgementBatch]) -> None:
         """Take back what could not be sent."""
         for first, last, types in batches:
             if len(types) == 1:
@@ -54,9 +54,9 @@ class Verdicts:
             else:
                 self._singles |= zip(range(first, last + 1), types, strict=True)
 
-    def take(self) -> tuple[VerdictBatch, ...]:
+    def take(self) -> tuple[AcknowledgementBatch, ...]:
         """All of them as batches; none are left."""
-        runs = sorted([*self._runs, *((offset, offset, verdict) for offset, verdict in self._singles.items())])
+        runs = sorted([*self._runs, *((offset, offset, ack_type) for offset, ack_type in self._singles.items())])
         self._runs, self._singles = [], {}
         return tuple(_packed(_joined(runs)))
 
@@ -64,15 +64,15 @@ class Verdicts:
 def _joined(runs: Iterable[_Run]) -> list[_Run]:
     """The same with neighbours of one type made one."""
     joined: list[_Run] = []
-    for first, last, verdict in runs:
-        if joined and joined[-1][1] + 1 == first and joined[-1][2] == verdict:
-            joined[-1] = (joined[-1][0], last, verdict)
+    for first, last, ack_type in runs:
+        if joined and joined[-1][1] + 1 == first and joined[-1][2] == ack_type:
+            joined[-1] = (joined[-1][0], last, ack_type)
         else:
-            joined.append((first, last, verdict))
+            joined.append((first, last, ack_type))
     return joined
 
 
-def _packed(runs: Iterable[_Run]) -> Iterator[VerdictBatch]:
+def _packed(runs: Iterable[_Run]) -> Iterator[AcknowledgementBatch]:
     short: list[_Run] = []
     for run in runs:
         if short and (short[-1][1] + 1 != run[0] or _length(run) > RUN_MAX):
@@ -90,8 +90,8 @@ def _length(run: _Run) -> int:
     return run[1] - run[0] + 1
 
 
-def _batch(runs: list[_Run]) -> VerdictBatch:
+def _batch(runs: list[_Run]) -> AcknowledgementBatch:
     first, last = runs[0][0], runs[-1][1]
     if len(runs) == 1:
-        return VerdictBatch(first, last, (runs[0][2],))
-    return VerdictBatch(first, last, tuple(verdict for run in runs for verdict in [run[2]] * _length(run)))
+        return AcknowledgementBatch(first, last, (runs[0][2],))
+    return AcknowledgementBatch(first, last, tuple(ack_type for run in runs for ack_type in [run[2]] * _length(run)))

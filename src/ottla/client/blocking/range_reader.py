@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ottla.client.blocking.client import BlockingClient, HeldUpBackoff
+from ottla.client.blocking.client import BlockingBackoff, BlockingClient
 from ottla.client.blocking.connection import BlockingConnection
 from ottla.client.committed import Aborted
 from ottla.client.errors import ClientError, ProtocolError, ResponseError
-from ottla.client.fetching import FetchLimits, fetch_request
+from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.metadata import NO_NODE, Broker, TopicPartition
 from ottla.client.offsets import Isolation, isolation_level
-from ottla.client.retry import Way, cure_for
+from ottla.client.retry import Routing, retry_action
 from ottla.client.timing import Deadline
 from ottla.client.versions import choose_version
 from ottla.wire.batch import split_batches
@@ -115,7 +115,7 @@ class _Reader:
     """The replica that the leader told us to read from."""
     empty_answers: int = 0
     deadline: Deadline = field(init=False)
-    backoff: HeldUpBackoff = field(init=False)
+    backoff: BlockingBackoff = field(init=False)
     last_error: ClientError | None = None
     where: str = ""
 
@@ -252,7 +252,7 @@ class _Reader:
             return True  # a follower may be behind; the leader knows
         if error.api == "Metadata":
             return error.code == ErrorCode.LEADER_NOT_AVAILABLE
-        return error.code == ErrorCode.CORRUPT_MESSAGE or cure_for(error.code, Way.LEADER) is not None
+        return error.code == ErrorCode.CORRUPT_MESSAGE or retry_action(error.code, Routing.LEADER) is not None
 
 
 def whole_batches(records: memoryview) -> tuple[int, int]:
