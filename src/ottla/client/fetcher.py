@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
 from ottla.client.client import Answer, Client, always
-from ottla.client.committed import Aborted, visible
+from ottla.client.committed import visible
 from ottla.client.errors import ClientError, ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.leaders import by_leader
@@ -27,6 +27,7 @@ from ottla.client.offsets import EARLIEST, LATEST, Isolation, Offsets, isolation
 from ottla.client.retry import Routing, retry_action
 from ottla.client.timing import Deadline
 from ottla.wire import WireError
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import AnyBatch, BatchView, Header, TimestampType, split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.fetch import FetchResponse, FetchResponsePartitionData
@@ -72,7 +73,7 @@ class Fetched(NamedTuple):
     """The offset that was asked for; batches may begin before it."""
     next_position: int
     data: bytes | memoryview
-    aborted: tuple[Aborted, ...]
+    aborted: tuple[AbortedTransaction, ...]
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
@@ -306,7 +307,7 @@ class Fetcher:
             position,
             next_position,
             records,
-            tuple(Aborted(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()),
+            tuple(AbortedTransaction(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()),
             data.high_watermark,
             data.last_stable_offset,
             data.log_start_offset,

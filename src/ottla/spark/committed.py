@@ -1,11 +1,11 @@
-"""Which batches committed readers see, for columns: the twin of `ottla.client.committed`, which goes batch by batch."""
+"""Leaves out aborted transactions at read_committed, for columns; `ottla.client.committed` does so batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ottla.client.committed import Aborted
+from ottla.wire.aborted import AbortedTransaction, AbortedTransactions
 from ottla.wire.batch import ControlRecordType
 
 if TYPE_CHECKING:
@@ -16,30 +16,29 @@ __all__ = ["AbortedFilter"]
 
 
 class AbortedFilter:
-    """Leaves out the batches of aborted transactions. One object sees all batches of an answer, in order.
+    """Leaves out the batches of aborted transactions. One object gets all batches of a response, in order.
 
-    A piece may be judged more than once, as the decoder begins anew where it meets something odd; so what is known goes
-    on only when the piece is done, by `advance`.
+    The decoder may ask about the same batches twice, as it starts over where a batch needs another engine. So the state
+    moves on only when `advance` says that the batches are done.
     """
 
-    def __init__(self, aborted: Iterable[Aborted]) -> None:
-        self._coming = tuple(sorted(aborted, reverse=True))
-        self._hidden: frozenset[int] = frozenset()
-        self._after = self._coming, self._hidden
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._transactions = AbortedTransactions(aborted)
+        self._after = self._transactions
 
     def advance(self) -> None:
-        """The batches that were judged last are done; others follow."""
-        self._coming, self._hidden = self._after
+        """The batches that were last asked about are done; others follow."""
+        self._transactions = self._after
 
     def keep(self, batches: BatchColumns) -> Bools:
-        """A mask over batches; markers are left out by the decoder itself."""
+        """A mask over batches; the decoder itself leaves out markers."""
         import numpy as np
 
         kept = np.ones(len(batches), np.bool_)
-        self._after = self._coming, self._hidden
-        if not self._coming and not self._hidden:
+        self._after = self._transactions
+        if not self._transactions:
             return kept
-        coming, hidden = list(self._coming), set(self._hidden)
+        self._after = transactions = self._transactions.copy()
         rows = zip(
             batches.last_offset.tolist(),
             batches.field("producer_id").tolist(),
@@ -49,12 +48,9 @@ class AbortedFilter:
             strict=True,
         )
         for index, (last_offset, producer_id, is_transactional, is_control, control_type) in enumerate(rows):
-            while coming and coming[-1].first_offset <= last_offset:
-                hidden.add(coming.pop().producer_id)
             if is_control:
                 if control_type == ControlRecordType.ABORT:
-                    hidden.discard(producer_id)
-            elif is_transactional and producer_id in hidden:
+                    transactions.end(producer_id, last_offset)
+            elif is_transactional and transactions.is_aborted(producer_id, last_offset):
                 kept[index] = False
-        self._after = tuple(coming), frozenset(hidden)
         return kept

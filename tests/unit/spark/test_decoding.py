@@ -3,16 +3,16 @@
 import pytest
 
 from ottla.client.blocking import Chunk
-from ottla.client.committed import Aborted
 from ottla.spark.topic import decoding
 from ottla.spark.topic.decoding import Decoding, pieces
 from ottla.wire import WireError
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import Compression, split_batches
 from tests.unit.client.test_fetcher import batch
 from tests.unit.spark.test_committed import history
 
 
-def chunk(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> Chunk:
+def chunk(*batches: bytes, aborted: tuple[AbortedTransaction, ...] = ()) -> Chunk:
     return Chunk(memoryview(b"".join(batches)), 0, 0, aborted)
 
 

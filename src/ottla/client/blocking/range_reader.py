@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from ottla.client.blocking.client import BlockingBackoff, BlockingClient
 from ottla.client.blocking.connection import BlockingConnection
-from ottla.client.committed import Aborted
 from ottla.client.errors import ClientError, ProtocolError, ResponseError
 from ottla.client.fetch_request import FetchLimits, fetch_request
 from ottla.client.metadata import NO_NODE, Broker, TopicPartition
@@ -24,6 +23,7 @@ from ottla.client.offsets import Isolation, isolation_level
 from ottla.client.retry import Routing, retry_action
 from ottla.client.timing import Deadline
 from ottla.client.versions import choose_version
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.fault import WireError
@@ -73,7 +73,7 @@ class Chunk(NamedTuple):
     data: memoryview
     position: int
     next_position: int
-    aborted: tuple[Aborted, ...]
+    aborted: tuple[AbortedTransaction, ...]
 
 
 class StalledError(ClientError):
@@ -208,7 +208,9 @@ class _Reader:
         self.position = next_position
         self.empty_answers = 0
         self._made_progress()
-        aborted = tuple(Aborted(each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+        aborted = tuple(
+            AbortedTransaction(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()
+        )
         return Chunk(records[:end], position, next_position, aborted)
 
     def _note_empty(self, data: FetchResponsePartitionData) -> None:

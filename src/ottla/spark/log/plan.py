@@ -39,7 +39,7 @@ class Piece(NamedTuple):
     """Behind it comes nothing: damage is a torn end, not a loss."""
 
 
-class Aborted(NamedTuple):
+class AbortedRange(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
@@ -55,7 +55,7 @@ class LogTask:
     topic_id: str | None
     partition: int
     pieces: tuple[Piece, ...]
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[AbortedRange, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -91,7 +91,7 @@ def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rul
     if rules.is_in_order and parts:
         parts = [[piece for part in parts for piece in part]]
     known = view.aborted(from_offset, until_offset) if rules.is_committed and parts else []
-    aborted = [Aborted(txn.producer_id, txn.first_offset, txn.last_offset) for txn in known]
+    aborted = [AbortedRange(txn.producer_id, txn.first_offset, txn.last_offset) for txn in known]
     files = view.files
     topic, partition = files.topic_partition
     return [
@@ -148,6 +148,6 @@ def _cut(segment: Segment, whole: Piece, rules: PlanRules) -> Iterator[Piece]:
     yield rest
 
 
-def _of(aborted: list[Aborted], pieces: list[Piece]) -> Iterator[Aborted]:
+def _of(aborted: list[AbortedRange], pieces: list[Piece]) -> Iterator[AbortedRange]:
     first, until = pieces[0].from_offset, pieces[-1].until_offset
     return (txn for txn in aborted if txn.first_offset < until and txn.last_offset >= first)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.log.directory import list_partition
-from ottla.spark.log.plan import Aborted, LogTask, OnCorrupt, Piece, PlanRules, plan_partition
+from ottla.spark.log.plan import AbortedRange, LogTask, OnCorrupt, Piece, PlanRules, plan_partition
 from ottla.spark.log.storage import storage_of
 from ottla.spark.log.view import PartitionView
 from ottla.spark.notes import warn
@@ -264,7 +264,7 @@ def _claimed_size(chunk: memoryview) -> int:
     return int.from_bytes(chunk[_LENGTH_END - 4 : _LENGTH_END], "big", signed=True) + _LENGTH_END
 
 
-def _without(aborted: tuple[Aborted, ...]) -> Callable[[BatchColumns], Bools]:
+def _without(aborted: tuple[AbortedRange, ...]) -> Callable[[BatchColumns], Bools]:
     """Says which batches are not of aborted transactions."""
     by_producer: dict[int, tuple[list[int], list[int]]] = {}
     for producer_id, first_offset, last_offset in sorted(aborted):

@@ -8,9 +8,9 @@ import pytest
 from ottla.client import TopicPartition
 from ottla.client.blocking import Chunk, ReadOptions, read_range
 from ottla.client.blocking.range_reader import ReadStats, StalledError, whole_batches
-from ottla.client.committed import Aborted
 from ottla.client.errors import ResponseError
 from ottla.wire import WireError, frames, types
+from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
@@ -98,7 +98,7 @@ def test_aborted_transactions_come_with_the_chunk():
     logs.aborted = [(7, 0)]
     with threaded(serving(logs)) as there:
         (chunk,) = read(there, 0, 2, QUICK._replace(isolation="read_committed"))
-        assert chunk.aborted == (Aborted(first_offset=0, producer_id=7),)
+        assert chunk.aborted == (AbortedTransaction(first_offset=0, producer_id=7),)
         (asked,) = there.cluster.broker().asked_for("Fetch")
         assert asked.isolation_level == 1
 
