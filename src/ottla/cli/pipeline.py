@@ -163,7 +163,7 @@ def follow(
     What is read is kept below --out, so that nothing is lost that brokers compact or delete. Killed and started again,
     it goes on where it was.
     """
-    from ottla.spark.pipeline.following import follow as follow_on
+    from ottla.spark.pipeline.follow import follow as follow_on
 
     options = replace(_run_options(Path(out), delta, given), lateness_ms=_duration_ms("--lateness", lateness))
     if options.observations:
@@ -303,7 +303,7 @@ class Written(NamedTuple):
 
 
 def _report(out: Path, spark: SparkSession | None) -> Written:
-    from ottla.spark.pipeline.reporting import write_report
+    from ottla.spark.pipeline.report_files import write_report
 
     facts = write_report(out, spark)
     return Written(out / REPORT, _summary(facts.get("findings", ())))

@@ -16,7 +16,7 @@ from ottla.health.facts import Group, Member, TopicPartitions
 from ottla.spark.jobs.folds.facts import group_facts
 from ottla.spark.jobs.folds.folding import RecordRow, SampleRow, fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
-from ottla.spark.pipeline.here import plan_of, rows_of
+from ottla.spark.pipeline.in_process import plan_of, rows_of
 from tests.interop.node.brokers import Node
 from tests.interop.observe.watching import Watched
 from tests.interop.spark import group_history as history

@@ -1,8 +1,8 @@
 """The events that a stream has read, kept for good, since brokers compact and delete what they have.
 
-Each step of the stream has a directory of its own below each input: a step that is done again after a crash writes over
-what it wrote. What comes twice all the same (a run reads the origin again) is told apart by its place: topic, partition
-and offset of a record, observer and number of a sample. Rows that came too late for a window wait in `late_<table>`.
+Each step of the stream has a directory of its own below each input, so a step that is repeated after a crash overwrites
+what it wrote. Other duplicates (a run reads the origin again) are dropped by topic, partition and offset of a record,
+or by observer and number of a sample. Rows that came too late for a window wait in `late_<table>`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ottla.spark.pipeline.decoding import SAMPLES
-from ottla.spark.pipeline.here import INPUT
-from ottla.spark.pipeline.ingest import Spool, look_at
+from ottla.spark.pipeline.event_decoder import SAMPLES
+from ottla.spark.pipeline.in_process import INPUT
+from ottla.spark.pipeline.ingest import EventFiles, describe_events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ class Archive:
         _write_step(events, step, self._out / f"{LATE}{table}")
 
     def late_tables(self) -> dict[str, int]:
-        """How many rows came too late for each table, and wait for a run."""
+        """How many rows came too late for each table and wait for the next run."""
         import pyarrow.parquet as pq
 
         return {
@@ -60,32 +60,32 @@ class Archive:
             for path in sorted(self._out.glob(f"{LATE}*"))
         }
 
-    def look(self) -> Spool:
-        return look_at(self.path)
+    def describe(self) -> EventFiles:
+        return describe_events(self.path)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """What was in time, each event once."""
+        """The events that came in time, without duplicates."""
         return distinct_events(spark.read.parquet(str(self.path)).drop(STEP))
 
-    def joined(self, spark: SparkSession, spool: Spool, path: Path) -> Spool:
-        """What the archive has, what was late, and what was read now, each once."""
+    def joined(self, spark: SparkSession, event_files: EventFiles, path: Path) -> EventFiles:
+        """Write the events of the archive, late events and those read now to `path`, without duplicates."""
         stored = [each for each in (self.path, *sorted(self._out.glob(f"{LATE}*"))) if any(each.rglob("*.parquet"))]
         frames = [spark.read.parquet(str(each)).drop(STEP) for each in stored]
-        if any(spool.rows.values()):
-            frames.append(spark.read.parquet(str(spool.path)))
+        if any(event_files.rows.values()):
+            frames.append(spark.read.parquet(str(event_files.path)))
         events = frames[0]
         for frame in frames[1:]:
             events = events.unionByName(frame)
         distinct_events(events).write.mode("overwrite").partitionBy(INPUT).parquet(str(path))
-        return look_at(path)
+        return describe_events(path)
 
-    def compact(self, spool: Spool) -> None:
-        """Let what was joined stand for all steps. If this is cut short, some events are there twice: no harm."""
+    def compact(self, event_files: EventFiles) -> None:
+        """Replace all steps by the joined events. If this is interrupted, duplicates remain, which readers drop."""
         if not self.exists():
             return
         old = list(self.path.glob(f"{INPUT}=*/{STEP}=*"))
         name = f"{STEP}={MERGED}{uuid4().hex[:8]}"
-        for each in spool.path.glob(f"{INPUT}=*"):
+        for each in event_files.path.glob(f"{INPUT}=*"):
             (self.path / each.name).mkdir(exist_ok=True)
             each.rename(self.path / each.name / name)
         for directory in [*old, *self._out.glob(f"{LATE}*")]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.computing import compute, fit, prepare, unseen_in
-from ottla.spark.pipeline.ingest import Reading, Spool, need_something
-from ottla.spark.pipeline.known import seen_in
+from ottla.spark.pipeline.event_lookup import seen_in
+from ottla.spark.pipeline.ingest import EventFiles, Ingestion, require_events
+from ottla.spark.pipeline.job_runner import compute, fit, prepare, unseen_in
 from ottla.spark.pipeline.options import RunOptions, Say
-from ottla.spark.pipeline.places import Workplace
+from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import versions, write_run
 from ottla.spark.pipeline.tables import source_of
 
@@ -24,39 +24,40 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["run", "sources", "told"]
+__all__ = ["run", "run_summary", "sources"]
 
 
 def run(
     start_spark: Callable[[], SparkSession], origin: Origin | None, options: RunOptions, say: Say
 ) -> tuple[SparkSession, dict[str, Any]]:
-    """Do it, and give the session and what the run file says. Spark starts while what is small is read."""
+    """Run the pipeline; returns the session and the contents of the run file. Spark starts while small inputs are
+    read."""
     notes = list(origin.notes) if origin is not None else []
     archive = Archive(options.out)
-    with Workplace(options.out) as work, _meanwhile(start_spark) as started:
+    with RunDirectory(options.out) as work, _meanwhile(start_spark) as started:
         began = time.monotonic()
-        reading = Reading(origin, options.observations, options.starts, notes)
-        spool = reading.here(work / "events")
+        ingestion = Ingestion(origin, options.observations, options.starts, notes)
+        event_files = ingestion.in_process(work / "events")
         spark = started.result()
-        if spool is None:
-            spool = reading.by_spark(spark, work / "events")
+        if event_files is None:
+            event_files = ingestion.by_spark(spark, work / "events")
         late = sum(archive.late_tables().values())
         if archive.exists():
-            spool = archive.joined(spark, spool, work / "all")
-        need_something(spool, _where(origin, options))
-        say(f"✓ read {sum(spool.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
-        fit(spark, sum(spool.rows.values()))
-        material = prepare(origin, spool, work, options)
-        tables = compute(spark, spool, material, options, say, is_complete=options.since_ms is None)
+            event_files = archive.joined(spark, event_files, work / "all")
+        require_events(event_files, _where(origin, options))
+        say(f"✓ read {sum(event_files.rows.values()):,} records ({time.monotonic() - began:.1f} s)")
+        fit(spark, sum(event_files.rows.values()))
+        job_inputs = prepare(origin, event_files, work, options)
+        tables = compute(spark, event_files, job_inputs, options, say, is_complete=options.since_ms is None)
         say(f"✓ {len(tables)} jobs")
         found = {
-            **told(spool, origin, options, late),
+            **run_summary(event_files, origin, options, late),
             "tables": _counted(spark, tables, options.out),
             "source": sources(tables, options.out),
             "unseen": unseen_in(work),
             "notes": notes + _not_computed(tables),
         }
-        archive.compact(spool)
+        archive.compact(event_files)
     write_run(options.out, found)
     return spark, found
 
@@ -71,10 +72,10 @@ def _where(origin: Origin | None, options: RunOptions) -> str:
     return ", ".join([*([] if origin is None else [origin.where]), *options.observations])
 
 
-def told(spool: Spool, origin: Origin | None, options: RunOptions, late: int) -> dict[str, Any]:
-    """What the run file says of what was read, and by whom."""
+def run_summary(event_files: EventFiles, origin: Origin | None, options: RunOptions, late: int) -> dict[str, Any]:
+    """The part of the run file that says what was read, and by which versions."""
     where = _where(origin, options)
-    counted = {"samples": {"dropped": spool.dropped, "late": late}}
+    counted = {"samples": {"dropped": event_files.dropped, "late": late}}
     nothing = {"dropped": 0, "late": 0}
     return {
         "v": 1,
@@ -82,19 +83,19 @@ def told(spool: Spool, origin: Origin | None, options: RunOptions, late: int) ->
         "ended_ms": time.time_ns() // 1_000_000,
         **versions(),
         "clusters": [origin.cluster] if origin is not None else [],
-        "range": {"from_ms": options.first_day_ms or spool.from_ms, "to_ms": spool.to_ms},
+        "range": {"from_ms": options.first_day_ms or event_files.from_ms, "to_ms": event_files.to_ms},
         "inputs": [
             {"name": name, "where": where, "rows": rows, **counted.get(name, nothing)}
-            for name, rows in spool.rows.items()
+            for name, rows in event_files.rows.items()
         ],
-        "seen": seen_in(spool.path),
+        "seen": seen_in(event_files.path),
         "thresholds": dict(options.thresholds),
         "command": options.command,
     }
 
 
 def _counted(spark: SparkSession, tables: list[dict[str, Any]], out: Path) -> list[dict[str, Any]]:
-    """Tables of Delta are counted by those who can read them."""
+    """Fill in the rows of Delta tables, which only Spark can count."""
     for table in tables:
         if table["rows"] is None:
             table["rows"] = spark.read.format("delta").load(str(out / table["path"])).count()
@@ -102,7 +103,7 @@ def _counted(spark: SparkSession, tables: list[dict[str, Any]], out: Path) -> li
 
 
 def sources(tables: list[dict[str, Any]], out: Path) -> dict[str, str]:
-    """What each table was made from."""
+    """By table: records, samples or both."""
     found = {each["name"]: source_of(out / each["path"]) for each in tables}
     return {name: source for name, source in found.items() if source is not None}
 

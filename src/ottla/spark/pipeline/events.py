@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from ottla.spark.pipeline.decoding import COMMITS, RECORDS, SAMPLES
+from ottla.spark.pipeline.event_decoder import COMMITS, RECORDS, SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

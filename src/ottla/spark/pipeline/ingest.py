@@ -1,4 +1,4 @@
-"""From an origin to events on disk: everything is read once."""
+"""Reads an origin and the files of observers once, and writes events to disk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ottla.spark.errors import OttlaSparkError, explain_error
-from ottla.spark.pipeline.decoding import EVENT_DDL, SAMPLES, EventDecoder
+from ottla.spark.pipeline.event_decoder import EVENT_DDL, SAMPLES, EventDecoder
 from ottla.spark.pipeline.events import INPUTS
-from ottla.spark.pipeline.here import INPUT, are_small, plan_of, read_here, write_events
+from ottla.spark.pipeline.in_process import INPUT, are_small, plan_of, read_in_process, write_events
 from ottla.spark.pipeline.observations import FileDecoder, observation_files, read_observations
 
 if TYPE_CHECKING:
@@ -18,32 +18,33 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["Reading", "Spool", "Starts", "look_at", "need_something"]
+__all__ = ["EventFiles", "Ingestion", "Starts", "describe_events", "require_events"]
 
 REFUSED: Final = "TOPIC_AUTHORIZATION_FAILED"
 T = TypeVar("T")
 
 
 class Starts(NamedTuple):
-    """How old commits and samples may be; of the records of groups all count, since each builds on those before."""
+    """From when on commits and samples are read. Records of groups are read from the beginning, since each builds on
+    those before it."""
 
     commits_ms: int = 0
     samples_ms: int = 0
 
 
-class Spool(NamedTuple):
-    """Events on disk, and what can be said of them at once."""
+class EventFiles(NamedTuple):
+    """Events on disk: where they are, how many, and of which time."""
 
     path: Path
     rows: dict[str, int]
     from_ms: int | None
     to_ms: int | None
     dropped: int
-    """Samples that observers could not keep."""
+    """How many samples observers had to drop."""
 
 
-class Reading:
-    """An origin and files of observers, on their way to events on disk."""
+class Ingestion:
+    """Reads an origin and files of observers, and writes them as events."""
 
     def __init__(self, origin: Origin | None, observations: Sequence[str], starts: Starts, notes: list[str]) -> None:
         self._origin = origin
@@ -53,24 +54,24 @@ class Reading:
         self._files_decoder = FileDecoder(starts.samples_ms)
         self._notes = notes
 
-    def here(self, path: Path) -> Spool | None:
+    def in_process(self, path: Path) -> EventFiles | None:
         """Read it in this process; None if it is too much for that."""
-        return self._until_allowed(lambda: self._read_here(path))
+        return self._until_allowed(lambda: self._read_in_process(path))
 
-    def _read_here(self, path: Path) -> Spool | None:
+    def _read_in_process(self, path: Path) -> EventFiles | None:
         plan = None
         if self._origin is not None and self._topics:
             plan = plan_of(self._origin.format, self._origin.options(self._topics))
         if not (plan is None or plan.is_small) or not are_small(self._files):
             return None
-        write_events(read_here(plan, self._decoder, self._files, self._files_decoder), path)
-        return look_at(path)
+        write_events(read_in_process(plan, self._decoder, self._files, self._files_decoder), path)
+        return describe_events(path)
 
-    def by_spark(self, spark: SparkSession, path: Path) -> Spool:
+    def by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
         """Read it in Spark's workers."""
         return self._until_allowed(lambda: self._read_by_spark(spark, path))
 
-    def _read_by_spark(self, spark: SparkSession, path: Path) -> Spool:
+    def _read_by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
         frames: list[DataFrame] = []
         if self._origin is not None and self._topics:
             rows = spark.read.format(self._origin.format).options(**self._origin.options(self._topics)).load()
@@ -79,10 +80,10 @@ class Reading:
             frames.append(read_observations(spark, self._files, self._files_decoder))
         if frames:
             _write(frames, path)
-        return look_at(path)
+        return describe_events(path)
 
     def _until_allowed(self, read: Callable[[], T]) -> T:
-        """Topics that may not be read are noted and left out."""
+        """Read again without a topic that the client is not authorized to read, and note it."""
         while True:
             try:
                 return read()
@@ -109,8 +110,8 @@ def _refused(error: Exception, topics: list[str]) -> str | None:
     return next((topic for topic in topics if REFUSED in text and topic in text), None)
 
 
-def look_at(path: Path) -> Spool:
-    """What lies at a path, by the footers of its files alone."""
+def describe_events(path: Path) -> EventFiles:
+    """The events below a path, described from the footers of their files."""
     rows = dict.fromkeys(INPUTS, 0)
     bounds: list[int] = []
     for name in INPUTS:
@@ -118,7 +119,7 @@ def look_at(path: Path) -> Spool:
             count, times = _footer(file)
             rows[name] += count
             bounds += times
-    return Spool(path, rows, min(bounds, default=None), max(bounds, default=None), _dropped(path, rows[SAMPLES]))
+    return EventFiles(path, rows, min(bounds, default=None), max(bounds, default=None), _dropped(path, rows[SAMPLES]))
 
 
 def _footer(file: Path) -> tuple[int, list[int]]:
@@ -142,6 +143,6 @@ def _dropped(path: Path, samples: int) -> int:
     return sum(counted)
 
 
-def need_something(spool: Spool, where: str) -> None:
-    if not any(spool.rows.values()):
+def require_events(event_files: EventFiles, where: str) -> None:
+    if not any(event_files.rows.values()):
         raise OttlaSparkError(f"{where} holds nothing to look at: no records of groups and no observations")

@@ -33,7 +33,7 @@ def observation_files(directory: str) -> list[str]:
 
 def read_observations(spark: SparkSession, files: list[str], decoder: FileDecoder) -> DataFrame:
     """The samples in some files. Tasks open them by name, so that they have to see the same file system."""
-    from ottla.spark.pipeline.decoding import EVENT_DDL
+    from ottla.spark.pipeline.event_decoder import EVENT_DDL
 
     slices = max(1, min(len(files), 2 * spark.sparkContext.defaultParallelism))
     paths = spark.createDataFrame([(path,) for path in files], "path string").repartition(slices)
@@ -47,7 +47,7 @@ class FileDecoder:
         self._from_ms = from_ms
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from ottla.spark.pipeline.decoding import sample_events
+        from ottla.spark.pipeline.event_decoder import sample_events
 
         for batch in batches:
             for path in batch.column("path").to_pylist():

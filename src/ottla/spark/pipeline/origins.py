@@ -1,6 +1,6 @@
-"""Where the data lie: a cluster, or log directories of one. Both say which topics there are to read, and what is amiss.
+"""The origin of a run's data: a cluster, or log directories of its brokers.
 
-What cannot be read is said in `notes` and left out; the rest goes on.
+An origin knows which topics can be read. A topic that cannot is left out, and `notes` says why.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.pipeline.decoding import GROUP_TOPIC, SHARE_TOPIC
+from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, SHARE_TOPIC
 
 __all__ = ["ClusterOrigin", "DirectoryOrigin", "Origin", "cluster_origin", "directory_origin"]
 
@@ -57,11 +57,11 @@ class Origin(Protocol):
 
     @property
     def partitions(self) -> tuple[tuple[str, str, int], ...]:
-        """Directory, topic and partition of what is not internal, where files are read."""
+        """Directory, topic and partition of topics that are not internal; empty for a cluster."""
 
     @property
     def is_small(self) -> bool:
-        """Whether it is known to be little."""
+        """Whether it is known to be small."""
 
 
 def _missing(wanted: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -140,8 +140,7 @@ def directory_origin(paths: Sequence[str], observations: str) -> DirectoryOrigin
 
 
 def _log_directories(path: str) -> list[str]:
-    """The path itself if it is a log directory, else those right below it: a broker may have several, as may a set of
-    nodes."""
+    """The path itself if it is a log directory, else the log directories right below it."""
     from ottla.log.names import parse_directory_name
     from ottla.spark.log.storage import is_remote
     from ottla.wire.properties import META_PROPERTIES_FILE
@@ -195,11 +194,11 @@ class ClusterOrigin:
 
     @property
     def metadata_options(self) -> dict[str, str] | None:
-        return None  # controllers show their log to few; what is needed of it, topics' ids, any broker tells
+        return None  # few principals may read the controllers' log, and any broker knows the ids of topics
 
 
 def cluster_origin(bootstrap_servers: str, settings: Mapping[str, str], observations: str) -> ClusterOrigin:
-    """What a cluster lets us read. ClientError if it does not answer."""
+    """The topics that a cluster lets us read. ClientError if it does not answer."""
     from ottla.client.client import Client
     from ottla.spark.clients import client_for
     from ottla.spark.cluster_options import ClusterOptions

@@ -22,7 +22,7 @@ def versions() -> dict[str, str]:
 
 
 def write_run(out: Path, run: dict[str, Any]) -> None:
-    """Whole or not at all: readers may look at any time."""
+    """Replace the file atomically: it may be read at any time."""
     new = out / f".{RUN_FILE}.new"
     new.write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
     os.replace(new, out / RUN_FILE)

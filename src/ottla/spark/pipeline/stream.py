@@ -1,11 +1,10 @@
-"""The pipeline going on: each step takes what is new into the archive and computes the days that it touches.
+"""The pipeline as a stream: each step adds new events to the archive and computes the days that they touch.
 
-The jobs are those of a run, over the archive instead of what a run reads, so that the tables are the same. A step that
-was cut short is done again with the same rows, by Spark's checkpoint, and overwrites what it had written: nothing is
-lost, and nothing is there twice.
+It runs the same jobs as a run, over the archive, so the tables are the same. Spark's checkpoint repeats an interrupted
+step with the same rows; the step overwrites what it had written, so nothing is lost or duplicated.
 
-Windows wait for rows up to `lateness`; what is older than that, compared with the newest row of the steps before, goes
-to `late_<table>`, and into the table with the next run. Records of groups are never late: their offsets give the order.
+Windows accept rows that are late by up to `lateness`, compared with the newest row of earlier steps. Older rows go to
+`late_<table>`, and the next run adds them to the table. Records of groups are never late: their offsets give the order.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ottla.spark.jobs.params import DAY_MS
 from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.batch import sources, told
-from ottla.spark.pipeline.computing import compute, fit, prepare, unseen_in
-from ottla.spark.pipeline.decoding import EVENT_DDL, EventDecoder
-from ottla.spark.pipeline.ingest import Spool, look_at
+from ottla.spark.pipeline.batch import run_summary, sources
+from ottla.spark.pipeline.event_decoder import EVENT_DDL, EventDecoder
+from ottla.spark.pipeline.ingest import EventFiles, describe_events
+from ottla.spark.pipeline.job_runner import compute, fit, prepare, unseen_in
 from ottla.spark.pipeline.options import RunOptions, Say
 from ottla.spark.pipeline.run_file import write_run
 
@@ -43,11 +42,11 @@ LATE_KINDS: Final = {
     "quorum_lag": ("quorum",),
     "consumer_lag": ("OffsetCommit", "lag"),
 }
-"""Tables of windows, and the types of records and kinds of samples that fill them."""
+"""The tables that have windows, and the types of records and kinds of samples that fill them."""
 
 
-class Marks(NamedTuple):
-    """How far the stream has seen, before its newest step and with it."""
+class Watermarks(NamedTuple):
+    """The newest time that the stream has seen, before its last step and including it."""
 
     step: str = ""
     before_ms: int = 0
@@ -62,7 +61,7 @@ class Follower:
     options: RunOptions
     work: Path
     say: Say
-    stepped: Callable[[], object] = lambda: None
+    on_step: Callable[[], object] = lambda: None
     """Called when the tables are written."""
 
     def step(self, events: DataFrame, batch_id: int) -> None:
@@ -71,26 +70,27 @@ class Follower:
         new = self.work / "new"
         shutil.rmtree(new, ignore_errors=True)
         events.write.partitionBy("input").parquet(str(new))
-        spool = look_at(new)
-        if not any(spool.rows.values()):
+        event_files = describe_events(new)
+        if not any(event_files.rows.values()):
             return
         archive = Archive(self.options.out)
-        marks = self._marks(name, spool)
+        marks = self._marks(name, event_files)
         rows = spark.read.parquet(str(new))
         late = self._set_late_apart(rows, archive, name, marks.before_ms - self.options.lateness_ms)
         archive.add(rows.where(~_is_late(marks.before_ms - self.options.lateness_ms)), name)
-        tables = self._compute(spark, archive, spool)
+        tables = self._compute(spark, archive, event_files)
         _write_marks(self.options.out, marks)
-        write_run(self.options.out, self._told(archive.look(), tables))
-        self.stepped()
+        write_run(self.options.out, self._summary(archive.describe(), tables))
+        self.on_step()
         late_text = f", {late:,} late" if late else ""
-        self.say(f"✓ step {batch_id}: {sum(spool.rows.values()):,} records{late_text}, {len(tables)} tables")
+        self.say(f"✓ step {batch_id}: {sum(event_files.rows.values()):,} records{late_text}, {len(tables)} tables")
 
-    def _marks(self, name: str, spool: Spool) -> Marks:
-        """A step that is done again compares with what was there before its first attempt."""
+    def _marks(self, name: str, event_files: EventFiles) -> Watermarks:
+        """A step that is repeated uses the watermark from before its first attempt."""
+
         known = _read_marks(self.options.out)
         before = known.before_ms if known.step == name else known.newest_ms
-        return Marks(name, before, max(before, spool.to_ms or 0))
+        return Watermarks(name, before, max(before, event_files.to_ms or 0))
 
     def _set_late_apart(self, rows: DataFrame, archive: Archive, step: str, watermark_ms: int) -> int:
         from pyspark.sql import functions as F
@@ -102,25 +102,25 @@ class Follower:
                 archive.add_late(late.where(F.col("type").isin(*kinds)), table, step)
         return count
 
-    def _compute(self, spark: SparkSession, archive: Archive, new: Spool) -> list[dict[str, Any]]:
+    def _compute(self, spark: SparkSession, archive: Archive, new: EventFiles) -> list[dict[str, Any]]:
         whole = self.work / "all"
         shutil.rmtree(whole, ignore_errors=True)
         archive.frame(spark).write.partitionBy("input").parquet(str(whole))
-        spool = look_at(whole)
-        fit(spark, sum(spool.rows.values()))
+        event_files = describe_events(whole)
+        fit(spark, sum(event_files.rows.values()))
         # A rebalance that began the day before may be over now.
         first_ms = (new.from_ms or 0) // DAY_MS * DAY_MS - DAY_MS
-        is_first = spool.rows == new.rows
+        is_first = event_files.rows == new.rows
         options = replace(self.options, since_ms=None if is_first else first_ms)
         for each in ("folded", "judged"):
             shutil.rmtree(self.work / each, ignore_errors=True)
-        material = prepare(self.origin, spool, self.work, options)
-        return compute(spark, spool, material, options, lambda _: None, is_complete=True)
+        job_inputs = prepare(self.origin, event_files, self.work, options)
+        return compute(spark, event_files, job_inputs, options, lambda _: None, is_complete=True)
 
-    def _told(self, spool: Spool, tables: list[dict[str, Any]]) -> dict[str, Any]:
+    def _summary(self, event_files: EventFiles, tables: list[dict[str, Any]]) -> dict[str, Any]:
         late = sum(Archive(self.options.out).late_tables().values())
         return {
-            **told(spool, self.origin, self.options, late),
+            **run_summary(event_files, self.origin, self.options, late),
             "tables": tables,
             "source": sources(tables, self.options.out),
             "unseen": unseen_in(self.work),
@@ -155,14 +155,14 @@ def _is_late(watermark_ms: int) -> Column:
     return F.col("type").isin(*kinds) & (F.col("ts") < watermark_ms)
 
 
-def _read_marks(out: Path) -> Marks:
+def _read_marks(out: Path) -> Watermarks:
     try:
-        return Marks(**json.loads((out / CHECKPOINT / MARKS).read_text()))
+        return Watermarks(**json.loads((out / CHECKPOINT / MARKS).read_text()))
     except FileNotFoundError:
-        return Marks()
+        return Watermarks()
 
 
-def _write_marks(out: Path, marks: Marks) -> None:
+def _write_marks(out: Path, marks: Watermarks) -> None:
     new = out / CHECKPOINT / f".{MARKS}.new"
     new.write_text(json.dumps(marks._asdict()))
     os.replace(new, out / CHECKPOINT / MARKS)

@@ -1,4 +1,4 @@
-"""From events on disk to tables: the same for a run and for a step of a stream."""
+"""Runs the jobs: from events on disk to tables, for a run and for a step of a stream alike."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.share_settings import share_limits
 from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
-from ottla.spark.pipeline.ends import ends_table
+from ottla.spark.pipeline.end_offsets import ends_table
+from ottla.spark.pipeline.event_lookup import kinds_in, metadata_table, settings_in, topic_names
 from ottla.spark.pipeline.events import frames_of
-from ottla.spark.pipeline.here import plan_of, rows_of
-from ottla.spark.pipeline.ingest import Spool
+from ottla.spark.pipeline.in_process import plan_of, rows_of
+from ottla.spark.pipeline.ingest import EventFiles
 from ottla.spark.pipeline.jobs import JOBS, job_of
-from ottla.spark.pipeline.known import kinds_in, metadata_table, settings_in, topic_names
 from ottla.spark.pipeline.tables import DAY, Days, count_rows, table_path, write_table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.options import RunOptions, Say
     from ottla.spark.pipeline.origins import Origin
 
-__all__ = ["Material", "compute", "fit", "prepare", "unseen_in"]
+__all__ = ["JobInputs", "compute", "fit", "prepare", "unseen_in"]
 
 ROWS_PER_PARTITION: Final = 500_000
 PARTITIONS_LOWEST: Final = 2
@@ -39,14 +39,14 @@ LIGHT: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Compiling what is run once, and planning again what is done by then, takes longer than the work itself."""
+"""For few rows, code generation and adaptive planning take longer than the work itself."""
 HEAVY: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
 SMALL_ROWS: Final = 2_000_000
-"""With fewer, several jobs run at once; with more, each takes all there is."""
+"""With fewer rows several jobs run at once; with more, one job after the other uses all cores."""
 AT_ONCE: Final = 3
 NEEDS: Final = {"consumer_lag": {"commits", "samples"}, "quorum_lag": {"samples", "metadata"}}
 RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
@@ -57,48 +57,48 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "consumer_lag": {"samples": frozenset({"lag"})},
     "quorum_lag": {"samples": frozenset({"quorum"})},
 }
-"""What jobs look for among the types of records and the kinds of samples."""
+"""The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
 SHARED: Final = {"folded": "followed the groups", "judged": "asked the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
 
 
 @dataclass(frozen=True)
-class Material:
-    """What the jobs get, and where there is room for what they share."""
+class JobInputs:
+    """What the jobs get, and a directory for the results that they share."""
 
     work: Path
     params: Params
     files: Mapping[str, Path]
-    """Parquet by the names of inputs."""
+    """Parquet files, by the names of the inputs."""
 
 
 def fit(spark: SparkSession, rows: int) -> None:
-    """Few partitions for few rows: each costs a task."""
+    """Configure Spark for so many rows: each shuffle partition costs a task."""
     partitions = min(max(rows // ROWS_PER_PARTITION, PARTITIONS_LOWEST), PARTITIONS_HIGHEST)
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     for name, value in (LIGHT if rows < LIGHT_ROWS else HEAVY).items():
         spark.conf.set(name, value)
 
 
-def prepare(origin: Origin | None, spool: Spool, work: Path, options: RunOptions) -> Material:
-    """What can be had without Spark: the metadata log, the ends of partitions, and what the jobs must know."""
+def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunOptions) -> JobInputs:
+    """Read without Spark: the metadata log, the end offsets of partitions, and the parameters of the jobs."""
     cluster = "" if origin is None else origin.cluster
     files: dict[str, Path] = {}
     metadata = _metadata(origin)
     if metadata.num_rows:
         files["metadata"] = _kept(metadata, work / "metadata.parquet")
-    if origin is not None and origin.partitions and spool.rows["commits"]:
+    if origin is not None and origin.partitions and events.rows["commits"]:
         files["ends"] = _kept(ends_table(cluster, origin.partitions), work / "ends.parquet")
     params = Params(
         from_ms=options.first_day_ms,
         isolation=options.isolation,
         lateness_ms=options.lateness_ms,
         thresholds=options.thresholds,
-        topic_names=topic_names(spool.path, metadata),
-        share_limits=share_limits(settings_in(cluster, spool.path, metadata)),
+        topic_names=topic_names(events.path, metadata),
+        share_limits=share_limits(settings_in(cluster, events.path, metadata)),
     )
-    return Material(work, params, files)
+    return JobInputs(work, params, files)
 
 
 def _metadata(origin: Origin | None) -> pa.Table:
@@ -121,23 +121,23 @@ def _kept(table: pa.Table, path: Path) -> Path:
 
 
 def compute(
-    spark: SparkSession, spool: Spool, material: Material, options: RunOptions, say: Say, *, is_complete: bool
+    spark: SparkSession, events: EventFiles, job_inputs: JobInputs, options: RunOptions, say: Say, *, is_complete: bool
 ) -> list[dict[str, Any]]:
     """Compute and write every table that there is something for; says what was written.
 
     `is_complete`: the events reach back to the beginning, though only some days are to be written. Then findings are
     written anew, since one that began long ago may be over now.
     """
-    inputs = frames_of(spark.read.parquet(str(spool.path)), spool.rows)
-    inputs |= {name: spark.read.parquet(str(path)) for name, path in material.files.items()}
-    inputs |= _shared(spark, inputs, material, say)
-    kinds = kinds_in(spool.path)
+    inputs = frames_of(spark.read.parquet(str(events.path)), events.rows)
+    inputs |= {name: spark.read.parquet(str(path)) for name, path in job_inputs.files.items()}
+    inputs |= _shared(spark, inputs, job_inputs, say)
+    kinds = kinds_in(events.path)
     wanted = {name: _relevant(name, inputs, kinds) for name in JOBS}
     names = [name for name in JOBS if NEEDS.get(name, _GROUPS) & set(wanted[name])]
 
     def write(name: str) -> dict[str, Any]:
         started = time.monotonic()
-        params, days = material.params, options.days
+        params, days = job_inputs.params, options.days
         if name == FINDINGS and (is_complete or not _has_before(options)):
             params, days = replace(params, from_ms=None), Days()
         write_table(job_of(name)(wanted[name], params), TABLES[name], options.out, days, options.format)
@@ -146,7 +146,7 @@ def compute(
         say(f"  {name}{rows} ({written['seconds']:.1f} s)")
         return written
 
-    return _each(write, names, sum(spool.rows.values()))
+    return _each(write, names, sum(events.rows.values()))
 
 
 def _relevant(name: str, inputs: Mapping[str, DataFrame], kinds: Mapping[str, frozenset[str]]) -> dict[str, DataFrame]:
@@ -161,7 +161,9 @@ def _has_before(options: RunOptions) -> bool:
     return any(not options.days.has(each.name.partition("=")[2]) for each in days)
 
 
-def _shared(spark: SparkSession, inputs: Mapping[str, DataFrame], material: Material, say: Say) -> dict[str, DataFrame]:
+def _shared(
+    spark: SparkSession, inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say
+) -> dict[str, DataFrame]:
     """What several tables are made from, computed once: the fold over groups, and what the rules say."""
     if not _GROUPS & set(inputs):
         return {}
@@ -171,13 +173,13 @@ def _shared(spark: SparkSession, inputs: Mapping[str, DataFrame], material: Mate
     def keep(made: tuple[str, Callable[[Mapping[str, DataFrame], Params], DataFrame]]) -> str:
         name, job = made
         started = time.monotonic()
-        job(inputs, material.params).write.parquet(str(material.work / name))
+        job(inputs, job_inputs.params).write.parquet(str(job_inputs.work / name))
         say(f"  {SHARED[name]} ({time.monotonic() - started:.1f} s)")
         return name
 
     # Both are mostly Python in one worker or two, with little for the JVM to hold.
     found = _each(keep, [("folded", folded), ("judged", judged)], rows=0)
-    return {name: spark.read.parquet(str(material.work / name)) for name in found}
+    return {name: spark.read.parquet(str(job_inputs.work / name)) for name in found}
 
 
 def _each(do: Callable[[Any], Any], what: Sequence[Any], rows: int) -> list[Any]:
@@ -199,7 +201,7 @@ def _written(name: str, options: RunOptions, seconds: float) -> dict[str, Any]:
 
 
 def unseen_in(work: Path) -> list[dict[str, Any]]:
-    """The rules that could not look, as the judge said."""
+    """The rules that could not be checked, from the results of the rules."""
     import pyarrow.dataset as ds
 
     from ottla.spark.jobs.findings import UNSEEN

@@ -12,10 +12,10 @@ import pytest
 
 from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.pipeline.decoding import GROUP_TOPIC, EventDecoder
-from ottla.spark.pipeline.ends import ends_table
-from ottla.spark.pipeline.here import write_events
-from ottla.spark.pipeline.ingest import Reading, Spool, Starts, look_at, need_something
+from ottla.spark.pipeline.end_offsets import ends_table
+from ottla.spark.pipeline.event_decoder import GROUP_TOPIC, EventDecoder
+from ottla.spark.pipeline.in_process import write_events
+from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts, describe_events, require_events
 from ottla.spark.pipeline.origins import directory_origin
 from ottla.wire.keyed import encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
@@ -25,15 +25,15 @@ from tests.unit.spark.pipeline.worlds import NOON, World, busy_day
 TOPIC = "ottla.observations"
 
 
-def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> Spool:
-    reading = Reading(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
-    found = reading.here(path)
+def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
+    ingestion = Ingestion(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
+    found = ingestion.in_process(path)
     assert found is not None, "it is small"
     return found
 
 
-def events(spool: Spool, name: str) -> list[dict[str, Any]]:
-    return ds.dataset(spool.path / f"input={name}").to_table().to_pylist()
+def events(event_files: EventFiles, name: str) -> list[dict[str, Any]]:
+    return ds.dataset(event_files.path / f"input={name}").to_table().to_pylist()
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def world(tmp_path: Path) -> Path:
 
 
 def test_every_record_becomes_one_event(world: Path, tmp_path: Path):
-    spool = read(world, tmp_path / "events")
-    assert spool.rows == {"records": 20, "commits": 12, "samples": 24}
-    assert (spool.from_ms, spool.to_ms) == (NOON, NOON + 61_000)
-    kinds = {row["type"] for row in events(spool, "records")}
+    event_files = read(world, tmp_path / "events")
+    assert event_files.rows == {"records": 20, "commits": 12, "samples": 24}
+    assert (event_files.from_ms, event_files.to_ms) == (NOON, NOON + 61_000)
+    kinds = {row["type"] for row in events(event_files, "records")}
     assert kinds >= {"ShareUpdate", "ConsumerGroupMetadata", "ConsumerGroupMemberMetadata"}
-    assert {row["group"] for row in events(spool, "records")} == {"billing", "risk"}
-    assert {row["cluster"] for name in spool.rows for row in events(spool, name)} == {CLUSTER}
+    assert {row["group"] for row in events(event_files, "records")} == {"billing", "risk"}
+    assert {row["cluster"] for name in event_files.rows for row in events(event_files, name)} == {CLUSTER}
 
 
 def test_commits_are_told_in_columns(tmp_path: Path):
@@ -117,8 +117,8 @@ def test_what_nobody_can_read_is_never_an_error():
 
 
 def test_commits_and_samples_before_the_range_are_left_out(world: Path, tmp_path: Path):
-    spool = read(world, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
-    assert spool.rows == {"records": 20, "commits": 6, "samples": 4}
+    event_files = read(world, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
+    assert event_files.rows == {"records": 20, "commits": 6, "samples": 4}
 
 
 def test_files_of_an_observer(tmp_path: Path):
@@ -130,31 +130,31 @@ def test_files_of_an_observer(tmp_path: Path):
     (directory / "1-0.jsonl.zst").write_bytes(bytes(cramjam.zstd.compress(lines)))
     growing = bytes(cramjam.zstd.compress(encode(three) + b"\n")) + bytes(cramjam.zstd.compress(b"x" * 1000))[:9]
     (directory / "1-1.jsonl.zst.part").write_bytes(growing)
-    reading = Reading(None, [str(tmp_path / "seen")], Starts(), [])
-    spool = reading.here(tmp_path / "events")
-    assert spool is not None
-    assert spool.rows["samples"] == 3
-    assert {row["type"] for row in events(spool, "samples")} == {"quorum"}
+    ingestion = Ingestion(None, [str(tmp_path / "seen")], Starts(), [])
+    event_files = ingestion.in_process(tmp_path / "events")
+    assert event_files is not None
+    assert event_files.rows["samples"] == 3
+    assert {row["type"] for row in events(event_files, "samples")} == {"quorum"}
 
 
 def test_a_sample_that_lies_in_a_topic_and_in_a_file_counts_once(tmp_path: Path):
     sample = World(tmp_path / "world").make_sample(NOON, "quorum", "q", leader=1)
-    from ottla.spark.pipeline.decoding import sample_events
+    from ottla.spark.pipeline.event_decoder import sample_events
 
     batches = (sample_events([encode(sample)], {}) for _ in range(2))
     write_events(batches, tmp_path / "events")
-    assert look_at(tmp_path / "events").rows["samples"] == 1
+    assert describe_events(tmp_path / "events").rows["samples"] == 1
 
 
 def test_samples_that_were_dropped_are_counted(tmp_path: Path):
     from msgspec.structs import replace
 
-    from ottla.spark.pipeline.decoding import sample_events
+    from ottla.spark.pipeline.event_decoder import sample_events
 
     world = World(tmp_path / "world")
     told = [replace(world.make_sample(NOON, "quorum", "q", leader=1), dropped=count) for count in (0, 3, 4)]
     write_events(iter([sample_events([encode(each) for each in told], {})]), tmp_path / "events")
-    assert look_at(tmp_path / "events").dropped == 7
+    assert describe_events(tmp_path / "events").dropped == 7
 
 
 # --- what there is to read --------------------------------------------------------------------------------------------
@@ -181,14 +181,14 @@ def test_places_without_data_are_named(tmp_path: Path, name: str, text: str):
 
 def test_observations_have_to_be_there(tmp_path: Path):
     with pytest.raises(OttlaSparkError, match="holds no observations"):
-        Reading(None, [str(tmp_path)], Starts(), [])
+        Ingestion(None, [str(tmp_path)], Starts(), [])
     with pytest.raises(OttlaSparkError, match="is not a directory of observations"):
-        Reading(None, [str(tmp_path / "x")], Starts(), [])
+        Ingestion(None, [str(tmp_path / "x")], Starts(), [])
 
 
 def test_nothing_to_look_at_is_said(tmp_path: Path):
     with pytest.raises(OttlaSparkError, match="here holds nothing to look at"):
-        need_something(look_at(tmp_path), "here")
+        require_events(describe_events(tmp_path), "here")
 
 
 def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_path: Path, monkeypatch: Any):
@@ -205,9 +205,9 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_pat
 
     monkeypatch.setattr(ingest, "plan_of", refuse)
     notes: list[str] = []
-    spool = Reading(directory_origin([str(world)], TOPIC), (), Starts(), notes).here(tmp_path / "events")
-    assert spool is not None
-    assert (len(asked), spool.rows["commits"]) == (2, 12)
+    event_files = Ingestion(directory_origin([str(world)], TOPIC), (), Starts(), notes).in_process(tmp_path / "events")
+    assert event_files is not None
+    assert (len(asked), event_files.rows["commits"]) == (2, 12)
     assert notes == ["__share_group_state was left out: it may not be read (needs READ on the topic)"]
 
 

@@ -1,6 +1,6 @@
-"""What is known before any job runs: names of topics, settings of share groups, and what there is in the cluster.
+"""Looks up in the events what the jobs need before they run: topic names, configs, and which kinds of events exist.
 
-It is little, so it is read from the events here and given to the jobs as it is.
+These are small, so they are read in this process and passed to the jobs as values.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ottla.spark.jobs.share_settings import Setting
-from ottla.spark.pipeline.decoding import RECORDS, SAMPLES
-from ottla.spark.pipeline.here import INPUT
+from ottla.spark.pipeline.event_decoder import RECORDS, SAMPLES
+from ottla.spark.pipeline.in_process import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ METADATA_SCHEMA: Final = (
 
 
 def metadata_table(cluster: str, batches: Iterator[pa.RecordBatch] | None, ids: Mapping[str, str]) -> pa.Table:
-    """Records of the metadata log; where it cannot be read, one for each topic that is known otherwise."""
+    """The records of the metadata log; if it cannot be read, one record for each topic in `ids`."""
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in METADATA_SCHEMA])
@@ -92,7 +92,7 @@ def _samples(events: Path, kind: str) -> Iterator[tuple[str, int, dict[str, Any]
 
 
 def kinds_in(events: Path) -> dict[str, frozenset[str]]:
-    """The types of records and the kinds of samples that there are."""
+    """The types of records and the kinds of samples that occur."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
@@ -105,14 +105,14 @@ def kinds_in(events: Path) -> dict[str, frozenset[str]]:
 
 
 def topic_names(events: Path, metadata: pa.Table) -> dict[str, str]:
-    """The names of topics by their ids, also of those that are no more."""
+    """The names of topics by id, including deleted topics."""
     found = {body["topicId"]: body["name"] for _, body in _of_type(metadata, "TopicRecord")}
     found |= {body["id"]: body["topic"] for _, _, body in _samples(events, "topic") if body.get("id")}
     return found
 
 
 def settings_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[Setting]:
-    """All that was said of settings, by observers or by the metadata log."""
+    """All values of configs in the metadata log and in samples."""
     for at_ms, body in _of_type(metadata, "ConfigRecord"):
         resource = _RESOURCES.get(body["resourceType"], "")
         yield Setting(cluster, at_ms, resource, body["resourceName"], {body["name"]: body["value"]})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.pipeline.options import RunOptions, Say
-from ottla.spark.pipeline.places import Workplace
-from ottla.spark.pipeline.reporting import write_report
+from ottla.spark.pipeline.report_files import write_report
+from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.stream import Follower, start_stream
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ __all__ = ["follow"]
 def follow(
     start_spark: Callable[[], SparkSession], origin: Origin, options: RunOptions, interval_s: float | None, say: Say
 ) -> None:
-    """Go on until interrupted, or, without an interval, until all that is there is read."""
+    """Run until interrupted; without an interval, until everything that exists now is read."""
     if not origin.topics:
         raise OttlaSparkError(f"{origin.where} has no topic to follow: {'; '.join(origin.notes)}")
-    with Workplace(options.out) as work:
+    with RunDirectory(options.out) as work:
         spark = start_spark()
         try:
             _stream(spark, Follower(origin, options, work, say, _reporter(options.out, spark, options)), interval_s)

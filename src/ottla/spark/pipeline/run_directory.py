@@ -1,4 +1,4 @@
-"""Room to work in, for one at a time."""
+"""The temporary directory of a run, and the lock that keeps two pipelines from writing to one output directory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from uuid import uuid4
 
 from ottla.spark.errors import OttlaSparkError
 
-__all__ = ["Workplace"]
+__all__ = ["RunDirectory"]
 
 LOCK: Final = ".lock"
 WORK: Final = ".work-"
 
 
-class Workplace:
-    """A directory of one's own below an output directory that nobody else writes to meanwhile. It is removed at the
-    end, as are those of runs that were killed."""
+class RunDirectory:
+    """Locks an output directory and creates a temporary directory below it. It is removed at the end; those of runs
+    that were killed are removed at the beginning of the next run."""
 
     def __init__(self, out: Path) -> None:
         self._out = out

@@ -1,6 +1,6 @@
-"""Reading in this process: what is small is read before Spark has planned how to.
+"""Reads small inputs in this process, while Spark still starts.
 
-The readers are those that Spark's workers use, and so is what decodes; only who calls them differs.
+It uses the readers and decoders that Spark's workers use.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.spark.formats import format_class
-from ottla.spark.pipeline.decoding import EVENT_COLUMNS, EventDecoder
+from ottla.spark.pipeline.event_decoder import EVENT_COLUMNS, EventDecoder
 from ottla.spark.pipeline.observations import FileDecoder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["INPUT", "Plan", "are_small", "plan_of", "read_here", "rows_of", "write_events"]
+__all__ = ["INPUT", "Plan", "are_small", "plan_of", "read_in_process", "rows_of", "write_events"]
 
 INPUT: Final = "input"
 BYTES_MAX: Final = 64 << 20
@@ -26,7 +26,7 @@ FILES_BYTES_MAX: Final = 16 << 20
 
 
 class Plan(NamedTuple):
-    """Tasks of a format's reader."""
+    """The reader of a format, and its tasks."""
 
     reader: Any
     partitions: Sequence[Any]
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(name: str, options: Mapping[str, str]) -> Plan:
-    """The tasks of a batch query, as Spark would have them planned."""
+    """The tasks of a batch query, as Spark would plan them."""
     source = format_class(name)({key.lower(): value for key, value in options.items()})
     reader = source.reader(None)  # type: ignore[arg-type]  # a format's schema is its own
     return Plan(reader, reader.partitions())
@@ -55,7 +55,7 @@ def are_small(files: Iterable[str]) -> bool:
     return sum(Path(file).stat().st_size for file in files) <= FILES_BYTES_MAX
 
 
-def read_here(
+def read_in_process(
     plan: Plan | None, decoder: EventDecoder, files: Sequence[str], files_decoder: FileDecoder
 ) -> Iterator[pa.RecordBatch]:
     """The events of a plan and of some files."""
@@ -68,7 +68,7 @@ def read_here(
 
 
 def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """Events as Parquet, in a directory for each input, as Spark would lay them out."""
+    """Write events as Parquet, in one directory for each input, as Spark would."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -93,7 +93,7 @@ def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:
 
 
 def _unseen(batch: pa.RecordBatch, seen: set[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Samples that were not written before: an observer may write to a topic and to files."""
+    """The samples that were not written before: an observer may write the same ones to a topic and to files."""
     import pyarrow as pa
 
     keys = list(zip(*(batch.column(name).to_pylist() for name in ("cluster", "observer", "seq")), strict=True))

@@ -13,9 +13,9 @@ import pytest
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_settings import share_limits
 from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.ingest import look_at
-from ottla.spark.pipeline.known import kinds_in, metadata_table, seen_in, settings_in, topic_names
-from ottla.spark.pipeline.places import Workplace
+from ottla.spark.pipeline.event_lookup import kinds_in, metadata_table, seen_in, settings_in, topic_names
+from ottla.spark.pipeline.ingest import describe_events
+from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
 from tests.unit.spark.log_directories import CLUSTER
@@ -24,18 +24,18 @@ from tests.unit.spark.pipeline.worlds import DAY, NOON, World
 
 
 def test_one_at_a_time_works_in_a_directory(tmp_path: Path):
-    with Workplace(tmp_path) as work:
+    with RunDirectory(tmp_path) as work:
         (work / "something").write_text("x")
-        with pytest.raises(OttlaSparkError, match="is in use by another pipeline"), Workplace(tmp_path):
+        with pytest.raises(OttlaSparkError, match="is in use by another pipeline"), RunDirectory(tmp_path):
             pass
     assert not work.exists()
-    with Workplace(tmp_path):
+    with RunDirectory(tmp_path):
         pass
 
 
 def test_what_a_killed_run_left_is_taken_away(tmp_path: Path):
     (tmp_path / ".work-dead" / "events").mkdir(parents=True)
-    with Workplace(tmp_path):
+    with RunDirectory(tmp_path):
         assert not (tmp_path / ".work-dead").exists()
 
 
@@ -97,7 +97,7 @@ def test_what_was_joined_stands_for_all_steps(tmp_path: Path):
     joined = tmp_path / "all" / "input=samples"
     joined.mkdir(parents=True)
     pq.write_table(pa.table({"ts": [1], "dropped": [0]}), joined / "part.parquet")
-    Archive(tmp_path).compact(look_at(tmp_path / "all"))
+    Archive(tmp_path).compact(describe_events(tmp_path / "all"))
     (step,) = (tmp_path / "events" / "input=samples").iterdir()
     assert step.name.startswith("step=merged-")
     assert (step / "part.parquet").exists()

@@ -1,7 +1,7 @@
-"""Where partitions ended, and when, from their own logs: what commits are compared with where nobody took samples.
+"""The end offsets of partitions over time, from their own logs. Lag is computed with them where there are no samples.
 
-Time indexes tell it for closed segments at next to no cost; only the end of each log is walked. Times are those that
-producers gave their records, unless the topic has the broker's.
+For closed segments the time index gives them at little cost; only the end of each log is read batch by batch. Times are
+the producers' timestamps, unless the topic uses LogAppendTime.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["ENDS_DDL", "ends_table"]
 
 ENDS_DDL: Final = "cluster string, topic string, partition int, ts bigint, end bigint"
 STEP_MS: Final = 1_000
-"""One point in so much time is enough."""
+"""The distance of two points, at least."""
 WALK_BYTES: Final = 1 << 20
-"""Segments up to this size are walked, header by header."""
+"""Segments up to this size are read header by header."""
 
 
 def ends_table(cluster: str, partitions: Sequence[tuple[str, str, int]]) -> pa.Table:
@@ -54,7 +54,7 @@ def _points(uri: str) -> tuple[Any, Any]:
         point for each in files.segments for point in _of_segment(Segment(files, each), each is files.segments[-1])
     ]
     points = np.array(found, np.int64).reshape(-1, 2)
-    # The end only grows, and so does the time at which it was first seen to be there.
+    # End offsets only grow, and so must the times at which they were reached.
     times, ends = np.maximum.accumulate(points[:, 0]), points[:, 1]
     keep = np.append(np.diff(times // STEP_MS) > 0, True)[: len(times)]
     return times[keep], ends[keep]
