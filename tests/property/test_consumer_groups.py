@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ottla.core.coordinator.contract import Result
 from ottla.core.groups.consumer.family import ConsumerFamily
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import STEPPED_AWAY_EPOCH, Member
+from ottla.core.groups.consumer.members import Member
 from ottla.core.groups.coordinator import GroupCoordinator
+from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.table import GroupTable
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import (
@@ -211,7 +212,8 @@ class Machine(RuleBasedStateMachine):
         self.group_epoch = group.group_epoch
         assert group.assignment_epoch <= group.group_epoch
         for member in group.members.values():
-            assert member.member_epoch == STEPPED_AWAY_EPOCH or member.member_epoch <= group.assignment_epoch
+            has_left = member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+            assert has_left or member.member_epoch <= group.assignment_epoch
 
     @invariant()
     def a_replayed_log_gives_the_same_state(self) -> None:

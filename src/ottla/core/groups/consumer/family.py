@@ -1,11 +1,7 @@
 """Consumer groups: their requests, records and deadlines.
 
-A heartbeat that changes nothing is by far the most frequent request. The group remembers the last such heartbeat of
-each member and its answer (`Steady`); the same heartbeat again costs a comparison and a moved deadline, until a record
-of the group is replayed, a topic changes or a refresh is due.
-
-Deadlines of a member: its session; `rebalance`, within which it must give up what was taken from it; and for members of
-the classic protocol `join` and `sync`, within which they must follow a rebalance. Who misses one is removed.
+Deadlines of a member, beside `session` and `rebalance`: those of the classic protocol have `join` and `sync`, within
+which they must follow a rebalance. Deadline of a group: `regex`, when the next slice of its patterns is resolved.
 """
 
 from __future__ import annotations
@@ -17,10 +13,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.core.coordinator.contract import NOTHING, Context, Reply, Result, Timer, TopicsChange
 from ottla.core.groups.consumer.describing import DescribeConsumerGroup, describe
-from ottla.core.groups.consumer.group import ConsumerGroup, Steady
-from ottla.core.groups.consumer.members import STEPPED_AWAY_EPOCH, Member, MemberState, Subscription
+from ottla.core.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.members import Member, Subscription
 from ottla.core.groups.consumer.patterns import refresh_at_ms
 from ottla.core.groups.consumer.records import (
     ResolvedRegex,
@@ -30,12 +26,12 @@ from ottla.core.groups.consumer.records import (
     regex_record,
     regex_tombstone,
 )
-from ottla.core.groups.consumer.replaying import GroupReplay
 from ottla.core.groups.consumer.settings import check_served, read_settings
 from ottla.core.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
 from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
-from ottla.core.groups.epochs import STEADY_NAMES_MAX
-from ottla.core.groups.table import Group, GroupKind, GroupTable, not_of_kind
+from ottla.core.groups.modern.family import FOREVER, STEADY_NAMES_MAX, ModernFamily
+from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire import uuid_text
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.consumer_group_heartbeat import (
@@ -47,6 +43,15 @@ from ottla.wire.types.consumer_group_heartbeat import (
 )
 from ottla.wire.types.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponseTopicPartitions as AssignedTopic,
+)
+from ottla.wire.types.group_consumer import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
 )
 
 __all__ = ["ConsumerFamily", "Migration", "Upgrade"]
@@ -79,45 +84,43 @@ class Migration(Protocol):
         ...
 
 
-class ConsumerFamily:
+class ConsumerFamily(ModernFamily[ConsumerGroup]):
     name = FAMILY
+    kind = GroupKind.CONSUMER
 
     def __init__(self, table: GroupTable) -> None:
+        super().__init__(
+            table,
+            ConsumerGroup,
+            ConsumerGroupMetadataKey,
+            {
+                ConsumerGroupMetadataKey: ConsumerGroup.replay_group,
+                ConsumerGroupPartitionMetadataKey: ConsumerGroup.replay_old_metadata,
+                ConsumerGroupMemberMetadataKey: ConsumerGroup.replay_member,
+                ConsumerGroupTargetAssignmentMetadataKey: ConsumerGroup.replay_target_epoch,
+                ConsumerGroupTargetAssignmentMemberKey: ConsumerGroup.replay_target,
+                ConsumerGroupCurrentMemberAssignmentKey: ConsumerGroup.replay_current,
+                ConsumerGroupRegularExpressionKey: ConsumerGroup.replay_regex,
+            },
+            {"regex": self._go_on_resolving},
+        )
         self.migration: Migration | None = None
         """None: groups keep their kind as long as they have members."""
-        self.memory = Memory()
-        self._table = table
+        self.memory = Memory(self.topic_sets)
         self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
             ConsumerGroupHeartbeatRequest: self.heartbeat,
             DescribeConsumerGroup: self.describe,
         }
-        self.replays = GroupReplay(table).by_key
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            steady = group.steady.get(request.member_id)
-            if (
-                steady is not None
-                and steady.request == request
-                and steady.from_wall_ms <= context.wall_ms < steady.until_wall_ms
-                and steady.client_id == context.client_id
-                and steady.client_host == context.client_host
-                and steady.settings.version == context.world.settings_version
-            ):
-                group.session_at_ms[request.member_id] = context.now_ms + steady.settings.session_timeout_ms
-                return Result((), (Reply(context.token, steady.response),))
+    def _check(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
         check_served(context.world)
-        if isinstance(group, ConsumerGroup):
-            settings = group.settings(context.world)
-        else:
-            settings = read_settings(context.world, request.group_id)
+        group = self._get(request.group_id)
+        settings = read_settings(context.world, request.group_id) if group is None else group.settings(context.world)
         check_request(request, context.api_version, settings.assignors)
-        return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
 
-    def _beat(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+    def _step(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
         upgrade = self._group_for(request, context)
         group = upgrade.group
         settings = group.settings(context.world)
@@ -128,10 +131,10 @@ class ConsumerFamily:
         step.raise_epoch(step.has_names_changed or (step.has_regex_changed and step.is_regex_known))
         step.advance(request.topic_partitions)
         response = self._response(step, request, context)
-        session = renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
+        session = self.renewed_session(group, step.member.member_id, context.now_ms + settings.session_timeout_ms)
         is_same_again = response.assignment is None or request.topic_partitions is not None
         if not step.records and not step.timers and not upgrade.records and is_same_again:
-            self._remember(step, request, response, context)
+            self._remember_if_quiet(step, request, response, context)
         return Result(
             records=[*upgrade.records, *step.records],
             replies=[*upgrade.replies, Reply(context.token, response)],
@@ -146,7 +149,7 @@ class ConsumerFamily:
         group = self._table.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return Upgrade(group, ())
-        is_joining = request.member_epoch == 0
+        is_joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         if group is None and is_joining:
             return Upgrade(ConsumerGroup(request.group_id), ())
         if group is not None and group.kind is GroupKind.CLASSIC and is_joining:
@@ -154,13 +157,13 @@ class ConsumerFamily:
                 return Upgrade(ConsumerGroup(request.group_id), group.tombstones())
             if self.migration is not None:
                 return self.migration.upgrade(group, context)
-        raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
+        raise self._not_found(request.group_id, group)
 
     def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Step:
         """Find the member who asks, or make it."""
         member_id = request.member_id or new_member_id(context)
         existing = group.static_member(request.instance_id)
-        is_joining = request.member_epoch == 0
+        is_joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         if request.instance_id is not None and not is_joining:
             check_instance(existing, request.instance_id, member_id)
         member = group.members.get(member_id) or (
@@ -195,58 +198,47 @@ class ConsumerFamily:
             assignment=_assignment(step.updated) if is_told else None,
         )
 
-    def _remember(
+    def _remember_if_quiet(
         self,
         step: Step,
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
         context: Context,
     ) -> None:
-        """File a heartbeat that changed nothing, if the next one will not change anything either."""
+        """Remember a heartbeat that changed nothing, if the next one will not change anything either."""
         group = step.group
         is_quiet = group.group_epoch <= group.assignment_epoch and group.group_id not in self.memory.resolutions
         if not is_quiet or not step.updated.is_reconciled_to(group.assignment_epoch):
             return
         if len(request.subscribed_topic_names or ()) > STEADY_NAMES_MAX:
             return
-        until_wall_ms = float("inf")
+        until_wall_ms = FOREVER
         if group.resolved or group.regexes():
             interval_ms = group.settings(context.world).regex_refresh_interval_ms
             until_wall_ms = refresh_at_ms(
                 group, group.regexes(), self.memory.created_version, interval_ms, context.wall_ms
             )
-        group.steady[step.updated.member_id] = Steady(
-            request,
-            context.client_id,
-            context.client_host,
-            context.wall_ms,
-            until_wall_ms,
-            group.settings(context.world),
-            response,
-        )
+        self._remember(group, request, response, context, until_wall_ms)
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
-            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
+    def _leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
         if request.instance_id is None:
             member = group.member(request.member_id)
         else:
             member = check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
         response = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
         reply = Reply(context.token, response)
-        if request.member_epoch == STEPPED_AWAY_EPOCH:
-            return self._step_away(group, member, reply)
+        if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            return self._leave_for_a_while(group, member, reply)
         return self.fence(group, [member], context, [reply])
 
-    def _step_away(self, group: ConsumerGroup, member: Member, reply: Reply) -> Result:
-        """Its session goes on: when that ends, the member and its partitions go. Epoch 0 of what it owns lets whoever
-        takes its place commit from the first moment."""
+    def _leave_for_a_while(self, group: ConsumerGroup, member: Member, reply: Reply) -> Result:
+        """The session of a static member goes on: when that ends, the member and its partitions go. Epoch 0 of what it
+        owns lets whoever takes its place commit from the first moment."""
         away = msgspec.structs.replace(
             member,
-            member_epoch=STEPPED_AWAY_EPOCH,
+            member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,
             assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
             pending_revocation={},
         )
@@ -284,29 +276,13 @@ class ConsumerFamily:
     # --- describing ---------------------------------------------------------------------------------------------------
 
     def describe(self, request: DescribeConsumerGroup, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
-            raise not_of_kind(request.group_id, group, GroupKind.CONSUMER)
-        return Result(replies=[Reply(context.token, describe(group, context))])
+        described = describe(self._existing(request.group_id), context)
+        return Result(replies=[Reply(context.token, described)])
 
     # --- deadlines ----------------------------------------------------------------------------------------------------
 
-    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
-        _, what, group_id, member_id = key
-        if what == "regex":
-            return self._go_on_resolving(group_id, context)
-        group = self._table.get(group_id)
-        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if not isinstance(group, ConsumerGroup) or member is None:
-            return NOTHING
-        if what == "rebalance" and not _must_revoke(member):
-            return NOTHING
-        if what == "session" and group.session_at_ms.get(member_id, 0) > context.now_ms:
-            return Result(timers=[Timer(key, group.session_at_ms[member_id])])
-        log.info("group %s: member %s is removed, for its %s deadline has passed", group_id, member_id, what)
-        return self.fence(group, [member], context)
-
-    def _go_on_resolving(self, group_id: str, context: Context) -> Result:
+    def _go_on_resolving(self, key: tuple[str, str, str, str], context: Context) -> Result:
+        group_id = key[2]
         resolution = self.memory.resolutions.get(group_id)
         if resolution is None:
             return NOTHING
@@ -314,8 +290,8 @@ class ConsumerFamily:
         if found is None:
             return Result(timers=[Timer(timer_key("regex", group_id), context.now_ms + RESOLUTION_PAUSE_MS)])
         del self.memory.resolutions[group_id]
-        group = self._table.get(group_id)
-        return self._take_resolved(group, found, context) if isinstance(group, ConsumerGroup) else NOTHING
+        group = self._get(group_id)
+        return NOTHING if group is None else self._take_resolved(group, found, context)
 
     def _take_resolved(self, group: ConsumerGroup, found: Mapping[str, ResolvedRegex], context: Context) -> Result:
         """Write what patterns match, and raise the group epoch if that changed."""
@@ -333,49 +309,32 @@ class ConsumerFamily:
             records.append(epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
         return Result(records=records)
 
+    def _member_timers(self, group: ConsumerGroup, member: Member, context: Context) -> Iterable[Timer]:
+        session, *_ = super()._member_timers(group, member, context)
+        if member.classic is not None:
+            return (session._replace(at_ms=context.now_ms + member.classic.session_timeout_ms),)
+        if not member.must_revoke:
+            return (session,)
+        key = timer_key("rebalance", group.group_id, member.member_id)
+        return (session, Timer(key, context.now_ms + member.rebalance_timeout_ms))
+
+    # --- the shard's life ---------------------------------------------------------------------------------------------
+
     def loaded(self, context: Context) -> Result:
         self.memory.created_version = context.world.topics.version
-        timers = []
-        for group in self._groups():
-            session_ms = group.settings(context.world).session_timeout_ms
-            for member in group.members.values():
-                own_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
-                key = timer_key("session", group.group_id, member.member_id)
-                timers.append(Timer(key, context.now_ms + own_ms))
-                if _must_revoke(member) and not member.uses_classic_protocol:
-                    key = timer_key("rebalance", group.group_id, member.member_id)
-                    timers.append(Timer(key, context.now_ms + member.rebalance_timeout_ms))
-        return Result(timers=timers)
+        return super().loaded(context)
 
     def unloaded(self) -> Iterable[Any]:
-        """Nobody is parked here."""
         self.memory.resolutions.clear()
-        return ()
-
-    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        return NOTHING
+        return super().unloaded()
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = change.names()
-        self.memory.topic_sets.forget(names)
         if change.created:
             self.memory.created_version = context.world.topics.version
-        for group in self._groups():
-            if not group.subscribed_topics().isdisjoint(names):
-                group.refresh_due = True
-                group.steady.clear()
-            elif change.created and group.regexes():
-                group.steady.clear()
-        return NOTHING
-
-    def _groups(self) -> Iterable[ConsumerGroup]:
-        return self._table.of_kind(ConsumerGroup)
-
-    def hard_state(self) -> Mapping[Any, Any]:
-        return {group.group_id: group.hard_state() for group in self._groups()}
-
-    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """No record of a consumer group is part of a transaction."""
+            for group in self._groups():
+                if group.regexes():
+                    group.changed()
+        return super().topics_changed(change, context)
 
 
 def new_member_id(context: Context) -> str:
@@ -383,12 +342,6 @@ def new_member_id(context: Context) -> str:
     while (text := uuid_text(context.world.new_uuid())).startswith("-"):
         pass
     return text
-
-
-def renewed_session(group: ConsumerGroup, member_id: str, at_ms: int) -> Timer:
-    """A member has shown that it lives."""
-    group.session_at_ms[member_id] = at_ms
-    return Timer(timer_key("session", group.group_id, member_id), at_ms)
 
 
 def cancel_timers(group_id: str, member_ids: Iterable[str]) -> list[Timer]:
@@ -439,7 +392,3 @@ def _assignment(member: Member) -> Assignment:
     return Assignment(
         tuple(AssignedTopic(topic_id, tuple(sorted(member.assigned[topic_id]))) for topic_id in sorted(member.assigned))
     )
-
-
-def _must_revoke(member: Member) -> bool:
-    return member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STEPPED_AWAY_EPOCH

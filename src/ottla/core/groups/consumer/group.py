@@ -4,43 +4,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from ottla.core.coordinator.contract import Context, Topics
+from ottla.core.groups.assignors import Target
 from ottla.core.groups.consumer.members import Member, Partitions, Subscription
-from ottla.core.groups.consumer.records import ResolvedRegex, group_tombstones
+from ottla.core.groups.consumer.records import (
+    ResolvedRegex,
+    group_tombstones,
+    resolved_regex_of,
+    with_current,
+    with_metadata,
+)
 from ottla.core.groups.consumer.settings import Settings, read_settings
-from ottla.core.groups.epochs import EpochGroup
+from ottla.core.groups.modern.group import ModernGroup, Readers, target_of
 from ottla.core.groups.subscriptions import Subscriptions
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, HoldsNothingElsewhere
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
-from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from ottla.wire.types.group_consumer import ConsumerGroupRegularExpressionKey
 
-__all__ = ["ConsumerGroup", "Steady"]
+__all__ = ["ConsumerGroup"]
 
 PROTOCOL_TYPE: Final = "consumer"
 COMMIT_VERSION_MIN: Final = 9
 """Of OffsetCommit, for members of the new protocol: before it there is no word for a stale epoch."""
 
 
-class Steady(NamedTuple):
-    """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
-
-    request: ConsumerGroupHeartbeatRequest
-    client_id: str
-    client_host: str
-    from_wall_ms: int
-    until_wall_ms: float
-    """When something becomes due that a heartbeat must do. A clock that was set back tells nothing about it."""
-    settings: Settings
-    response: ConsumerGroupHeartbeatResponse
+READERS: Final[Readers[Member, Settings, Target]] = Readers(
+    settings=read_settings,
+    new_member=lambda member_id: Member(member_id=member_id),
+    with_metadata=with_metadata,
+    with_current=with_current,
+    target=lambda value: target_of(value.topic_partitions),
+    no_target={},
+)
 
 
-class ConsumerGroup(EpochGroup[Member, Settings, Steady], HoldsNothingElsewhere):
+class ConsumerGroup(ModernGroup[Member, Settings, Target], HoldsNothingElsewhere):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `owing_join`, `unheard`, and all
     that is derived from the members."""
 
@@ -48,7 +52,7 @@ class ConsumerGroup(EpochGroup[Member, Settings, Steady], HoldsNothingElsewhere)
     protocol_type = PROTOCOL_TYPE
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(group_id, lambda member_id: Member(member_id=member_id), read_settings)
+        super().__init__(group_id, READERS)
         self.resolved: dict[str, ResolvedRegex] = {}
         self.has_old_metadata = False
         """The log has topic metadata of the group as releases before 4.1 wrote it."""
@@ -174,7 +178,12 @@ class ConsumerGroup(EpochGroup[Member, Settings, Steady], HoldsNothingElsewhere)
         else:
             self.resolved[regex] = resolved
         self.subscriptions.forget_topics()
-        self.steady.clear()
+
+    def replay_regex(self, key: ConsumerGroupRegularExpressionKey, value: Any) -> None:  # noqa: ANN401
+        self.set_resolved(key.regular_expression, None if value is None else resolved_regex_of(value))
+
+    def replay_old_metadata(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        self.has_old_metadata = value is not None
 
     def change_member(self, member_id: str, change: Callable[[Member], Member]) -> None:
         super().change_member(member_id, lambda member: self._with_shared_names(change(member)))

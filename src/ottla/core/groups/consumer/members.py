@@ -9,23 +9,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ottla.core.groups.assignors import Target
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.wire.types.group_consumer import ConsumerGroupMemberMetadataValueClassicMemberMetadata as ClassicMetadata
 
 __all__ = [
-    "LEFT_EPOCH",
     "NO_PARTITIONS",
-    "STEPPED_AWAY_EPOCH",
     "ClassicMetadata",
     "Member",
     "MemberState",
     "Partitions",
     "Subscription",
 ]
-
-LEFT_EPOCH: Final = -1
-"""The member epoch of a request to leave, and of a member whose removal is being replayed."""
-STEPPED_AWAY_EPOCH: Final = -2
-"""The member epoch of a static member that left for a while and keeps its partitions."""
 
 Partitions = Mapping[bytes, Mapping[int, int]]
 """Topic id -> partition -> the member epoch at which it was received (KIP-1251)."""
@@ -72,6 +66,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
 
+    @property
+    def must_revoke(self) -> bool:
+        has_left = self.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        return self.state is MemberState.UNREVOKED_PARTITIONS and not has_left
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
@@ -90,8 +89,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def released(self) -> Member:
         return msgspec.structs.replace(
             self,
-            member_epoch=LEFT_EPOCH,
-            previous_member_epoch=LEFT_EPOCH,
+            member_epoch=LEAVE_GROUP_MEMBER_EPOCH,
+            previous_member_epoch=LEAVE_GROUP_MEMBER_EPOCH,
             assigned=NO_PARTITIONS,
             pending_revocation=NO_PARTITIONS,
         )

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ottla.core.coordinator.contract import World
 from ottla.core.groups.assignors import ASSIGNORS
-from ottla.core.groups.epochs import bounded_setting
+from ottla.core.groups.modern.group import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 

@@ -43,8 +43,8 @@ def timer_key(what: str, group_id: str, member_id: str = "") -> tuple[str, ...]:
 class Memory:
     """Soft state of all consumer groups of a shard."""
 
-    def __init__(self) -> None:
-        self.topic_sets = TopicSets()
+    def __init__(self, topic_sets: TopicSets) -> None:
+        self.topic_sets = topic_sets
         self.resolutions: dict[str, Resolution] = {}
         """Patterns that are being resolved, by group id."""
         self.created_version = -1

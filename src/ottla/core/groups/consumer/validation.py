@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.core.groups.consumer.group import ConsumerGroup
-from ottla.core.groups.consumer.members import LEFT_EPOCH, STEPPED_AWAY_EPOCH, Member
+from ottla.core.groups.consumer.members import Member
 from ottla.core.groups.consumer.reconciliation import OwnedTopic
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -18,18 +19,18 @@ CLIENT_MAKES_ID_VERSION = 1
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:
-    needs_id = api_version >= CLIENT_MAKES_ID_VERSION or request.member_epoch > 0 or request.member_epoch == LEFT_EPOCH
-    if needs_id:
+    has_id = request.member_epoch > 0 or request.member_epoch == LEAVE_GROUP_MEMBER_EPOCH
+    if has_id or api_version >= CLIENT_MAKES_ID_VERSION:
         _check_text("MemberId", request.member_id)
     _check_text("GroupId", request.group_id)
     _check_text("InstanceId", request.instance_id)
     _check_text("RackId", request.rack_id)
     if request.member_epoch == 0:
         _check_join(request)
-    elif request.member_epoch == STEPPED_AWAY_EPOCH:
+    elif request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         if request.instance_id is None:
             raise _invalid("Only a member with an InstanceId can step away.")
-    elif request.member_epoch < STEPPED_AWAY_EPOCH:
+    elif request.member_epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise _invalid(f"There is no MemberEpoch {request.member_epoch}.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise Reject(
@@ -94,7 +95,7 @@ def check_instance(member: Member | None, instance_id: str, member_id: str) -> M
 
 def check_released(existing: Member, member_id: str) -> None:
     """A static member gives its place to another only after it has stepped away; even to itself, as in Kafka."""
-    if existing.member_epoch != STEPPED_AWAY_EPOCH:
+    if existing.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise Reject(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Member {member_id} cannot join: instance id {existing.instance_id} belongs to {existing.member_id}.",

@@ -10,7 +10,7 @@ from ottla.core.groups.classic.leaving import leave_answer, leavers
 from ottla.core.groups.classic.member import terms_of
 from ottla.core.groups.classic.subscriptions import subscription_of, version_of
 from ottla.core.groups.classic.turn import join_error
-from ottla.core.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id, renewed_session
+from ottla.core.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id
 from ottla.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.core.groups.consumer.members import Member, MemberState, Subscription
 from ottla.core.groups.consumer.records import group_tombstones
@@ -94,7 +94,7 @@ class ConsumerHost:
         sync_ms = terms_of(request, context.api_version).rebalance_timeout_ms
         timers = [
             Timer(timer_key("join", group_id, member_id), None),
-            renewed_session(step.group, member_id, context.now_ms + request.session_timeout_ms),
+            self._consumer.renewed_session(step.group, member_id, context.now_ms + request.session_timeout_ms),
             Timer(timer_key("sync", group_id, member_id), context.now_ms + sync_ms),
         ]
         return Result(
@@ -143,11 +143,11 @@ class ConsumerHost:
             assignment=encode_assignment(member.assigned, context.world.topics, version_of(protocol.metadata) or 0),
         )
         cancel = Timer(timer_key("sync", group.group_id, member.member_id), None)
-        return Result(replies=[Reply(context.token, response)], timers=[cancel, _session(group, member, context)])
+        return Result(replies=[Reply(context.token, response)], timers=[cancel, self._session(group, member, context)])
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, context: Context) -> Result:
         member = self._member(group, request.member_id, request.group_instance_id, request.generation_id)
-        session = _session(group, member, context)
+        session = self._session(group, member, context)
         if not _must_join(group, member):
             return Result(replies=[Reply(context.token, HeartbeatResponse())], timers=[session])
         response = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -173,6 +173,11 @@ class ConsumerHost:
         group.owing_join.add(member.member_id)
         key = timer_key("join", group.group_id, member.member_id)
         return [Timer(key, context.now_ms + member.rebalance_timeout_ms)]
+
+    def _session(self, group: ConsumerGroup, member: Member, context: Context) -> Timer:
+        assert member.classic is not None
+        at_ms = context.now_ms + member.classic.session_timeout_ms
+        return self._consumer.renewed_session(group, member.member_id, at_ms)
 
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, context: Context) -> Result:
         gone: dict[str, Member] = {}
@@ -235,11 +240,6 @@ def _answer(member: Member, generation: int) -> JoinGroupResponse:
         protocol_name=member.classic.supported_protocols[0].name,
         member_id=member.member_id,
     )
-
-
-def _session(group: ConsumerGroup, member: Member, context: Context) -> Timer:
-    assert member.classic is not None
-    return renewed_session(group, member.member_id, context.now_ms + member.classic.session_timeout_ms)
 
 
 def _must_join(group: ConsumerGroup, member: Member) -> bool:

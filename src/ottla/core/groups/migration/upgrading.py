@@ -73,9 +73,9 @@ def _convert(group: ClassicGroup, topic_sets: TopicSets, topics: Topics) -> Cons
         raise _refusal(group, "what its members say cannot be read") from None
     for member in members:
         converted.change_member(member.member_id, lambda _, member=member: member)  # type: ignore[misc]
-        converted.set_target(member.member_id, member.target())
-    converted.set_epoch(group.generation, topic_sets.metadata_hash(converted.subscribed_topics(), topics))
-    converted.set_target_epoch(group.generation, 0)
+        converted.targets[member.member_id] = member.target()
+    converted.group_epoch = converted.assignment_epoch = group.generation
+    converted.metadata_hash = topic_sets.metadata_hash(converted.subscribed_topics(), topics)
     return converted
 
 

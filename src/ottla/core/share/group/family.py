@@ -1,39 +1,42 @@
 """Share groups: their requests, records and deadlines.
 
-A heartbeat that changes nothing is by far the most frequent request. The group remembers the last such heartbeat of
-each member and its answer (`Steady`); the same heartbeat again costs a comparison and a moved deadline, until a record
-of the group is replayed or a topic changes.
-
-Deadlines: `session` of a member, which removes it; `wait` of an answer that waits for state; `initialize` of a group
-that was getting state when its coordinator was lost.
+Deadlines, beside `session` of a member: `wait` of an answer that waits for state; `initialize` of a group that was
+getting state when its coordinator was lost.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
-from ottla.core.groups.epochs import STEADY_NAMES_MAX
-from ottla.core.groups.table import GroupTable
-from ottla.core.groups.topic_sets import TopicSets
+from ottla.core.groups.modern.family import STEADY_NAMES_MAX, ModernFamily
+from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH
+from ottla.core.groups.table import GroupKind, GroupTable
 from ottla.core.share.group.describing import DescribeShareGroup, ListShareState, describe
 from ottla.core.share.group.effects import DeleteState, InitializeState, NewState, Refusals, refusals_of
-from ottla.core.share.group.group import ShareGroup, Steady, share_group
+from ottla.core.share.group.group import ShareGroup
 from ottla.core.share.group.initializing import WAIT_MS, Initializations, Waiting
 from ottla.core.share.group.members import Member
 from ottla.core.share.group.offsets import altered, check_unused, deleted, plan_alteration, plan_deletion
 from ottla.core.share.group.records import epoch_record, member_tombstones, state_record
-from ottla.core.share.group.replaying import GroupReplay
 from ottla.core.share.group.state_topics import StateTopics
 from ottla.core.share.group.stepping import Step
 from ottla.core.share.group.validation import check_epoch, check_room
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from ottla.wire.types.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from ottla.wire.types.group_share import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMetadataKey,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMetadataKey,
+)
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatResponseAssignment as Assignment
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatResponseTopicPartitions as AssignedTopic
@@ -61,12 +64,25 @@ class _Initialized(NamedTuple):
     group_id: str
 
 
-class ShareFamily:
+class ShareFamily(ModernFamily[ShareGroup]):
     name = FAMILY
+    kind = GroupKind.SHARE
 
     def __init__(self, table: GroupTable) -> None:
-        self._table = table
-        self._topic_sets = TopicSets()
+        super().__init__(
+            table,
+            ShareGroup,
+            ShareGroupMetadataKey,
+            {
+                ShareGroupMemberMetadataKey: ShareGroup.replay_member,
+                ShareGroupMetadataKey: ShareGroup.replay_group,
+                ShareGroupTargetAssignmentMetadataKey: ShareGroup.replay_target_epoch,
+                ShareGroupTargetAssignmentMemberKey: ShareGroup.replay_target,
+                ShareGroupCurrentMemberAssignmentKey: ShareGroup.replay_current,
+                ShareGroupStatePartitionMetadataKey: ShareGroup.replay_state_topics,
+            },
+            {"wait": self._stop_waiting, "initialize": self._begin_again},
+        )
         self._initializations = Initializations()
         self.handlers: Mapping[type, Callable[[Any, Context], Result]] = {
             ShareGroupHeartbeatRequest: self.heartbeat,
@@ -75,34 +91,18 @@ class ShareFamily:
             AlterShareGroupOffsetsRequest: self.alter_offsets,
             DeleteShareGroupOffsetsRequest: self.delete_offsets,
         }
-        self.replays = GroupReplay(table).by_key
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        if isinstance(group, ShareGroup):
-            steady = group.steady.get(request.member_id)
-            if (
-                steady is not None
-                and steady.request == request
-                and steady.client_id == context.client_id
-                and steady.client_host == context.client_host
-                and steady.settings.version == context.world.settings_version
-            ):
-                group.session_at_ms[request.member_id] = context.now_ms + steady.settings.session_timeout_ms
-                return Result((), (Reply(context.token, steady.response),))
-        return self._leave(request, context) if request.member_epoch < 0 else self._beat(request, context)
-
-    def _beat(self, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
+    def _step(self, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
         group = self._group_for(request)
         settings = group.settings(context.world)
         check_room(group, request.member_id, settings.max_size)
-        is_joining = request.member_epoch == 0
+        is_joining = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         known = group.members.get(request.member_id)
         member = known or (Member(member_id=request.member_id) if is_joining else group.member(request.member_id))
         check_epoch(member, request.member_epoch)
-        step = Step(group, self._topic_sets, context)
+        step = Step(group, self.topic_sets, context)
         updated = _updated(member, request, context)
         step.update(member, updated)
         step.raise_epoch()
@@ -116,36 +116,30 @@ class ShareFamily:
             heartbeat_interval_ms=_interval_ms(step, settings.heartbeat_interval_ms),
             assignment=_assignment(updated) if is_told else None,
         )
-        session = self._renewed_session(group, updated.member_id, context.now_ms + settings.session_timeout_ms)
+        session = self.renewed_session(group, updated.member_id, context.now_ms + settings.session_timeout_ms)
         if not step.records:
-            self._remember(step, updated, request, response, context)
+            self._remember_if_quiet(step, updated, request, response, context)
         # The target of a large group may need more than one batch. A crash between two of them leaves a target that is
         # older than the group, so that the next heartbeat computes it anew.
         result = Result(step.records, (Reply(context.token, response),), (session,), is_atomic=False)
         if new_states:
             effect = self._begin(group.group_id, step.group_epoch, new_states, context)
             return self._withheld(result._replace(effects=(effect,)), group.group_id, effect.number)
-        subscribed = self._topic_sets.existing(updated.names, context.world.topics).topic_ids
+        subscribed = self.topic_sets.existing(updated.names, context.world.topics).topic_ids
         if is_joining and self._initializations.is_under_way(group.group_id, subscribed):
             return self._withheld(result, group.group_id, self._initializations.next_number())
         return result
 
     def _group_for(self, request: ShareGroupHeartbeatRequest) -> ShareGroup:
-        group = self._table.get(request.group_id)
-        if group is None and request.member_epoch == 0:
+        if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH and self._table.get(request.group_id) is None:
             return ShareGroup(request.group_id)
-        return share_group(request.group_id, group)
+        return self._existing(request.group_id)
 
     def _fresh_ids(self, group: ShareGroup, context: Context) -> frozenset[bytes]:
         since_ms = context.now_ms - group.settings(context.world).initialize_retry_interval_ms
         return self._initializations.fresh_ids(group.group_id, group.state_topics.initializing, since_ms)
 
-    def _renewed_session(self, group: ShareGroup, member_id: str, at_ms: int) -> Timer:
-        """A member has shown that it lives."""
-        group.session_at_ms[member_id] = at_ms
-        return Timer(_session_key(group.group_id, member_id), at_ms)
-
-    def _remember(
+    def _remember_if_quiet(
         self,
         step: Step,
         member: Member,
@@ -153,14 +147,12 @@ class ShareFamily:
         response: ShareGroupHeartbeatResponse,
         context: Context,
     ) -> None:
-        """File a heartbeat that changed nothing, if the next one will not change anything either."""
+        """Remember a heartbeat that changed nothing, if the next one will not change anything either."""
         group = step.group
         is_quiet = group.group_epoch <= group.assignment_epoch and not group.state_topics.initializing
         is_short = len(request.subscribed_topic_names or ()) <= STEADY_NAMES_MAX
         if is_quiet and is_short and member.member_epoch == group.assignment_epoch:
-            group.steady[member.member_id] = Steady(
-                request, context.client_id, context.client_host, group.settings(context.world), response
-            )
+            self._remember(group, request, response, context)
 
     # --- state for share partitions -----------------------------------------------------------------------------------
 
@@ -207,23 +199,23 @@ class ShareFamily:
             log.warning("group %s: %d share partitions got no state: %s", effect.group_id, len(refusals), code.name)
         waiting = self._initializations.take(effect.number) if effect.is_replacing else None
         replies = () if waiting is None else (Reply(waiting.token, altered(waiting.response, refusals)),)
-        group = self._table.get(effect.group_id)
-        if not isinstance(group, ShareGroup):
+        group = self._get(effect.group_id)
+        if group is None:
             return self._answer_all(effect.group_id, replies)
         records = _state_records(group, group.state_topics.settle(latest, refusals))
         return Result(records, replies, after=_Initialized(self.name, effect.group_id))
 
     def _go_on(self, group_id: str, context: Context) -> Result:
         """What those who waited for state are told: what follows from it, without waiting for another heartbeat."""
-        group = self._table.get(group_id)
-        if not isinstance(group, ShareGroup):
+        group = self._get(group_id)
+        if group is None:
             return self._answer_all(group_id)
         if self._initializations.is_under_way(group_id, frozenset(group.state_topics.initializing)):
             return NOTHING
         waiting = self._initializations.take_all(group_id)
         if not any(each.member_id in group.members for each in waiting):
             return _answered(waiting)
-        step = Step(group, self._topic_sets, context)
+        step = Step(group, self.topic_sets, context)
         step.raise_epoch()
         step.find_target(at_once=True)
         replies = []
@@ -248,31 +240,32 @@ class ShareFamily:
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    def _leave(self, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
-        group = share_group(request.group_id, self._table.get(request.group_id))
+    def _leave(self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
         member = group.member(request.member_id)
         response = ShareGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
-        return self._fence(group, member, context)._replace(replies=(Reply(context.token, response),))
+        return self.fence(group, (member,), context, (Reply(context.token, response),))
 
-    def _fence(self, group: ShareGroup, member: Member, context: Context) -> Result:
-        """Remove a member and raise the group epoch."""
+    def fence(
+        self, group: ShareGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+    ) -> Result:
+        (member,) = members
         topics = group.subscribed_topics_with(member)
-        metadata_hash = self._topic_sets.metadata_hash(topics, context.world.topics)
+        metadata_hash = self.topic_sets.metadata_hash(topics, context.world.topics)
         records = [
             *member_tombstones(group.group_id, member.member_id),
             epoch_record(group.group_id, group.group_epoch + 1, metadata_hash),
         ]
-        return Result(records, timers=(Timer(_session_key(group.group_id, member.member_id), None),))
+        return Result(records, replies, (Timer(self._member_key("session", group, member.member_id), None),))
 
     # --- administrators -----------------------------------------------------------------------------------------------
 
     def describe(self, request: DescribeShareGroup, context: Context) -> Result:
-        group = share_group(request.group_id, self._table.get(request.group_id))
+        group = self._existing(request.group_id)
         return Result(replies=(Reply(context.token, describe(group, context)),))
 
     def list_state(self, request: ListShareState, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        found = group.state_topics.initialized if isinstance(group, ShareGroup) else {}
+        group = self._get(request.group_id)
+        found = {} if group is None else group.state_topics.initialized
         return Result(replies=(Reply(context.token, found),))
 
     def alter_offsets(self, request: AlterShareGroupOffsetsRequest, context: Context) -> Result:
@@ -302,8 +295,8 @@ class ShareFamily:
         """Share partitions have no state any more, but for some, which an administrator can try again."""
         waiting = self._initializations.take(effect.number)
         replies = () if waiting is None else (Reply(waiting.token, deleted(waiting.response, refusals)),)
-        group = self._table.get(effect.group_id)
-        if not isinstance(group, ShareGroup):
+        group = self._get(effect.group_id)
+        if group is None:
             return Result(replies=replies)
         failed = {topic_id for topic_id, _ in refusals}
         gone = {topic_id for topic_id, _ in effect.partitions} - failed
@@ -311,31 +304,17 @@ class ShareFamily:
 
     # --- deadlines ----------------------------------------------------------------------------------------------------
 
-    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
-        _, what, *rest = key
-        if what == "wait":
-            waiting = self._initializations.take(rest[0])
-            return NOTHING if waiting is None else _answered([waiting])
-        group = self._table.get(rest[0])
-        if not isinstance(group, ShareGroup):
-            return NOTHING
-        return self._begin_again(group, context) if what == "initialize" else self._end_session(group, key, context)
+    def _stop_waiting(self, key: tuple[str, str, int], context: Context) -> Result:
+        waiting = self._initializations.take(key[2])
+        return NOTHING if waiting is None else _answered([waiting])
 
-    def _end_session(self, group: ShareGroup, key: tuple[str, ...], context: Context) -> Result:
-        member_id = key[-1]
-        member = group.members.get(member_id)
-        if member is None:
-            return NOTHING
-        at_ms = group.session_at_ms.get(member_id, 0)
-        if at_ms > context.now_ms:
-            return Result(timers=(Timer(key, at_ms),))
-        log.info("group %s: member %s is removed, for it was silent too long", group.group_id, member_id)
-        return self._fence(group, member, context)
-
-    def _begin_again(self, group: ShareGroup, context: Context) -> Result:
+    def _begin_again(self, key: tuple[str, str, str], context: Context) -> Result:
         """Ask anew for what was being asked for when the coordinator was lost. What an administrator wanted changed has
         state, old or new, and keeps it: he was not answered."""
-        unfinished = Step(group, self._topic_sets, context).unfinished()
+        group = self._get(key[2])
+        if group is None:
+            return NOTHING
+        unfinished = Step(group, self.topic_sets, context).unfinished()
         records = _state_records(group, group.state_topics.settle(group.state_topics.changing(), ()))
         effects = [self._begin(group.group_id, group.group_epoch, unfinished, context)] if unfinished else []
         return Result(records, effects=effects)
@@ -343,42 +322,22 @@ class ShareFamily:
     # --- the shard's life ---------------------------------------------------------------------------------------------
 
     def loaded(self, context: Context) -> Result:
-        timers = []
-        for group in self._groups():
-            at_ms = context.now_ms + group.settings(context.world).session_timeout_ms
-            timers += [Timer(_session_key(group.group_id, member_id), at_ms) for member_id in group.members]
-            if group.state_topics.initializing:
-                timers.append(Timer((self.name, "initialize", group.group_id), context.now_ms))
-        return Result(timers=timers)
+        unfinished = [group.group_id for group in self._groups() if group.state_topics.initializing]
+        timers = [Timer((self.name, "initialize", group_id), context.now_ms) for group_id in unfinished]
+        return Result(timers=[*super().loaded(context).timers, *timers])
 
     def unloaded(self) -> Iterable[Any]:
         return self._initializations.tokens()
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = change.names()
+        super().topics_changed(change, context)
+        if not change.deleted:
+            return NOTHING
         gone = {topic_id for _, topic_id in change.deleted}
-        self._topic_sets.forget(names)
-        records: list[KeyedRecord] = []
-        for group in self._groups():
-            if not group.subscribed_topics().isdisjoint(names):
-                group.refresh_due = True
-                group.steady.clear()
-            if gone:
-                records += _state_records(group, group.state_topics.without(gone))
+        records = [
+            record for group in self._groups() for record in _state_records(group, group.state_topics.without(gone))
+        ]
         return Result(records, is_atomic=False) if records else NOTHING
-
-    def _groups(self) -> Iterable[ShareGroup]:
-        return self._table.of_kind(ShareGroup)
-
-    def hard_state(self) -> Mapping[Any, Any]:
-        return {group.group_id: group.hard_state() for group in self._groups()}
-
-    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """No record of a share group is part of a transaction."""
-
-
-def _session_key(group_id: str, member_id: str) -> tuple[str, ...]:
-    return (FAMILY, "session", group_id, member_id)
 
 
 def _no_wait(waiting: Waiting) -> Timer:

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from ottla.core.coordinator.contract import Context, Topics
-from ottla.core.groups.epochs import EpochGroup
+from ottla.core.groups.modern.group import ModernGroup, Readers, target_of
 from ottla.core.groups.subscriptions import Subscriptions
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, Group, GroupKind, Preparation, not_of_kind
 from ottla.core.share.group.effects import DeleteState
-from ottla.core.share.group.members import Member, Partitions
-from ottla.core.share.group.records import group_tombstones, state_record
+from ottla.core.share.group.members import NO_PARTITIONS, Member, Partitions
+from ottla.core.share.group.records import (
+    group_tombstones,
+    state_record,
+    state_topics_of,
+    with_current,
+    with_metadata,
+)
 from ottla.core.share.group.settings import Settings, read_settings
 from ottla.core.share.group.state_topics import NO_STATE, StateTopics
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
-from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
-__all__ = ["ShareGroup", "Steady", "share_group"]
-
-
-class Steady(NamedTuple):
-    """A heartbeat that changed nothing, and its answer: the same request gets the same again while nothing changes."""
-
-    request: ShareGroupHeartbeatRequest
-    client_id: str
-    client_host: str
-    settings: Settings
-    response: ShareGroupHeartbeatResponse
+__all__ = ["ShareGroup", "share_group"]
 
 
-class ShareGroup(EpochGroup[Member, Settings, Steady]):
+READERS: Final[Readers[Member, Settings, Partitions]] = Readers(
+    settings=read_settings,
+    new_member=lambda member_id: Member(member_id=member_id),
+    with_metadata=with_metadata,
+    with_current=with_current,
+    target=lambda value: target_of(value.topic_partitions),
+    no_target=NO_PARTITIONS,
+)
+
+
+class ShareGroup(ModernGroup[Member, Settings, Partitions]):
     """Soft fields: `refresh_due`, `refreshed_epoch`, `steady`, `session_at_ms`, `is_cleared`, and all that is derived
     from others."""
 
@@ -40,7 +45,7 @@ class ShareGroup(EpochGroup[Member, Settings, Steady]):
     protocol_type = "share"
 
     def __init__(self, group_id: str) -> None:
-        super().__init__(group_id, lambda member_id: Member(member_id=member_id), read_settings)
+        super().__init__(group_id, READERS)
         self.state_topics: StateTopics = NO_STATE
 
         self.subscriptions = Subscriptions(_union)
@@ -163,15 +168,14 @@ class ShareGroup(EpochGroup[Member, Settings, Steady]):
 
     # --- replay -------------------------------------------------------------------------------------------------------
 
-    def set_target(self, member_id: str, target: Partitions | None) -> None:
-        super().set_target(member_id, target)
+    def replay_target(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        super().replay_target(key, value)
         self._unassigned = None
 
-    def set_state_topics(self, state_topics: StateTopics) -> None:
-        self.state_topics = state_topics
+    def replay_state_topics(self, key: Any, value: Any) -> None:  # noqa: ANN401
+        self.state_topics = NO_STATE if value is None else state_topics_of(value)
         self._assignable = None
         self.is_cleared = False
-        self.steady.clear()
 
     def _member_changed(self, old: Member | None, new: Member | None) -> None:
         before, after = (None if member is None else member.names for member in (old, new))

@@ -7,11 +7,10 @@ from typing import Final
 import msgspec
 
 from ottla.core.groups.assignors import Target
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 
-__all__ = ["LEFT_EPOCH", "NO_PARTITIONS", "STABLE", "Member", "Partitions"]
+__all__ = ["NO_PARTITIONS", "STABLE", "Member", "Partitions"]
 
-LEFT_EPOCH: Final = -1
-"""The member epoch of a request to leave, and of a member whose removal is being replayed."""
 STABLE: Final = 0
 """The only state a member can be in: what it is to have, it has."""
 
@@ -33,7 +32,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Of the topics that it subscribes to. They need not exist."""
     assigned: Partitions = NO_PARTITIONS
 
+    @property
+    def must_revoke(self) -> bool:
+        """Partitions are shared: nobody waits until a member has given one up."""
+        return False
+
     def released(self) -> Member:
         return msgspec.structs.replace(
-            self, member_epoch=LEFT_EPOCH, previous_member_epoch=LEFT_EPOCH, assigned=NO_PARTITIONS
+            self,
+            member_epoch=LEAVE_GROUP_MEMBER_EPOCH,
+            previous_member_epoch=LEAVE_GROUP_MEMBER_EPOCH,
+            assigned=NO_PARTITIONS,
         )

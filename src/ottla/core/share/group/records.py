@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from ottla.core.coordinator.records import record, tombstone
-from ottla.core.groups.epochs import target_of
+from ottla.core.groups.modern.group import target_of
 from ottla.core.share.group.members import Member, Partitions
 from ottla.core.share.group.state_topics import StateTopic, StateTopics
 from ottla.wire.keyed import KeyedRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla.core.coordinator.contract import World
-from ottla.core.groups.epochs import bounded_setting
+from ottla.core.groups.modern.group import bounded_setting
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 from ottla.core.share.group.group import ShareGroup
-from ottla.core.share.group.members import LEFT_EPOCH, Member
+from ottla.core.share.group.members import Member
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -35,7 +36,7 @@ def check_request(request: ShareGroupHeartbeatRequest) -> None:
     if request.member_epoch == 0:
         if not request.subscribed_topic_names:
             raise _invalid("Who joins must give SubscribedTopicNames.")
-    elif request.member_epoch < LEFT_EPOCH:
+    elif request.member_epoch < LEAVE_GROUP_MEMBER_EPOCH:
         raise _invalid(f"There is no MemberEpoch {request.member_epoch}.")
 
 

@@ -55,9 +55,9 @@ def test_states(group: ConsumerGroup):
     )
     put(group, "a", member_epoch=1)
     assert group.state_name() == "Stable"
-    group.set_epoch(2, 0)
+    group.group_epoch = 2
     assert group.state_name() == "Assigning"
-    group.set_target_epoch(2, 0)
+    group.assignment_epoch = 2
     assert group.state_name() == "Reconciling"
     put(group, "a", member_epoch=2, state=MemberState.UNRELEASED_PARTITIONS)
     assert group.state_name() == "Reconciling"
@@ -100,7 +100,7 @@ def test_owners_follow_members(group: ConsumerGroup):
     put(group, "a", pending_revocation={})
     put(group, "b", assigned={T: {1: 2}})
     assert [group.owner(T, partition) for partition in range(2)] == ["a", "b"]
-    group.release_member("a")
+    group.change_member("a", Member.released)
     assert group.owner(T, 0) is None
     put(group, "b", assigned={T: {0: 3, 1: 2}})
     group.remove_member("a")
@@ -111,7 +111,7 @@ def test_owners_follow_members(group: ConsumerGroup):
 
 def test_who_waits_for_others(group: ConsumerGroup):
     waiting = put(group, "a", state=MemberState.UNRELEASED_PARTITIONS)
-    group.set_target("a", {T: (0, 1)})
+    group.targets["a"] = {T: (0, 1)}
     put(group, "b", assigned={T: {1: 2}})
     assert group.is_waiting_for(waiting)
     put(group, "b", assigned={})
@@ -184,20 +184,3 @@ def test_fetches_deletions_and_expiry(group: ConsumerGroup, context: Context):
     rule = group.expiry(context)
     assert rule is not None
     assert (rule.base_ms(7), rule.is_subscribed("t"), rule.is_subscribed("u")) == (7, True, False)
-
-
-def test_a_steady_heartbeat_is_forgotten_with_every_change(group: ConsumerGroup):
-    changes: list[Callable[[], object]] = [
-        lambda: put(group, "a", member_epoch=2),
-        lambda: group.set_epoch(3, 0),
-        lambda: group.set_target_epoch(3, 0),
-        lambda: group.set_target("a", {T: (0,)}),
-        lambda: group.set_target("a", None),
-        lambda: group.set_resolved("x", ResolvedRegex(frozenset(), 0, 0)),
-        lambda: group.release_member("a"),
-        lambda: group.remove_member("a"),
-    ]
-    for change in changes:
-        group.steady["a"] = None  # type: ignore[assignment]
-        change()
-        assert not group.steady

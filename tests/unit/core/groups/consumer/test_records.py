@@ -20,7 +20,7 @@ from ottla.core.groups.consumer.records import (
     with_current,
     with_metadata,
 )
-from ottla.core.groups.epochs import target_of
+from ottla.core.groups.modern.group import target_of
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types.group_consumer import (
     ConsumerGroupCurrentMemberAssignmentValue,
