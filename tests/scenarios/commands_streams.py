@@ -120,7 +120,7 @@ def describe(scenario: Scenario, words: Words) -> None:
     if group is None:
         scenario.write("no group")
         return
-    scenario.write(f"{group.state_name()} epoch={group.epoch} assignment={group.assignment_epoch}")
+    scenario.write(f"{group.state_name()} epoch={group.group_epoch} assignment={group.assignment_epoch}")
     for member_id in sorted(group.members):
         current = group.members[member_id].current
         parts = [f"epoch={current.member_epoch}/{current.previous_member_epoch}", current.state.name]

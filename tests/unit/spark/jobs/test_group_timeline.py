@@ -54,7 +54,7 @@ def check(name: str, reader: Fold, group: Any) -> None:
     assert state.type == group.kind, name
     assert state.state == group.state_name(), name
     if state.epoch != -1:  # else only the states of share partitions were written
-        assert state.epoch == (group.epoch if state.type == "streams" else group.group_epoch), name
+        assert state.epoch == group.group_epoch, name
     told = {each.id: (each.epoch, each.active, each.pending) for each in state.members.values()}
     assert told == {each.member_id: member_truth(state.type, each) for each in group.members.values()}, name
 

@@ -212,7 +212,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
             return
         if len(request.subscribed_topic_names or ()) > STEADY_NAMES_MAX:
             return
-        until_wall_ms = FOREVER
+        until_wall_ms: float = FOREVER
         if group.resolved or group.regexes():
             interval_ms = group.settings(context.world).regex_refresh_interval_ms
             until_wall_ms = refresh_at_ms(

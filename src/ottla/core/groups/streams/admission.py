@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from ottla.core.coordinator.contract import Context
-from ottla.core.groups.streams.member import LEFT_FOR_A_WHILE
+from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams.topology import check_topology, topics_named
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -50,9 +50,9 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
             raise _invalid(f"{name} is blank")
     if request.member_epoch == 0:
         _check_join(request)
-    elif request.member_epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
+    elif request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and request.instance_id is None:
         raise _invalid("only a member with an instance id can leave for a while")
-    elif request.member_epoch < LEFT_FOR_A_WHILE:
+    elif request.member_epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise _invalid(f"member epoch {request.member_epoch} means nothing")
     lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if any(each is None for each in lists) and any(each is not None for each in lists):

@@ -45,7 +45,7 @@ def describe(group: StreamsGroup | None, request: DescribeStreamsGroup, context:
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name(),
-        group_epoch=group.epoch,
+        group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         topology=_topology(group, context),
         members=tuple(_member(group, member) for member in group.members.values()),

@@ -1,13 +1,9 @@
 """Streams groups behind the interface of the group coordinator.
 
-A heartbeat that changes nothing costs next to nothing: once a member has been answered without any change, that answer
-is kept with the group's version, and as long as neither has changed an equal heartbeat gets it again and only moves the
-session's deadline.
-
 Descriptions of topologies (KIP-1331) are seen to by `gate` (who is asked), `pushing` and `showing`.
 
-Timers: `session` and `rebalance` of a member, which fence it; `delay` of a group that was empty, which computes its
-first target; `create` of an answer that waits for topics.
+Deadlines, beside `session` and `rebalance` of a member: `delay` of a group that was empty, which computes its first
+target; `create` of an answer that waits for topics.
 
 Soft: `_delays` (until when a group waits for more members before its first assignment) and `_creations`. A restart
 forgets them, as Kafka's does.
@@ -16,13 +12,16 @@ forgets them, as Kafka's does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
-from ottla.core.groups.coordinator import Handler, Replay
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer
+from ottla.core.groups.coordinator import Handler
+from ottla.core.groups.modern.family import ModernFamily
+from ottla.core.groups.modern.group import Steady
+from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams import records
 from ottla.core.groups.streams.admission import check_request, check_rights
 from ottla.core.groups.streams.assigning import plan_targets
@@ -34,19 +33,19 @@ from ottla.core.groups.streams.gate import is_asked, may_be_asked
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.heartbeat import (
     Beat,
-    Steady,
     assigned_at_ms,
     expected_member,
     fence,
     rebalance_key,
+    session_key,
     target_records,
 )
-from ottla.core.groups.streams.member import LEFT_FOR_A_WHILE, Member, MemberState, Report
+from ottla.core.groups.streams.member import Member, Report
 from ottla.core.groups.streams.pushing import Pushing
-from ottla.core.groups.streams.settings import Settings, read_settings
+from ottla.core.groups.streams.settings import Settings, check_served
 from ottla.core.groups.streams.showing import Showing
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
-from ottla.core.groups.table import GroupKind, GroupTable
+from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -86,11 +85,25 @@ class _Joined(NamedTuple):
     """The number of its answer, if that waits."""
 
 
-class StreamsFamily:
+class StreamsFamily(ModernFamily[StreamsGroup]):
     name = "streams"
+    kind = GroupKind.STREAMS
 
     def __init__(self, table: GroupTable) -> None:
-        self._table = table
+        super().__init__(
+            table,
+            StreamsGroup,
+            StreamsGroupMetadataKey,
+            {
+                StreamsGroupMetadataKey: StreamsGroup.replay_group,
+                StreamsGroupMemberMetadataKey: StreamsGroup.replay_member,
+                StreamsGroupTargetAssignmentMetadataKey: StreamsGroup.replay_target_epoch,
+                StreamsGroupTargetAssignmentMemberKey: StreamsGroup.replay_target,
+                StreamsGroupCurrentMemberAssignmentKey: StreamsGroup.replay_current,
+                StreamsGroupTopologyKey: StreamsGroup.replay_topology,
+            },
+            {"create": self._stop_waiting, "delay": self._assign_after_delay},
+        )
         self._delays: dict[str, int] = {}
         self._creations = Creations()
         self._pushing = Pushing(self.name, table)
@@ -106,58 +119,34 @@ class StreamsFamily:
             **self._pushing.subjects,
             **self._showing.subjects,
         }
-        self.replays: Mapping[type, Replay] = {
-            StreamsGroupMetadataKey: self._replay_group,
-            StreamsGroupMemberMetadataKey: self._replay_member,
-            StreamsGroupTargetAssignmentMetadataKey: self._replay_assignment_epoch,
-            StreamsGroupTargetAssignmentMemberKey: self._replay_target,
-            StreamsGroupCurrentMemberAssignmentKey: self._replay_current,
-            StreamsGroupTopologyKey: self._replay_topology,
-        }
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        streams_group = group if isinstance(group, StreamsGroup) else None
-        settings = self._settings(streams_group, request.group_id, context)
-        if not settings.is_enabled or context.world.feature("streams.version") < 1:
-            raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+        check_served(context.world)
         if not context.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
             raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        if streams_group is not None:
-            member = streams_group.members.get(request.member_id)
-            if member is not None and _is_steady(streams_group, member, request, context):
-                timer = Timer(member.session_key, context.now_ms + settings.session_timeout_ms)
-                if self._may_be_asked(streams_group, settings, context):
-                    waiting = Waiting(context.token, member.steady.response, (), settings.heartbeat_interval_ms)
-                    return Result(timers=(timer,), after=self._after(request, context, None, waiting))
-                return Result((), (Reply(context.token, member.steady.response),), (timer,))
+        return super().heartbeat(request, context)
+
+    def _check(self, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
         check_rights(request, context)
         check_request(request)
-        if request.member_epoch < 0:
-            return self._leave(self._existing(request.group_id), request, context)
-        return self._beat(request, context, settings)
 
-    def _settings(self, group: StreamsGroup | None, group_id: str, context: Context) -> Settings:
-        if group is None:
-            return read_settings(context.world, group_id)
-        known = group.settings
-        if known is not None and known.version == context.world.settings_version:
-            return known
-        group.settings = read_settings(context.world, group_id)
-        group.version += 1
-        return group.settings
+    def _answer_steady(self, group: StreamsGroup, steady: Steady, context: Context) -> Result:
+        request, response = steady.request, steady.response
+        timer = Timer(session_key(group.group_id, request.member_id), context.now_ms + steady.session_timeout_ms)
+        settings = group.settings(context.world)
+        if self._may_be_asked(group, settings, context):
+            waiting = Waiting(context.token, response, (), settings.heartbeat_interval_ms)
+            return Result(timers=(timer,), after=self._after(request, context, None, waiting))
+        return Result((), (Reply(context.token, response),), (timer,))
 
-    def _existing(self, group_id: str) -> StreamsGroup:
-        group = self._table.get(group_id)
-        if not isinstance(group, StreamsGroup):
-            raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")
-        return group
+    def _not_found(self, group_id: str, group: Group | None) -> Reject:
+        return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")
 
-    def _beat(self, request: StreamsGroupHeartbeatRequest, context: Context, settings: Settings) -> Result:
+    def _step(self, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
         group, converted = self._group_to_join(request)
-        beat = Beat(group, request, context, settings)
+        beat = Beat(group, request, context, group.settings(context.world))
         beat.records += converted
         beat.find_member()
         beat.update_metadata()
@@ -177,7 +166,7 @@ class StreamsFamily:
                 return StreamsGroup(request.group_id), ()
             if group.kind is GroupKind.CLASSIC and group.is_empty:
                 return StreamsGroup(request.group_id), group.tombstones()
-        raise Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {request.group_id}")
+        raise self._not_found(request.group_id, group)
 
     def _is_delayed(self, beat: Beat) -> bool:
         """Whether the group still waits for more members. An empty group begins to wait with its first one."""
@@ -195,18 +184,16 @@ class StreamsFamily:
         group, request, context = beat.group, beat.request, beat.context
         is_known = self._table.get(group.group_id) is group
         if is_known and beat.endpoint_has_changed():
-            group.endpoint_epoch += 1
-            group.version += 1
-        if request.shutdown_application and group.shutdown_member_id is None:
-            group.shutdown_member_id = request.member_id
-            group.version += 1
+            group.raise_endpoint_epoch()
+        if request.shutdown_application:
+            group.request_shutdown(request.member_id)
         beat.add_statuses()
         wanted = self._to_create(beat)
         response = beat.response(self._interval_ms(beat, wanted))
         if beat.member is not None:
             beat.member.may_not_have_heard = beat.is_repeated
-        session_key = beat.member.session_key if beat.member else Member(group.group_id, request.member_id).session_key
-        beat.timers.append(Timer(session_key, context.now_ms + beat.settings.session_timeout_ms))
+        session = session_key(group.group_id, request.member_id)
+        beat.timers.append(Timer(session, context.now_ms + beat.settings.session_timeout_ms))
         waiting = None
         replies: tuple[Reply, ...] = (Reply(context.token, response),)
         if wanted or self._may_be_asked(group, beat.settings, context):
@@ -214,8 +201,8 @@ class StreamsFamily:
             replies = ()
         is_reported = beat.member is not None and beat.report == beat.member.report
         after = self._after(request, context, None if is_reported else beat.report, waiting)
-        if not (beat.records or wanted) and beat.member is not None and response.active_tasks is None:
-            self._remember(beat, beat.member, response)
+        if not (beat.records or wanted or beat.is_repeated) and beat.member is not None:
+            self._remember_if_quiet(beat, response)
         return Result(beat.records, replies, beat.timers, (), after)
 
     def _may_be_asked(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
@@ -235,14 +222,12 @@ class StreamsFamily:
         version, epoch = context.api_version, request.member_epoch
         return _Joined(self.name, request.group_id, request.member_id, epoch, version, report, number)
 
-    def _remember(self, beat: Beat, member: Member, response: StreamsGroupHeartbeatResponse) -> None:
-        """Keep the answer for equal heartbeats, unless it depends on the time."""
-        if not (beat.is_step_held_back or any(each.code in _WAITING for each in beat.statuses)):
-            context = beat.context
-            kept = replace(response, partitions_by_user_endpoint=None)
-            member.steady = Steady(
-                beat.group.version, context.api_version, context.client_id, context.client_host, kept
-            )
+    def _remember_if_quiet(self, beat: Beat, response: StreamsGroupHeartbeatResponse) -> None:
+        """Remember a heartbeat that changed nothing, unless its answer tells something new or depends on the time."""
+        is_news = response.active_tasks is not None or response.partitions_by_user_endpoint is not None
+        is_timed = beat.is_step_held_back or any(each.code in _WAITING for each in beat.statuses)
+        if not is_news and not is_timed:
+            self._remember(beat.group, beat.request, response, beat.context)
 
     # --- internal topics ----------------------------------------------------------------------------------------------
 
@@ -299,72 +284,70 @@ class StreamsFamily:
 
     def _leave(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
         member = expected_member(group, request)
-        if request.shutdown_application and group.shutdown_member_id is None:
-            group.shutdown_member_id = request.member_id
-            group.version += 1
+        if request.shutdown_application:
+            group.request_shutdown(request.member_id)
         response = StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         replies = (Reply(context.token, response),)
-        if request.member_epoch == LEFT_FOR_A_WHILE:
+        if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             timer = Timer(rebalance_key(group.group_id, member.member_id), None)
-            return Result(self._step_away(group, member), replies, (timer,))
-        return self._fence(group, member)._replace(replies=replies)
+            return Result(self._leave_for_a_while(group, member), replies, (timer,))
+        return self.fence(group, (member,), context, replies)
 
-    def _step_away(self, group: StreamsGroup, member: Member) -> list[KeyedRecord]:
+    def _leave_for_a_while(self, group: StreamsGroup, member: Member) -> list[KeyedRecord]:
         """A static member keeps its tasks until its session ends."""
         assigned = member.current.assigned
         kept = Held(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
-        current = member.current._replace(member_epoch=LEFT_FOR_A_WHILE, assigned=kept, pending=NOTHING_HELD)
+        current = member.current._replace(
+            member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, assigned=kept, pending=NOTHING_HELD
+        )
         return [records.current_record(group.group_id, member.member_id, current)]
 
-    def _fence(self, group: StreamsGroup, member: Member) -> Result:
+    def fence(
+        self, group: StreamsGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
+    ) -> Result:
+        (member,) = members
         if member.metadata.user_endpoint is not None:
-            group.endpoint_epoch += 1
-            group.version += 1
-        timers = (Timer(member.session_key, None), Timer(rebalance_key(group.group_id, member.member_id), None))
-        return Result(fence(group, member.member_id), timers=timers)
+            group.raise_endpoint_epoch()
+        timers = [Timer(key(group.group_id, member.member_id), None) for key in (session_key, rebalance_key)]
+        return Result(fence(group, member.member_id), replies, timers)
 
     # --- describe -----------------------------------------------------------------------------------------------------
 
     def describe(self, request: DescribeStreamsGroup, context: Context) -> Result:
-        group = self._table.get(request.group_id)
-        streams_group = group if isinstance(group, StreamsGroup) else None
-        described = describe(streams_group, request, context)
+        group = self._get(request.group_id)
+        described = describe(group, request, context)
         if request.include_topology_description:
-            return self._showing.show(described, streams_group, context)
+            return self._showing.show(described, group, context)
         return Result(replies=(Reply(context.token, described),))
 
     # --- deadlines and outcomes ---------------------------------------------------------------------------------------
 
-    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
-        _, what, *rest = key
-        if what == "create":
-            waiting = self._creations.waiting.pop(rest[0], None)
-            return Result(replies=(Reply(waiting.token, waiting.response),)) if waiting is not None else NOTHING
-        group = self._table.get(rest[0])
-        if not isinstance(group, StreamsGroup):
-            self._delays.pop(rest[0], None)
-            return NOTHING
-        if what == "delay":
-            return self._assign_after_delay(group, context)
-        member = group.members.get(rest[1])
-        if member is None or (what == "rebalance" and member.current.state is not MemberState.UNREVOKED_TASKS):
-            return NOTHING
-        log.info("member %s of %s is fenced: its %s time-out has passed", member.member_id, group.group_id, what)
-        return self._fence(group, member)
+    def _stop_waiting(self, key: tuple[str, str, int], context: Context) -> Result:
+        """Topics take too long to be created: the answer leaves as it was decided."""
+        waiting = self._creations.waiting.pop(key[2], None)
+        return NOTHING if waiting is None else Result(replies=(Reply(waiting.token, waiting.response),))
 
-    def _assign_after_delay(self, group: StreamsGroup, context: Context) -> Result:
+    def _assign_after_delay(self, key: tuple[str, str, str], context: Context) -> Result:
         """The first target of a group that was empty. If topics have changed that no heartbeat has seen yet, the next
         heartbeat decides."""
-        self._delays.pop(group.group_id, None)
+        self._delays.pop(key[2], None)
+        group = self._get(key[2])
+        if group is None:
+            return NOTHING
         configured = group.configuration(context.world.topics)
-        if group.is_empty or configured is None or group.topology is None or group.assignment_epoch >= group.epoch:
+        if (
+            group.is_empty
+            or configured is None
+            or group.topology is None
+            or group.assignment_epoch >= group.group_epoch
+        ):
             return NOTHING
         if configured.metadata_hash != group.metadata_hash or configured.is_ready != group.is_ready:
             return NOTHING
-        settings = self._settings(group, group.group_id, context)
+        settings = group.settings(context.world)
         targets = plan_targets(group.candidates(), group.topology, configured, settings, group.holders).targets
         at_ms = assigned_at_ms(configured, context)
-        return Result(target_records(group.group_id, group.targets, targets, group.epoch, at_ms))
+        return Result(target_records(group.group_id, group.targets, targets, group.group_epoch, at_ms))
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         return self._subjects[type(subject)](subject, outcome, context)
@@ -372,12 +355,11 @@ class StreamsFamily:
     def _joined(self, subject: _Joined, outcome: Outcome, context: Context) -> Result:
         if not outcome.is_ok:
             return self._give_up(subject.waiting, outcome)
-        group = self._table.get(subject.group_id)
-        streams_group = group if isinstance(group, StreamsGroup) else None
-        member = streams_group.members.get(subject.member_id) if streams_group is not None else None
+        group = self._get(subject.group_id)
+        member = None if group is None else group.members.get(subject.member_id)
         if member is not None and subject.report is not None:
             member.report = subject.report
-        return self._let_go(subject, streams_group, context)
+        return self._let_go(subject, group, context)
 
     def _give_up(self, number: int | None, outcome: Outcome) -> Result:
         """The heartbeat was not written: its topics are not asked for."""
@@ -420,125 +402,21 @@ class StreamsFamily:
 
     # --- the shard's life ---------------------------------------------------------------------------------------------
 
+    def _member_timers(self, group: StreamsGroup, member: Member, context: Context) -> Iterable[Timer]:
+        timers = super()._member_timers(group, member, context)
+        if not member.must_revoke:
+            return timers
+        at_ms = context.now_ms + member.metadata.rebalance_timeout_ms
+        return (*timers, Timer(rebalance_key(group.group_id, member.member_id), at_ms))
+
     def loaded(self, context: Context) -> Result:
-        timers = []
         for group in self._groups():
             group.endpoint_epoch = 0
-            settings = self._settings(group, group.group_id, context)
-            for member in group.members.values():
-                timers.append(Timer(member.session_key, context.now_ms + settings.session_timeout_ms))
-                if member.current.state is MemberState.UNREVOKED_TASKS:
-                    at_ms = context.now_ms + member.metadata.rebalance_timeout_ms
-                    timers.append(Timer(rebalance_key(group.group_id, member.member_id), at_ms))
-        return Result(timers=timers)
+        return super().loaded(context)
 
     def unloaded(self) -> Iterable[Any]:
         waiting = [each.token for each in self._creations.waiting.values()]
         return [*waiting, *self._pushing.tokens(), *self._showing.tokens()]
-
-    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        names = change.names()
-        for group in self._groups():
-            if not group.required_topics.isdisjoint(names):
-                group.is_stale = True
-                group.version += 1
-        return NOTHING
-
-    def _groups(self) -> Iterable[StreamsGroup]:
-        return self._table.of_kind(StreamsGroup)
-
-    def hard_state(self) -> Mapping[Any, Any]:
-        return {group.group_id: group.hard_state() for group in self._groups()}
-
-    # --- replay -------------------------------------------------------------------------------------------------------
-
-    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """No record of a streams group is part of a transaction."""
-
-    def _replayed(self, record: KeyedRecord) -> StreamsGroup | None:
-        """The group that a record speaks of, made if it is new. None for what removes something that is not there."""
-        group_id = record.key.group_id
-        group = self._table.get(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        if record.value is None:
-            return None
-        if group is not None and not getattr(group, "is_simple", False):  # one that holds offsets alone may be replaced
-            log.warning("records of a streams group follow a %s group %s in the log", group.kind, group_id)
-        made = StreamsGroup(group_id)
-        self._table.put(made)
-        return made
-
-    def _replay_group(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is None:
-            return
-        if record.value is not None:
-            group.replay_group(record.value)
-            return
-        if group.members:
-            log.warning("streams group %s is removed while it has members", group.group_id)
-        self._table.remove(group.group_id)
-
-    def _replay_member(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is None:
-            return
-        if record.value is None:
-            group.replay_member_tombstone(record.key.member_id)
-        else:
-            group.replay_member(record.key.member_id, record.value)
-
-    def _replay_current(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is None:
-            return
-        if record.value is None:
-            group.replay_current_tombstone(record.key.member_id)
-        else:
-            group.replay_current(record.key.member_id, record.value)
-
-    def _replay_target(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is not None:
-            group.replay_target(record.key.member_id, record.value)
-
-    def _replay_assignment_epoch(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is not None:
-            group.replay_assignment_epoch(record.value)
-
-    def _replay_topology(self, record: KeyedRecord, offset: int, producer_id: int, producer_epoch: int) -> None:
-        group = self._replayed(record)
-        if group is not None:
-            group.replay_topology(record.value)
-
-
-def _is_steady(group: StreamsGroup, member: Member, request: StreamsGroupHeartbeatRequest, context: Context) -> bool:
-    """Whether this heartbeat says nothing new, in a group in which nothing has changed."""
-    steady: Steady | None = member.steady
-    return (
-        steady is not None
-        and steady.version == group.version
-        and request.member_epoch == steady.response.member_epoch
-        and request.endpoint_information_epoch == steady.response.endpoint_information_epoch
-        and request.active_tasks is None
-        and request.standby_tasks is None
-        and request.warmup_tasks is None
-        and request.topology is None
-        and request.process_id is None
-        and request.user_endpoint is None
-        and request.client_tags is None
-        and request.task_offsets is None
-        and request.task_end_offsets is None
-        and request.rack_id is None
-        and request.rebalance_timeout_ms == -1
-        and not request.shutdown_application
-        and request.instance_id == member.metadata.instance_id
-        and context.api_version == steady.api_version
-        and context.client_id == steady.client_id
-        and context.client_host == steady.client_host
-    )
 
 
 def _with_errors(

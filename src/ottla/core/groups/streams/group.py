@@ -18,27 +18,30 @@ Stable        otherwise
 NotReady comes before Assigning: members of a group that lost a source topic give up everything, and the state tells
 why.
 
-Soft: `configured` and `is_stale` (the topology against the topics), `endpoint_epoch` and `endpoints`,
-`shutdown_member_id`, `settings`, `progress` (see `assigning`), `back_off`, `calls`, `version` (grows with every
-change, soft or hard), and members' soft fields.
+Soft, beside those of every modern group: `configured` (the topology against the topics, as of the last refresh),
+`endpoint_epoch` and `endpoints`, `shutdown_member_id`, `progress` (see `assigning`), `back_off`, `calls`, and members'
+soft fields.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import Context, Topics
+from ottla.core.groups.modern.group import ModernGroup, Readers
 from ottla.core.groups.streams import records
 from ottla.core.groups.streams.assigning import Candidate, Progress
 from ottla.core.groups.streams.back_off import BackOff
 from ottla.core.groups.streams.configuring import Configured, configure
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.effects import DeleteDescription
-from ottla.core.groups.streams.member import Member, MemberState, Metadata
+from ottla.core.groups.streams.member import Member
 from ottla.core.groups.streams.reconciling import Holders
-from ottla.core.groups.streams.settings import Settings, has_description_plugin
+from ottla.core.groups.streams.settings import Settings, has_description_plugin, read_settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
 from ottla.core.groups.streams.topology import Topology, required_topics, subtopology_by_source
 from ottla.core.groups.table import Claim, CommitCheck, ExpiryRule, GroupKind, Preparation
@@ -46,10 +49,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 from ottla.wire.types.group_streams import (
-    StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMetadataValue,
-    StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTargetAssignmentMetadataValue,
 )
 
 __all__ = ["StreamsGroup"]
@@ -61,21 +61,25 @@ _JOINS_AGAIN_AT_ONCE = "classic"
 """The family whose clients come back at once when they are refused."""
 
 
-class StreamsGroup:
+READERS: Final[Readers[Member, Settings, Tasks]] = Readers(
+    settings=read_settings,
+    new_member=Member,
+    with_metadata=lambda member, metadata: replace(member, metadata=metadata),
+    with_current=lambda member, value: replace(member, current=records.current_of(value)),
+    target=records.target_of,
+    no_target=NO_TASKS,
+)
+
+
+class StreamsGroup(ModernGroup[Member, Settings, Tasks]):
     kind = GroupKind.STREAMS
     protocol_type = "streams"
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = 1
-        self.metadata_hash = 0
+        super().__init__(group_id, READERS)
         self.validated_topology_epoch = 0
         self.last_assignment_configs: Mapping[str, str] = {}
         self.description_epochs = DescriptionEpochs()
-        self.assignment_epoch = 1
-        self.assigned_at_ms = 0
-        self.targets: dict[str, Tasks] = {}
-        self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """Member id by instance id."""
         self.topology: Topology | None = None
@@ -87,23 +91,15 @@ class StreamsGroup:
         self.holders = Holders(self._active, self._standby, self._warmup)
 
         self.configured: Configured | None = None
-        self.is_stale = False
-        """Whether a topic that it needs has changed since."""
         self.endpoint_epoch = 0
         self.endpoints: Any = None
         self.shutdown_member_id: str | None = None
-        self.settings: Settings | None = None
         self.progress: Progress | None = None
         self.back_off = BackOff()
         """Of asking for the topology's description."""
         self.calls = Calls()
-        self.version = 0
 
     # --- questions ----------------------------------------------------------------------------------------------------
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     @property
     def is_ready(self) -> bool:
@@ -119,15 +115,10 @@ class StreamsGroup:
             return "Empty"
         if not self.is_ready:
             return "NotReady"
-        if self.epoch > self.assignment_epoch:
+        if self.group_epoch > self.assignment_epoch:
             return "Assigning"
-        return "Stable" if all(map(self._has_arrived, self.members.values())) else "Reconciling"
-
-    def _has_arrived(self, member: Member) -> bool:
-        return member.current.state is MemberState.STABLE and member.current.member_epoch == self.assignment_epoch
-
-    def target(self, member_id: str) -> Tasks:
-        return self.targets.get(member_id, NO_TASKS)
+        has_arrived = all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
+        return "Stable" if has_arrived else "Reconciling"
 
     def candidates(self) -> dict[str, Candidate]:
         """Members as an assignor sees them."""
@@ -138,11 +129,14 @@ class StreamsGroup:
 
     def configuration(self, topics: Topics) -> Configured | None:
         """The topology against the topics of now; None without a topology."""
-        if self.topology is not None and (self.configured is None or self.is_stale):
+        if self.topology is not None and (self.configured is None or self.refresh_due):
             self.configured = configure(self.topology, topics)
-            self.is_stale = False
-            self.version += 1
+            self.refresh_due = False
         return self.configured
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """All that the topology reads or writes."""
+        return self.required_topics
 
     def is_subscribed_to(self, topic: str) -> bool:
         """An empty group is subscribed to nothing, so that its offsets can expire."""
@@ -151,17 +145,13 @@ class StreamsGroup:
     def expiry(self, context: Context) -> ExpiryRule:
         return ExpiryRule(lambda committed_at_ms: committed_at_ms, self.is_subscribed_to)
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise Reject(ErrorCode.NON_EMPTY_GROUP)
-
     def check_offset_delete(self) -> None:
         """Which topics are in use is asked for each."""
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         if member_id is None and member_epoch < 0:
             return
-        member = self._known(member_id or "")
+        member = self.member(member_id or "")
         if member_epoch != member.current.member_epoch:
             raise Reject(ErrorCode.STALE_MEMBER_EPOCH)
 
@@ -170,7 +160,7 @@ class StreamsGroup:
             return None
         if claim.is_transactional and claim.member_id == "" and claim.generation == -1 and claim.instance_id is None:
             return None
-        member = self._known(claim.member_id)
+        member = self.member(claim.member_id)
         if not claim.is_transactional and context.api_version < _FENCED_COMMITS_FROM_VERSION:
             raise Reject(
                 ErrorCode.UNSUPPORTED_VERSION, "members of streams groups commit offsets with version 9 or later"
@@ -194,11 +184,24 @@ class StreamsGroup:
 
         return check
 
-    def _known(self, member_id: str) -> Member:
+    def member(self, member_id: str) -> Member:
         member = self.members.get(member_id)
         if member is None:
             raise Reject(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id or 'nobody'} is not a member of {self.group_id}")
         return member
+
+    # --- soft state that answers depend on ----------------------------------------------------------------------------
+
+    def raise_endpoint_epoch(self) -> None:
+        """Who answers interactive queries has changed, or is about to."""
+        self.endpoint_epoch += 1
+        self.changed()
+
+    def request_shutdown(self, member_id: str) -> None:
+        """A member asks the whole application to stop. The first one is remembered."""
+        if self.shutdown_member_id is None:
+            self.shutdown_member_id = member_id
+            self.changed()
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -207,7 +210,7 @@ class StreamsGroup:
         return records.group_record(
             **{
                 "group_id": self.group_id,
-                "epoch": self.epoch,
+                "epoch": self.group_epoch,
                 "metadata_hash": self.metadata_hash,
                 "validated_topology_epoch": self.validated_topology_epoch,
                 "configs": self.last_assignment_configs,
@@ -254,79 +257,40 @@ class StreamsGroup:
 
     # --- replay: the only changes of hard state -----------------------------------------------------------------------
 
-    def replay_group(self, value: StreamsGroupMetadataValue) -> None:
-        self.version += 1
-        self.epoch = value.epoch
-        self.metadata_hash = value.metadata_hash
+    def replay_group(self, key: Any, value: StreamsGroupMetadataValue) -> None:  # noqa: ANN401
+        super().replay_group(key, value)
         self.validated_topology_epoch = value.validated_topology_epoch
         self.last_assignment_configs = records.configs_of(value)
         self.description_epochs = DescriptionEpochs(
             value.stored_description_topology_epoch, value.failed_description_topology_epoch
         )
 
-    def replay_topology(self, topology: Topology | None) -> None:
-        self.version += 1
+    def replay_topology(self, key: Any, topology: Topology | None) -> None:  # noqa: ANN401
         self.topology = topology
         self.required_topics = required_topics(topology) if topology is not None else frozenset()
         self.subtopology_by_source = subtopology_by_source(topology) if topology is not None else {}
         self.configured = None
 
-    def replay_member(self, member_id: str, metadata: Metadata) -> None:
-        member = self._member(member_id)
-        self._unindex(member)
-        member.metadata = metadata
-        self._index(member)
-        if metadata.instance_id is not None:
-            self.static_members[metadata.instance_id] = member_id
+    def _member_changed(self, old: Member | None, new: Member | None) -> None:
+        if old is not None:
+            self._unindex(old)
+        if new is not None:
+            self._index(new)
+            if new.metadata.instance_id is not None:
+                self.static_members[new.metadata.instance_id] = new.member_id
+        elif old is not None:
+            self._forget(old)
 
-    def replay_member_tombstone(self, member_id: str) -> None:
-        member = self.members.pop(member_id, None)
-        if member is None:
-            return
-        self.version += 1
-        if not member.current.assigned.is_nothing or member_id in self.targets:
-            log.warning("member %s of %s is removed while it has tasks", member_id, self.group_id)
-            self.targets.pop(member_id, None)
-        self._unindex(member)
+    def _forget(self, member: Member) -> None:
+        """The member is gone."""
+        if not member.current.assigned.is_nothing or member.member_id in self.targets:
+            log.warning("member %s of %s is removed while it has tasks", member.member_id, self.group_id)
+            self.targets.pop(member.member_id, None)
         instance_id = member.metadata.instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
         if not self.members:
             self.shutdown_member_id = None
-
-    def replay_current(self, member_id: str, value: StreamsGroupCurrentMemberAssignmentValue) -> None:
-        member = self._member(member_id)
-        self._unindex(member)
-        member.current = records.current_of(value)
-        self._index(member)
-
-    def replay_current_tombstone(self, member_id: str) -> None:
-        member = self.members.get(member_id)
-        if member is not None:
-            self.version += 1
-            self._unindex(member)
-            member.current = member.current._replace(
-                member_epoch=-1, previous_member_epoch=-1, assigned=Held({}), pending=Held({})
-            )
-
-    def replay_target(self, member_id: str, value: StreamsGroupTargetAssignmentMemberValue | None) -> None:
-        self.version += 1
-        if value is None:
-            self.targets.pop(member_id, None)
-        else:
-            self.targets[member_id] = records.target_of(value)
-
-    def replay_assignment_epoch(self, value: StreamsGroupTargetAssignmentMetadataValue | None) -> None:
-        self.version += 1
-        self.assignment_epoch = -1 if value is None else value.assignment_epoch
-        self.assigned_at_ms = 0 if value is None else value.assignment_timestamp
-
-    def _member(self, member_id: str) -> Member:
-        self.version += 1
-        member = self.members.get(member_id)
-        if member is None:
-            member = self.members[member_id] = Member(self.group_id, member_id)
-        return member
 
     def _index(self, member: Member) -> None:
         process_id = member.metadata.process_id
@@ -350,7 +314,7 @@ class StreamsGroup:
 
     def hard_state(self) -> Any:  # noqa: ANN401
         return {
-            "epoch": self.epoch,
+            "epoch": self.group_epoch,
             "metadata_hash": self.metadata_hash,
             "validated_topology_epoch": self.validated_topology_epoch,
             "configs": dict(self.last_assignment_configs),

@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import Context, Timer
+from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams import highly_available, records
 from ottla.core.groups.streams.assigning import Candidate, is_step, may_go_on, next_report, plan_targets, progress_of
 from ottla.core.groups.streams.configuring import Configured, Status, configure
@@ -35,7 +36,6 @@ from ottla.core.groups.streams.endpoints import endpoint_map
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.highly_available import Plan
 from ottla.core.groups.streams.member import (
-    LEFT_FOR_A_WHILE,
     NEW_MEMBER,
     NEW_METADATA,
     Current,
@@ -56,11 +56,11 @@ from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatReques
 __all__ = [
     "Beat",
     "StatusLine",
-    "Steady",
     "assigned_at_ms",
     "expected_member",
     "fence",
     "rebalance_key",
+    "session_key",
     "target_records",
 ]
 
@@ -74,14 +74,8 @@ class StatusLine(NamedTuple):
     detail: str
 
 
-class Steady(NamedTuple):
-    """What a member is answered while nothing changes. It is good as long as the group has the same version."""
-
-    version: int
-    api_version: int
-    client_id: str
-    client_host: str
-    response: StreamsGroupHeartbeatResponse
+def session_key(group_id: str, member_id: str) -> tuple[str, str, str, str]:
+    return ("streams", "session", group_id, member_id)
 
 
 def rebalance_key(group_id: str, member_id: str) -> tuple[str, str, str, str]:
@@ -126,7 +120,7 @@ class Beat:
         self._plan: Plan | None = None
         self.is_step_held_back = False
         """Whether there is a step to take that has to wait for the assignment interval."""
-        self.group_epoch = group.epoch
+        self.group_epoch = group.group_epoch
         self.topology: Topology
         self.configured: Configured
         self.metadata: Metadata
@@ -162,7 +156,7 @@ class Beat:
 
     def _replace(self, old: Member) -> None:
         """The new member takes over what the old one had, under its own id and with nothing reached yet."""
-        if old.current.member_epoch != LEFT_FOR_A_WHILE:
+        if old.current.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             raise Reject(ErrorCode.UNRELEASED_INSTANCE_ID, f"instance id {self.request.instance_id} is in use")
         group_id, member_id = self.group.group_id, self.request.member_id
         self.replaced = old
@@ -174,7 +168,7 @@ class Beat:
             records.target_record(group_id, member_id, self.group.target(old.member_id)),
             records.current_record(group_id, member_id, self.before),
         ]
-        self.timers += [Timer(old.session_key, None), Timer(rebalance_key(group_id, old.member_id), None)]
+        self.timers += [Timer(key(group_id, old.member_id), None) for key in (session_key, rebalance_key)]
 
     def update_metadata(self) -> None:
         self.report = next_report(self.member, self.request, self.context.api_version)
@@ -226,7 +220,7 @@ class Beat:
             or self._has_step()
         ):
             return
-        self.group_epoch = group.epoch + 1
+        self.group_epoch = group.group_epoch + 1
         self.records.append(
             group.group_record(
                 epoch=self.group_epoch,
@@ -241,16 +235,16 @@ class Beat:
         group, settings = self.group, self.settings
         if (
             settings.assignor_name != highly_available.NAME
-            or group.assignment_epoch < group.epoch
+            or group.assignment_epoch < group.group_epoch
             or not self.configured.is_ready
         ):
             return False
         candidates = self._candidates()
-        if not may_go_on(group.progress, group.epoch, candidates, settings, group.holders):
+        if not may_go_on(group.progress, group.group_epoch, candidates, settings, group.holders):
             return False
         plan = plan_targets(candidates, self.topology, self.configured, settings, group.holders)
         if not is_step(group.targets, plan.targets):
-            group.progress = progress_of(plan, group.epoch, candidates, settings)
+            group.progress = progress_of(plan, group.group_epoch, candidates, settings)
             return False
         self.is_step_held_back = self.interval_left_ms() > 0
         self._plan = plan
@@ -454,7 +448,7 @@ def target_records(
 def fence(group: StreamsGroup, member_id: str) -> list[KeyedRecord]:
     """What removes a member. A new target is left to the next heartbeat of another; where there is none, the assignment
     epoch follows at once, so that the next member need not wait."""
-    epoch = group.epoch + 1
+    epoch = group.group_epoch + 1
     gone = [*records.member_tombstones(group.group_id, member_id), group.group_record(epoch=epoch)]
     if len(group.members) == 1:
         gone.append(records.assignment_epoch_record(group.group_id, epoch, 0))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
+from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held, Task
 from ottla.wire.types.group_streams import StreamsGroupMemberMetadataValue as Metadata
 
-__all__ = ["LEFT_FOR_A_WHILE", "NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets", "Report"]
-
-LEFT_FOR_A_WHILE: Final = -2
-"""The member epoch of a static member that will be back."""
+__all__ = ["NEW_MEMBER", "Current", "Member", "MemberState", "Metadata", "Offsets", "Report"]
 
 Offsets = Mapping[Task, int]
 
@@ -57,33 +58,26 @@ NEW_MEMBER: Final = Current()
 NEW_METADATA: Final = Metadata(instance_id=None, rack_id=None, topology_epoch=-1)
 
 
-class Member:
-    """Soft: `report`, `steady` (see `heartbeat`) and `may_not_have_heard`: the last request was one whose answer had
-    been sent before, so it is open which of the answers came through."""
+class Member(msgspec.Struct):
+    """Soft: `report`, and `may_not_have_heard`: the last request was one whose answer had been sent before, so it is
+    open which of the answers came through."""
 
-    __slots__ = (
-        "current",
-        "may_not_have_heard",
-        "member_id",
-        "metadata",
-        "report",
-        "session_key",
-        "steady",
-    )
-
-    def __init__(self, group_id: str, member_id: str) -> None:
-        self.member_id = member_id
-        self.metadata = NEW_METADATA
-        self.current = NEW_MEMBER
-        self.session_key = ("streams", "session", group_id, member_id)
-        self.report = Report()
-        self.steady: Any = None
-        self.may_not_have_heard = False
+    member_id: str
+    metadata: Metadata = NEW_METADATA
+    current: Current = NEW_MEMBER
+    report: Report = Report()
+    may_not_have_heard: bool = False
 
     @property
-    def is_static(self) -> bool:
-        return self.metadata.instance_id is not None
+    def must_revoke(self) -> bool:
+        return self.current.state is MemberState.UNREVOKED_TASKS
 
-    @property
-    def client_tags(self) -> dict[str, str]:
-        return {each.key: each.value for each in self.metadata.client_tags}
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        return self.current.state is MemberState.STABLE and self.current.member_epoch == assignment_epoch
+
+    def released(self) -> Member:
+        epoch = LEAVE_GROUP_MEMBER_EPOCH
+        current = self.current._replace(
+            member_epoch=epoch, previous_member_epoch=epoch, assigned=NOTHING_HELD, pending=NOTHING_HELD
+        )
+        return replace(self, current=current)

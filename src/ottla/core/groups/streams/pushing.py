@@ -25,7 +25,7 @@ from ottla.core.groups.streams.description_epochs import DescriptionEpochs
 from ottla.core.groups.streams.description_wire import description_of
 from ottla.core.groups.streams.effects import PERMANENT, SetDescription
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.settings import has_description_plugin, is_served
+from ottla.core.groups.streams.settings import check_served, has_description_plugin
 from ottla.core.groups.table import GroupTable
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
@@ -79,8 +79,7 @@ def check_push(
     request: StreamsGroupTopologyDescriptionUpdateRequest, world: World, authorize: Callable[[Any, Any, str], bool]
 ) -> None:
     """What can be said without the group, in Kafka's order."""
-    if not is_served(world):
-        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
+    check_served(world)
     if not authorize(Operation.READ, ResourceType.GROUP, request.group_id):
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not has_description_plugin(world):

@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from ottla.core.coordinator.contract import World
 from ottla.core.groups.streams import highly_available, sticky
+from ottla.wire.errors import ErrorCode
+from ottla.wire.reject import Reject
 
-__all__ = ["Settings", "assignor_name", "has_description_plugin", "is_served", "read_settings"]
+__all__ = ["Settings", "assignor_name", "check_served", "has_description_plugin", "is_served", "read_settings"]
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +25,6 @@ _ASSIGNORS: Final = (sticky.NAME, highly_available.NAME)
 class Settings(NamedTuple):
     version: int
     """Of all settings, when these were read."""
-    is_enabled: bool
     max_size: int
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -48,11 +49,14 @@ class Settings(NamedTuple):
 
 def is_served(world: World) -> bool:
     """Whether this cluster and this broker serve streams groups."""
-    return world.feature("streams.version") >= 1 and _is_enabled(world)
+    return (
+        world.feature("streams.version") >= 1 and "streams" in world.settings["group.coordinator.rebalance.protocols"]
+    )
 
 
-def _is_enabled(world: World) -> bool:
-    return "streams" in world.settings["group.coordinator.rebalance.protocols"]
+def check_served(world: World) -> None:
+    if not is_served(world):
+        raise Reject(ErrorCode.UNSUPPORTED_VERSION, "streams groups are switched off")
 
 
 def assignor_name(world: World, group_id: str) -> str:
@@ -83,7 +87,6 @@ def read_settings(world: World, group_id: str) -> Settings:
 
     return Settings(
         version=world.settings_version,
-        is_enabled=_is_enabled(world),
         max_size=world.settings["group.streams.max.size"],
         session_timeout_ms=bounded("session.timeout.ms", "min.session.timeout.ms", "max.session.timeout.ms"),
         heartbeat_interval_ms=bounded(

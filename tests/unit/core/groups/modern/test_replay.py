@@ -8,11 +8,12 @@ import pytest
 
 from ottla.core.coordinator.records import tombstone
 from ottla.core.groups.consumer.family import ConsumerFamily
+from ottla.core.groups.streams.family import StreamsFamily
 from ottla.core.groups.table import GroupTable
 from ottla.core.share.group.family import ShareFamily
 from ottla.wire.keyed import KeyedRecord
 
-FAMILIES = (ConsumerFamily, ShareFamily)
+FAMILIES = (ConsumerFamily, StreamsFamily, ShareFamily)
 CASES = [(family, key) for family in FAMILIES for key in family(GroupTable()).replays]
 
 

@@ -44,7 +44,7 @@ def request(epoch: int, **offsets: int) -> StreamsGroupHeartbeatRequest:
 
 
 def known(report: Report) -> Member:
-    member = Member("g", "m")
+    member = Member("m")
     member.report = report
     return member
 

@@ -35,7 +35,7 @@ def context(now_ms: int = 0, *, plugin: str = "some.Plugin", token: str = "A") -
 def group(**fields: Any) -> StreamsGroup:
     made = StreamsGroup("g")
     made.topology = Topology(0)
-    made.members["A"] = Member("g", "A")
+    made.members["A"] = Member("A")
     for name, value in fields.items():
         setattr(made, name, value)
     return made
@@ -164,5 +164,5 @@ def test_mark_is_not_written_twice() -> None:
     request = StreamsGroupTopologyDescriptionUpdateRequest("g", "A")
     (record,) = desk.pushing.push(request, context()).records
     assert record.value.stored_description_topology_epoch == -2
-    desk.group.replay_group(replace(record.value))
+    desk.group.replay_group(record.key, replace(record.value))
     assert list(desk.pushing.push(request, context()).records) == []
