@@ -20,7 +20,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ottla import wire
-from ottla.core.coordinator.contract import Core, Outcome
+from ottla.core.coordinator.contract import Core, Outcome, World
+from ottla.core.groups.consumer import validation as consumer
+from ottla.core.groups.modern.rights import Authorize
+from ottla.core.groups.streams import admission as streams
+from ottla.core.share.group import validation as share
 from ottla.log.partition import Partition
 from ottla.log.producer_state import read_marker
 from ottla.testing.clock import WALL_START_MS, VirtualClock
@@ -30,6 +34,9 @@ from ottla.wire.fault import WireError
 from ottla.wire.index import MESSAGES
 from ottla.wire.keyed import decode_keyed
 from ottla.wire.reject import Reject
+from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
+from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from simulation.coordinator_kinds import CoordinatorKind, MakeCore
 from simulation.environment import Environment
 from simulation.host import CoordinatorHost
@@ -41,6 +48,12 @@ from simulation.shorthand import ShorthandError
 __all__ = ["Block", "Scenario", "ScenarioError", "Token", "parse_blocks", "run_text"]
 
 RULE: Final = "----"
+CHECKS: Final[Mapping[type, Callable[[Any, World, Authorize], None]]] = {
+    ConsumerGroupHeartbeatRequest: consumer.check_heartbeat,
+    ShareGroupHeartbeatRequest: share.check_heartbeat,
+    StreamsGroupHeartbeatRequest: streams.check_heartbeat,
+}
+"""What handlers ask before a request reaches its coordinator."""
 _NAMED: Final = re.compile(r"\$(\w+)(?:\.(\w+))?|#(\d+)|T\+(\d+)\b")
 
 
@@ -151,10 +164,16 @@ class Scenario:
         if name in MESSAGES:
             version = _latest(name) if version is None else version
             request = _through_codec(request, name, version)
-        known = self.client(client)
+        known, token = self.client(client), Token(client, api, version or 0)
+        try:
+            if (check := CHECKS.get(type(request))) is not None:
+                check(request, self.surroundings.world, self.authorize)
+        except Reject as reject:
+            self.refused(token, reject.code, reject.message)
+            return
         self.host.handle(
             request,
-            Token(client, api, version or 0),
+            token,
             api_version=version or 0,
             client_id=known.client_id,
             client_host=known.host,

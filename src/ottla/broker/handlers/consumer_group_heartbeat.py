@@ -6,13 +6,11 @@ them. An error is answered with its code and message alone.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
-from ottla.wire.access import Operation, ResourceType
-from ottla.wire.errors import ErrorCode
-from ottla.wire.reject import Reject
+from ottla.core.groups.consumer.validation import check_heartbeat
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
@@ -23,12 +21,8 @@ VERSIONS: Final = (0, 1)
 
 
 def handle(node: Groups, request: Request) -> Answer:
-    body = request.body
-    check_group(node, request, Operation.READ, body.group_id)
-    for name in body.subscribed_topic_names or ():
-        if not node.authorize(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
-            raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return node.groups.answer(request, body.group_id, refuse=refuse)
+    check_heartbeat(request.body, node.groups.world, partial(node.authorize, request))
+    return node.groups.answer(request, request.body.group_id, refuse=refuse)
 
 
 def refuse(request: Request, code: int, message: str | None) -> ConsumerGroupHeartbeatResponse:

@@ -2,13 +2,16 @@
 
 Versions 0 and 1: from 1 on a member may be told that it lacks client tags, and may be asked to describe its topology
 (KIP-1331). Internal topics that the application needs are created before the answer, which waits a second for them.
+Who names topics must be allowed to describe all of them.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
+from ottla.core.groups.streams.admission import check_heartbeat
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ VERSIONS: Final = (0, 1)
 
 
 def handle(node: Groups, request: Request) -> Answer:
-    """Rights are asked for by the core, which also knows which topics the member names."""
+    check_heartbeat(request.body, node.groups.world, partial(node.authorize, request))
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.unit.spark.pipeline.test_reading import read
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.share_settings import share_limits
@@ -19,7 +20,6 @@ from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
 from tests.unit.spark.log_directories import CLUSTER
-from tests.unit.spark.pipeline.test_reading import read
 from tests.unit.spark.pipeline.worlds import DAY, NOON, World
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.core.coordinator.contract import World
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.members import Member
 from ottla.core.groups.consumer.reconciliation import OwnedTopic
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-__all__ = ["check_epoch", "check_instance", "check_released", "check_request", "check_room"]
+__all__ = ["check_epoch", "check_heartbeat", "check_instance", "check_released", "check_request", "check_room"]
 
 CLIENT_MAKES_ID_VERSION = 1
 """From this version on the client makes its member id itself."""
+
+
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, world: World, authorize: Authorize) -> None:
+    check_group(request.group_id, authorize)
+    check_topics(request.subscribed_topic_names or (), authorize)
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:

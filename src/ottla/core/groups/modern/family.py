@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange, answer
 from ottla.core.groups.modern.group import ModernGroup, Steady
 from ottla.core.groups.modern.replay import Change, ModernReplay
 from ottla.core.groups.table import Group, GroupKind, GroupTable, not_of_kind
@@ -60,7 +60,8 @@ class ModernFamily(Generic[GroupType]):
             if (
                 steady is not None
                 and steady.request == request
-                and steady.circumstances == _circumstances(context)
+                and steady.circumstances
+                == (context.client_id, context.client_host, context.api_version, context.world.settings_version)
                 and steady.from_wall_ms <= context.wall_ms < steady.until_wall_ms
             ):
                 return self._answer_steady(group, steady, context)
@@ -71,7 +72,7 @@ class ModernFamily(Generic[GroupType]):
 
     def _answer_steady(self, group: GroupType, steady: Steady, context: Context) -> Result:
         group.session_at_ms[steady.request.member_id] = context.now_ms + steady.session_timeout_ms
-        return Result((), (Reply(context.token, steady.response),))
+        return answer(context.token, steady.response)
 
     def _remember(
         self,
@@ -84,7 +85,7 @@ class ModernFamily(Generic[GroupType]):
         """File a heartbeat that changed nothing and whose repetition will change nothing either."""
         group.steady[response.member_id] = Steady(
             request,
-            _circumstances(context),
+            (context.client_id, context.client_host, context.api_version, context.world.settings_version),
             context.wall_ms if until_wall_ms < FOREVER else 0,
             until_wall_ms,
             group.settings(context.world).session_timeout_ms,
@@ -193,8 +194,3 @@ class ModernFamily(Generic[GroupType]):
 
     def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         """No record of a modern group is part of a transaction."""
-
-
-def _circumstances(context: Context) -> tuple[str, str, int, int]:
-    """What an answer depends on beside the request, the group and the time."""
-    return (context.client_id, context.client_host, context.api_version, context.world.settings_version)

@@ -5,23 +5,26 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.core.coordinator.contract import Context
+from ottla.core.coordinator.contract import World
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
+from ottla.core.groups.streams.settings import check_served
 from ottla.core.groups.streams.topology import check_topology, topics_named
-from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequestTopology as DeclaredTopology
 
-__all__ = ["check_request", "check_rights"]
+__all__ = ["check_heartbeat", "check_request"]
 
 _INTERNAL_TOPICS: Final = frozenset(("__consumer_offsets", "__share_group_state", "__transaction_state"))
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def check_rights(request: StreamsGroupHeartbeatRequest, context: Context) -> None:
-    """READ on the group is asked for by the caller, with every heartbeat. Topics are named by joining members only."""
+def check_heartbeat(request: StreamsGroupHeartbeatRequest, world: World, authorize: Authorize) -> None:
+    """Whether streams groups are served, and rights. Only members that join name topics."""
+    check_served(world)
+    check_group(request.group_id, authorize)
     if request.topology is None:
         return
     names = sorted(topics_named(request.topology))
@@ -31,9 +34,7 @@ def check_rights(request: StreamsGroupHeartbeatRequest, context: Context) -> Non
     for name in names:
         if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
             raise Reject(ErrorCode.STREAMS_INVALID_TOPOLOGY, f"{name[:300]!r} is not a topic's name")
-    denied = [name for name in names if not context.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name)]
-    if denied:
-        raise Reject(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"not allowed to describe {', '.join(denied[:3])}")
+    check_topics(names, authorize)
 
 
 def check_request(request: StreamsGroupHeartbeatRequest) -> None:

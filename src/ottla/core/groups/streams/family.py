@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, answer
 from ottla.core.groups.coordinator import Handler
 from ottla.core.groups.modern.family import ModernFamily
 from ottla.core.groups.modern.group import Steady
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams import records
-from ottla.core.groups.streams.admission import check_request, check_rights
+from ottla.core.groups.streams.admission import check_request
 from ottla.core.groups.streams.assigning import plan_targets
 from ottla.core.groups.streams.configuring import Status
 from ottla.core.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
@@ -42,11 +42,10 @@ from ottla.core.groups.streams.heartbeat import (
 )
 from ottla.core.groups.streams.member import Member, Report
 from ottla.core.groups.streams.pushing import Pushing
-from ottla.core.groups.streams.settings import Settings, check_served
+from ottla.core.groups.streams.settings import Settings
 from ottla.core.groups.streams.showing import Showing
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
 from ottla.core.groups.table import Group, GroupKind, GroupTable
-from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
@@ -122,14 +121,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
-        check_served(context.world)
-        if not context.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
-            raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        return super().heartbeat(request, context)
-
     def _check(self, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
-        check_rights(request, context)
         check_request(request)
 
     def _answer_steady(self, group: StreamsGroup, steady: Steady, context: Context) -> Result:
@@ -139,7 +131,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         if self._may_be_asked(group, settings, context):
             waiting = Waiting(context.token, response, (), settings.heartbeat_interval_ms)
             return Result(timers=(timer,), after=self._after(request, context, None, waiting))
-        return Result((), (Reply(context.token, response),), (timer,))
+        return answer(context.token, response, (timer,))
 
     def _not_found(self, group_id: str, group: Group | None) -> Reject:
         return Reject(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no streams group {group_id}")

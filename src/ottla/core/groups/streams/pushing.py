@@ -21,13 +21,13 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from ottla.core.coordinator.contract import Context, Outcome, Reply, Result, Token, World
+from ottla.core.groups.modern.rights import Authorize, check_group
 from ottla.core.groups.streams.description_epochs import DescriptionEpochs
 from ottla.core.groups.streams.description_wire import description_of
 from ottla.core.groups.streams.effects import PERMANENT, SetDescription
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.settings import check_served, has_description_plugin
 from ottla.core.groups.table import GroupTable
-from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.streams_group_topology_description_update import (
@@ -75,13 +75,10 @@ class _Noted(NamedTuple):
     """Whether the group need not be asked again."""
 
 
-def check_push(
-    request: StreamsGroupTopologyDescriptionUpdateRequest, world: World, authorize: Callable[[Any, Any, str], bool]
-) -> None:
+def check_push(request: StreamsGroupTopologyDescriptionUpdateRequest, world: World, authorize: Authorize) -> None:
     """What can be said without the group, in Kafka's order."""
     check_served(world)
-    if not authorize(Operation.READ, ResourceType.GROUP, request.group_id):
-        raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    check_group(request.group_id, authorize)
     if not has_description_plugin(world):
         raise Reject(ErrorCode.UNSUPPORTED_VERSION, "the broker has no plugin that keeps topology descriptions")
     for name, text in (("MemberId", request.member_id), ("GroupId", request.group_id)):

@@ -1,32 +1,43 @@
 """Heartbeats that cannot be served: what a request may say, and which epochs are fenced.
 
-`check_member_id` and `check_request` look at the request alone; they come before the coordinator is looked for, so that
-a request that makes no sense is told so by any broker.
+`check_heartbeat` looks at the request alone. It comes before the coordinator is looked for, so that any broker refuses
+a request that makes no sense.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ottla.core.coordinator.contract import World
 from ottla.core.groups.modern.members import LEAVE_GROUP_MEMBER_EPOCH
+from ottla.core.groups.modern.rights import Authorize, check_group, check_topics
 from ottla.core.share.group.group import ShareGroup
 from ottla.core.share.group.members import Member
+from ottla.core.share.group.settings import check_served
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-__all__ = ["check_epoch", "check_member_id", "check_request", "check_room"]
+__all__ = ["check_epoch", "check_heartbeat", "check_room"]
 
 MEMBER_ID_LENGTH_MAX: Final = 36
 
 
-def check_member_id(member_id: str) -> None:
+def check_heartbeat(request: ShareGroupHeartbeatRequest, world: World, authorize: Authorize) -> None:
+    check_served(world)
+    check_group(request.group_id, authorize)
+    _check_member_id(request.member_id)
+    check_topics(request.subscribed_topic_names or (), authorize)
+    _check_request(request)
+
+
+def _check_member_id(member_id: str) -> None:
     """Refused without a word, as Apache Kafka does."""
     if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
         raise Reject(ErrorCode.INVALID_REQUEST)
 
 
-def check_request(request: ShareGroupHeartbeatRequest) -> None:
+def _check_request(request: ShareGroupHeartbeatRequest) -> None:
     if not request.group_id.strip():
         raise _invalid("GroupId must not be blank.")
     if not request.member_id.strip():
