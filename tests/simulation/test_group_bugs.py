@@ -11,12 +11,13 @@ from ottla.broker.coordinators.shard import Shard
 from ottla.core.coordinator.contract import NOTHING, Context, Result
 from ottla.core.groups.admin import AdminFamily
 from ottla.core.groups.classic.family import ClassicFamily
-from ottla.core.groups.consumer import reconciliation, stepping
+from ottla.core.groups.consumer import reconciliation
 from ottla.core.groups.consumer.family import ConsumerFamily
+from ottla.core.groups.consumer.heartbeat import ConsumerStep
 from ottla.core.groups.offsets.family import OffsetsFamily
 from ottla.core.groups.streams import assigning, heartbeat, highly_available, reconciling
 from ottla.core.groups.streams.family import StreamsFamily
-from ottla.core.groups.streams.heartbeat import Beat
+from ottla.core.groups.streams.heartbeat import StreamsStep
 from ottla.core.groups.streams.highly_available import Limits
 from ottla.core.groups.streams.reconciling import Holders
 from ottla.core.groups.streams.tasks import Tasks
@@ -98,12 +99,12 @@ def test_revocation_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_release_by_the_old_owner_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping.Step, "_is_free", lambda self, topic_id, partition: True)
+    monkeypatch.setattr(ConsumerStep, "_is_free", lambda self, topic_id, partition: True)
     assert violated("consumer") == "owned once"
 
 
 def test_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping.Step, "raise_epoch", lambda self, must: None)
+    monkeypatch.setattr(ConsumerStep, "raise_epoch", lambda self, must: None)
     assert violated("consumer") == "converges"
 
 
@@ -127,7 +128,7 @@ def test_release_of_a_task_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_streams_epoch_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Beat, "raise_epoch", lambda self: None)
+    monkeypatch.setattr(StreamsStep, "raise_epoch", lambda self: None)
     assert violated("streams") == "converges"
 
 
@@ -162,7 +163,7 @@ def test_warmups_that_are_still_held_are_forgotten(monkeypatch: pytest.MonkeyPat
 
 
 def test_reports_lead_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Beat, "_has_step", lambda self: False)
+    monkeypatch.setattr(StreamsStep, "_has_step", lambda self: False)
     assert violated("streams-warmups") == "converges"
 
 

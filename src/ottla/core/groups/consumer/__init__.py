@@ -19,12 +19,11 @@ two owners.
 `records`                    values from and to records 3 to 8 and 16 of `__consumer_offsets`
 `validation`                 requests that cannot be, and epochs that must not be
 `settings`                   what is set for a group
-`stepping`                   one step of one member: subscription, epochs, target, reconciliation
+`heartbeat`                  one step of one member: subscription, epochs, target, reconciliation
 `reconciliation`             from what a member owns towards its target
 `targets`, `topic_sets`      what the assignors are asked, and what their answer changes
 `patterns`                   subscriptions by pattern, in RE2's language, resolved in slices
 `describing`                 a group for people
-`replaying`                  records, taken over into groups
 `family`                     the requests, records and deadlines of all of them
 ===========================  =======================================================================================
 """

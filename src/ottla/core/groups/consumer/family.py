@@ -16,6 +16,7 @@ import msgspec
 from ottla.core.coordinator.contract import NOTHING, Context, Reply, Result, Timer, TopicsChange
 from ottla.core.groups.consumer.describing import DescribeConsumerGroup, describe
 from ottla.core.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.heartbeat import FAMILY, ConsumerStep, Memory, timer_key
 from ottla.core.groups.consumer.members import Member, Subscription
 from ottla.core.groups.consumer.patterns import refresh_at_ms
 from ottla.core.groups.consumer.records import (
@@ -27,7 +28,6 @@ from ottla.core.groups.consumer.records import (
     regex_tombstone,
 )
 from ottla.core.groups.consumer.settings import check_served, read_settings
-from ottla.core.groups.consumer.stepping import FAMILY, Memory, Step, timer_key
 from ottla.core.groups.consumer.validation import check_epoch, check_instance, check_released, check_request, check_room
 from ottla.core.groups.modern.family import FOREVER, STEADY_NAMES_MAX, ModernFamily
 from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -159,7 +159,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
                 return self.migration.upgrade(group, context)
         raise self._not_found(request.group_id, group)
 
-    def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Step:
+    def _step_of(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> ConsumerStep:
         """Find the member who asks, or make it."""
         member_id = request.member_id or new_member_id(context)
         existing = group.static_member(request.instance_id)
@@ -170,7 +170,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
             Member(member_id=member_id) if is_joining else group.member(member_id)
         )
         check_epoch(member, request.member_epoch, request.topic_partitions)
-        step = Step(self.memory, group, member, context)
+        step = ConsumerStep(self.memory, group, member, context)
         if existing is not None and is_joining:
             if not existing.uses_classic_protocol:
                 check_released(existing, member_id)
@@ -178,7 +178,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
         return step
 
     def _response(
-        self, step: Step, request: ConsumerGroupHeartbeatRequest, context: Context
+        self, step: ConsumerStep, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse:
         """The assignment is told when it changed, and to whoever may not know it: who joins, tells everything, or may
         not have heard of the last change."""
@@ -200,7 +200,7 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
 
     def _remember_if_quiet(
         self,
-        step: Step,
+        step: ConsumerStep,
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
         context: Context,
@@ -369,7 +369,7 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, context: Co
     )
 
 
-def _may_not_have_heard(step: Step, request: ConsumerGroupHeartbeatRequest) -> bool:
+def _may_not_have_heard(step: ConsumerStep, request: ConsumerGroupHeartbeatRequest) -> bool:
     """Whether the member's last change was told to a join that it may have given up, and it does not show that it knows
     of it. Apache Kafka leaves the partitions idle then."""
     if step.updated.member_id not in step.group.unheard:

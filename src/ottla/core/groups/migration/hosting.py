@@ -12,9 +12,9 @@ from ottla.core.groups.classic.subscriptions import subscription_of, version_of
 from ottla.core.groups.classic.turn import join_error
 from ottla.core.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id
 from ottla.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
+from ottla.core.groups.consumer.heartbeat import ConsumerStep, timer_key
 from ottla.core.groups.consumer.members import Member, MemberState, Subscription
 from ottla.core.groups.consumer.records import group_tombstones
-from ottla.core.groups.consumer.stepping import Step, timer_key
 from ottla.core.groups.consumer.validation import check_instance, check_room
 from ottla.core.groups.migration.downgrading import classic_group, is_downgrade_due
 from ottla.core.groups.migration.policy import may_mix
@@ -74,20 +74,20 @@ class ConsumerHost:
 
     def _step_of(
         self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str, context: Context
-    ) -> tuple[Step, Member | None]:
+    ) -> tuple[ConsumerStep, Member | None]:
         """The member's step, and the static member whose place it takes, if it does."""
         instance_id = request.group_instance_id
         existing = group.static_member(instance_id)
         if instance_id is not None and request.member_id:
             check_instance(existing, instance_id, member_id)
         member = group.members.get(member_id) or Member(member_id=member_id)
-        step = Step(self._consumer.memory, group, member, context)
+        step = ConsumerStep(self._consumer.memory, group, member, context)
         if existing is None or request.member_id:
             return step, existing
         step.replace(existing)
         return step, existing
 
-    def _joined(self, step: Step, request: JoinGroupRequest, context: Context) -> Result:
+    def _joined(self, step: ConsumerStep, request: JoinGroupRequest, context: Context) -> Result:
         """The member owes a SyncGroup from here on, and no JoinGroup any more."""
         group_id, member_id = step.group.group_id, step.updated.member_id
         step.group.owing_join.discard(member_id)
@@ -104,7 +104,7 @@ class ConsumerHost:
         )
 
     def _take_over(
-        self, step: Step, existing: Member, has_changed: bool, request: JoinGroupRequest, context: Context
+        self, step: ConsumerStep, existing: Member, has_changed: bool, request: JoinGroupRequest, context: Context
     ) -> Result:
         """The last member of the new protocol comes back as one of the classic: the group is a classic one again. It
         goes on where it was, unless the member subscribes to something else now."""

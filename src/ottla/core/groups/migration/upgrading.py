@@ -12,6 +12,7 @@ from ottla.core.groups.classic.release import release
 from ottla.core.groups.classic.subscriptions import subscription_of
 from ottla.core.groups.consumer.family import Upgrade
 from ottla.core.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.heartbeat import timer_key
 from ottla.core.groups.consumer.members import ClassicMetadata, Member, Subscription
 from ottla.core.groups.consumer.records import (
     current_record,
@@ -20,7 +21,6 @@ from ottla.core.groups.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from ottla.core.groups.consumer.stepping import timer_key
 from ottla.core.groups.migration.policy import may_upgrade
 from ottla.core.groups.migration.subscriptions import partitions_of, user_data_of
 from ottla.core.groups.topic_sets import TopicSets

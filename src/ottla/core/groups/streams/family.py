@@ -32,7 +32,7 @@ from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopi
 from ottla.core.groups.streams.gate import is_asked, may_be_asked
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.heartbeat import (
-    Beat,
+    StreamsStep,
     assigned_at_ms,
     expected_member,
     fence,
@@ -138,15 +138,15 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
 
     def _step(self, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
         group, converted = self._group_to_join(request)
-        beat = Beat(group, request, context, group.settings(context.world))
-        beat.records += converted
-        beat.find_member()
-        beat.update_metadata()
-        beat.settle_topology()
-        beat.configure()
-        beat.raise_epoch()
-        beat.reconcile(*beat.find_target(is_delayed=self._is_delayed(beat)))
-        return self._answer(beat)
+        step = StreamsStep(group, request, context)
+        step.records += converted
+        step.find_member()
+        step.update_metadata()
+        step.settle_topology()
+        step.configure()
+        step.raise_epoch()
+        step.reconcile(*step.find_target(is_delayed=self._is_delayed(step)))
+        return self._answer(step)
 
     def _group_to_join(self, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsGroup, Iterable[KeyedRecord]]:
         """The group, or one that does not exist before its first records; and what removes an empty classic group."""
@@ -160,42 +160,42 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
                 return StreamsGroup(request.group_id), group.tombstones()
         raise self._not_found(request.group_id, group)
 
-    def _is_delayed(self, beat: Beat) -> bool:
+    def _is_delayed(self, step: StreamsStep) -> bool:
         """Whether the group still waits for more members. An empty group begins to wait with its first one."""
-        group_id, now_ms = beat.group.group_id, beat.context.now_ms
+        group_id, now_ms = step.group.group_id, step.context.now_ms
         until_ms = self._delays.get(group_id, 0)
-        delay_ms = beat.settings.initial_rebalance_delay_ms
-        if beat.group.is_empty and delay_ms > 0 and until_ms <= now_ms:
+        delay_ms = step.settings.initial_rebalance_delay_ms
+        if step.group.is_empty and delay_ms > 0 and until_ms <= now_ms:
             until_ms = self._delays[group_id] = now_ms + delay_ms
         if until_ms <= now_ms:
             return False
-        beat.timers.append(Timer(("streams", "delay", group_id), until_ms))
+        step.timers.append(Timer(("streams", "delay", group_id), until_ms))
         return True
 
-    def _answer(self, beat: Beat) -> Result:
-        group, request, context = beat.group, beat.request, beat.context
+    def _answer(self, step: StreamsStep) -> Result:
+        group, request, context = step.group, step.request, step.context
         is_known = self._table.get(group.group_id) is group
-        if is_known and beat.endpoint_has_changed():
+        if is_known and step.endpoint_has_changed():
             group.raise_endpoint_epoch()
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
-        beat.add_statuses()
-        wanted = self._to_create(beat)
-        response = beat.response(self._interval_ms(beat, wanted))
-        if beat.member is not None:
-            beat.member.may_not_have_heard = beat.is_repeated
+        step.add_statuses()
+        wanted = self._to_create(step)
+        response = step.response(self._interval_ms(step, wanted))
+        if step.member is not None:
+            step.member.may_not_have_heard = step.is_repeated
         session = session_key(group.group_id, request.member_id)
-        beat.timers.append(Timer(session, context.now_ms + beat.settings.session_timeout_ms))
+        step.timers.append(Timer(session, context.now_ms + step.settings.session_timeout_ms))
         waiting = None
         replies: tuple[Reply, ...] = (Reply(context.token, response),)
-        if wanted or self._may_be_asked(group, beat.settings, context):
-            waiting = Waiting(context.token, response, wanted, beat.settings.heartbeat_interval_ms)
+        if wanted or self._may_be_asked(group, step.settings, context):
+            waiting = Waiting(context.token, response, wanted, step.settings.heartbeat_interval_ms)
             replies = ()
-        is_reported = beat.member is not None and beat.report == beat.member.report
-        after = self._after(request, context, None if is_reported else beat.report, waiting)
-        if not (beat.records or wanted or beat.is_repeated) and beat.member is not None:
-            self._remember_if_quiet(beat, response)
-        return Result(beat.records, replies, beat.timers, (), after)
+        is_reported = step.member is not None and step.report == step.member.report
+        after = self._after(request, context, None if is_reported else step.report, waiting)
+        if not (step.records or wanted or step.is_repeated) and step.member is not None:
+            self._remember_if_quiet(step, response)
+        return Result(step.records, replies, step.timers, (), after)
 
     def _may_be_asked(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
         return may_be_asked(group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin)
@@ -214,46 +214,46 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         version, epoch = context.api_version, request.member_epoch
         return _Joined(self.name, request.group_id, request.member_id, epoch, version, report, number)
 
-    def _remember_if_quiet(self, beat: Beat, response: StreamsGroupHeartbeatResponse) -> None:
+    def _remember_if_quiet(self, step: StreamsStep, response: StreamsGroupHeartbeatResponse) -> None:
         """Remember a heartbeat that changed nothing, unless its answer tells something new or depends on the time."""
         is_news = response.active_tasks is not None or response.partitions_by_user_endpoint is not None
-        is_timed = beat.is_step_held_back or any(each.code in _WAITING for each in beat.statuses)
+        is_timed = step.is_step_held_back or any(each.code in _WAITING for each in step.statuses)
         if not is_news and not is_timed:
-            self._remember(beat.group, beat.request, response, beat.context)
+            self._remember(step.group, step.request, response, step.context)
 
     # --- internal topics ----------------------------------------------------------------------------------------------
 
-    def _to_create(self, beat: Beat) -> tuple[InternalTopic, ...]:
+    def _to_create(self, step: StreamsStep) -> tuple[InternalTopic, ...]:
         """Topics to ask for now. What stands in the way is added to the status that tells of them."""
-        missing = beat.configured.missing
+        missing = step.configured.missing
         if not missing:
             return ()
-        notes = self._creations.errors(missing, beat.context.now_ms)
-        denied = denied_topics(missing, beat.context)
+        notes = self._creations.errors(missing, step.context.now_ms)
+        denied = denied_topics(missing, step.context)
         if denied:
             notes.insert(0, f"The member is not allowed to create {', '.join(denied[:3])}.")
         if notes:
-            beat.statuses = [
+            step.statuses = [
                 each._replace(detail=" ".join((each.detail, *notes)))
                 if each.code is Status.MISSING_INTERNAL_TOPICS
                 else each
-                for each in beat.statuses
+                for each in step.statuses
             ]
-        return () if denied else self._creations.wanted(missing, beat.context.now_ms)
+        return () if denied else self._creations.wanted(missing, step.context.now_ms)
 
-    def _interval_ms(self, beat: Beat, wanted: tuple[InternalTopic, ...]) -> int:
+    def _interval_ms(self, step: StreamsStep, wanted: tuple[InternalTopic, ...]) -> int:
         """A member that waits only for the broker is told to ask again as soon as that makes sense. Not so one whose
         source topics are missing: clients give up on these after twice the interval that they were told last."""
-        interval_ms = beat.settings.heartbeat_interval_ms
-        codes = {each.code for each in beat.statuses}
+        interval_ms = step.settings.heartbeat_interval_ms
+        codes = {each.code for each in step.statuses}
         if not codes or not codes <= _WAITING:
             return interval_ms
         if Status.MISSING_INTERNAL_TOPICS in codes:
-            is_hopeful = wanted or not self._creations.wanted(beat.configured.missing, beat.context.now_ms)
-            is_failing = self._creations.errors(beat.configured.missing, beat.context.now_ms)
+            is_hopeful = wanted or not self._creations.wanted(step.configured.missing, step.context.now_ms)
+            is_failing = self._creations.errors(step.configured.missing, step.context.now_ms)
             return min(interval_ms, SOON_MS) if is_hopeful and not is_failing else interval_ms
-        until_ms = self._delays.get(beat.group.group_id, 0) - beat.context.now_ms
-        left_ms = until_ms if until_ms > 0 else beat.interval_left_ms()
+        until_ms = self._delays.get(step.group.group_id, 0) - step.context.now_ms
+        left_ms = until_ms if until_ms > 0 else step.assignment_left_ms()
         return min(interval_ms, max(left_ms, 0) + _AFTER_DEADLINE_MS)
 
     def _created(self, effect: CreateInternalTopics, outcome: Outcome, context: Context) -> Result:

@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import Context, Timer
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from ottla.core.groups.modern.step import HeartbeatStep
 from ottla.core.groups.streams import highly_available, records
 from ottla.core.groups.streams.assigning import Candidate, is_step, may_go_on, next_report, plan_targets, progress_of
 from ottla.core.groups.streams.configuring import Configured, Status, configure
@@ -45,7 +46,6 @@ from ottla.core.groups.streams.member import (
     Report,
 )
 from ottla.core.groups.streams.reconciling import reconcile
-from ottla.core.groups.streams.settings import Settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Tasks, task_lists, tasks_in
 from ottla.core.groups.streams.topology import Topology, is_same_topology, topology_of
 from ottla.wire.errors import ErrorCode
@@ -54,8 +54,8 @@ from ottla.wire.reject import Reject
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 __all__ = [
-    "Beat",
     "StatusLine",
+    "StreamsStep",
     "assigned_at_ms",
     "expected_member",
     "fence",
@@ -96,18 +96,13 @@ def expected_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) 
     return member
 
 
-class Beat:
-    """One heartbeat under way. `records`, `timers` and `statuses` gather what it decides."""
+class StreamsStep(HeartbeatStep[StreamsGroup]):
+    """`statuses` gathers what the member is told of the group."""
 
-    def __init__(
-        self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, context: Context, settings: Settings
-    ) -> None:
-        self.group = group
+    def __init__(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
+        super().__init__(group, context)
         self.request = request
-        self.context = context
-        self.settings = settings
-        self.records: list[KeyedRecord] = []
-        self.timers: list[Timer] = []
+        self.settings = group.settings(context.world)
         self.statuses: list[StatusLine] = []
         self.owned = _owned(request)
         self.member: Member | None = None
@@ -120,7 +115,6 @@ class Beat:
         self._plan: Plan | None = None
         self.is_step_held_back = False
         """Whether there is a step to take that has to wait for the assignment interval."""
-        self.group_epoch = group.group_epoch
         self.topology: Topology
         self.configured: Configured
         self.metadata: Metadata
@@ -177,7 +171,9 @@ class Beat:
         if is_new or self.metadata != self.metadata_before:
             self.records.append(records.member_record(self.group.group_id, self.request.member_id, self.metadata))
             is_dynamic = self.metadata.instance_id is None
-            self._must_bump = is_new or is_dynamic or _weighty(self.metadata) != _weighty(self.metadata_before)
+            self._must_bump = (
+                is_new or is_dynamic or _assignment_inputs(self.metadata) != _assignment_inputs(self.metadata_before)
+            )
 
     # --- the topology -------------------------------------------------------------------------------------------------
 
@@ -200,9 +196,8 @@ class Beat:
             self.statuses.append(StatusLine(Status.STALE_TOPOLOGY, detail))
 
     def configure(self) -> None:
-        topics = self.context.world.topics
-        configured = self.group.configuration(topics)
-        self.configured = configure(self.topology, topics) if configured is None else configured
+        configured = self.group.configuration(self.topics)
+        self.configured = configure(self.topology, self.topics) if configured is None else configured
         if self.configured.is_ready and self.owned is not None:
             _check_tasks(self.owned, self.configured.task_counts)
 
@@ -246,7 +241,7 @@ class Beat:
         if not is_step(group.targets, plan.targets):
             group.progress = progress_of(plan, group.group_epoch, candidates, settings)
             return False
-        self.is_step_held_back = self.interval_left_ms() > 0
+        self.is_step_held_back = self.assignment_left_ms() > 0
         self._plan = plan
         return not self.is_step_held_back
 
@@ -266,18 +261,10 @@ class Beat:
         stored = group.target(self.replaced.member_id if self.replaced is not None else self.request.member_id)
         if group.assignment_epoch >= self.group_epoch:
             return group.assignment_epoch, stored
-        if self.interval_left_ms() > 0:
+        if self.assignment_left_ms() > 0:
             self.statuses.append(StatusLine(Status.ASSIGNMENT_DELAYED, "The last assignment was a moment ago."))
             return group.assignment_epoch, stored
         return self.group_epoch, self._new_target()
-
-    def interval_left_ms(self) -> int:
-        """Until the next target may be computed. A time that is still to come was written before the clock was set
-        back, and holds up nothing."""
-        since_ms = self.context.wall_ms - self.group.assigned_at_ms
-        if self.group.assigned_at_ms == 0 or since_ms < 0:
-            return 0
-        return max(0, self.settings.assignment_interval_ms - since_ms)
 
     def _new_target(self) -> Tasks:
         group, candidates = self.group, self._candidates()
@@ -298,10 +285,9 @@ class Beat:
         member_id = self.request.member_id
         self.records.append(records.current_record(group.group_id, member_id, self.current))
         if self.current.state is MemberState.UNREVOKED_TASKS:
-            at_ms = self.context.now_ms + self.metadata.rebalance_timeout_ms
-            self.timers.append(Timer(rebalance_key(group.group_id, member_id), at_ms))
+            self.watch_revocation(rebalance_key(group.group_id, member_id), self.metadata.rebalance_timeout_ms)
         elif self.before.state is MemberState.UNREVOKED_TASKS:
-            self.timers.append(Timer(rebalance_key(group.group_id, member_id), None))
+            self.watch_revocation(rebalance_key(group.group_id, member_id), None)
 
     # --- the answer ---------------------------------------------------------------------------------------------------
 
@@ -416,7 +402,7 @@ def _updated(metadata: Metadata, request: StreamsGroupHeartbeatRequest, context:
     )
 
 
-def _weighty(metadata: Metadata) -> Any:  # noqa: ANN401
+def _assignment_inputs(metadata: Metadata) -> Any:  # noqa: ANN401
     """What of a static member an assignment depends on."""
     return metadata.topology_epoch, metadata.rack_id, metadata.client_tags, metadata.process_id
 

@@ -2,10 +2,10 @@
 
 ==============  ======================================================================================================
 `members`       a member, and `group`, the group, as their records tell them
-`records`       records 10 to 15 of `__consumer_offsets`, written; `replaying`, read
+`records`       records 10 to 15 of `__consumer_offsets`, written and read
 `state_topics`  the share partitions that have state, are getting it, or are losing it
 `validation`    what a heartbeat may say, and which epochs are fenced
-`stepping`      what a heartbeat leads to
+`heartbeat`     what a heartbeat leads to
 `simple`        the assignor
 `initializing`  share partitions that are getting state, and who waits for it
 `offsets`       an administrator changes where a group stands, or makes it forget

@@ -19,12 +19,12 @@ from ottla.core.groups.table import GroupKind, GroupTable
 from ottla.core.share.group.describing import DescribeShareGroup, ListShareState, describe
 from ottla.core.share.group.effects import DeleteState, InitializeState, NewState, Refusals, refusals_of
 from ottla.core.share.group.group import ShareGroup
+from ottla.core.share.group.heartbeat import ShareStep
 from ottla.core.share.group.initializing import WAIT_MS, Initializations, Waiting
 from ottla.core.share.group.members import Member
 from ottla.core.share.group.offsets import altered, check_unused, deleted, plan_alteration, plan_deletion
 from ottla.core.share.group.records import epoch_record, member_tombstones, state_record
 from ottla.core.share.group.state_topics import StateTopics
-from ottla.core.share.group.stepping import Step
 from ottla.core.share.group.validation import check_epoch, check_room
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.alter_share_group_offsets import AlterShareGroupOffsetsRequest
@@ -102,7 +102,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
         known = group.members.get(request.member_id)
         member = known or (Member(member_id=request.member_id) if is_joining else group.member(request.member_id))
         check_epoch(member, request.member_epoch)
-        step = Step(group, self.topic_sets, context)
+        step = ShareStep(group, self.topic_sets, context)
         updated = _updated(member, request, context)
         step.update(member, updated)
         step.raise_epoch()
@@ -141,7 +141,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
 
     def _remember_if_quiet(
         self,
-        step: Step,
+        step: ShareStep,
         member: Member,
         request: ShareGroupHeartbeatRequest,
         response: ShareGroupHeartbeatResponse,
@@ -215,7 +215,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
         waiting = self._initializations.take_all(group_id)
         if not any(each.member_id in group.members for each in waiting):
             return _answered(waiting)
-        step = Step(group, self.topic_sets, context)
+        step = ShareStep(group, self.topic_sets, context)
         step.raise_epoch()
         step.find_target(at_once=True)
         replies = []
@@ -314,7 +314,7 @@ class ShareFamily(ModernFamily[ShareGroup]):
         group = self._get(key[2])
         if group is None:
             return NOTHING
-        unfinished = Step(group, self.topic_sets, context).unfinished()
+        unfinished = ShareStep(group, self.topic_sets, context).unfinished()
         records = _state_records(group, group.state_topics.settle(group.state_topics.changing(), ()))
         effects = [self._begin(group.group_id, group.group_epoch, unfinished, context)] if unfinished else []
         return Result(records, effects=effects)
@@ -368,14 +368,14 @@ def _updated(member: Member, request: ShareGroupHeartbeatRequest, context: Conte
     )
 
 
-def _interval_ms(step: Step, heartbeat_interval_ms: int) -> int:
+def _interval_ms(step: ShareStep, heartbeat_interval_ms: int) -> int:
     """A member that joins between two assignments is told to ask again when the next one is due."""
     left_ms = step.target_left_ms()
     return heartbeat_interval_ms if not left_ms else min(heartbeat_interval_ms, left_ms + _AFTER_DEADLINE_MS)
 
 
 def _continued(
-    step: Step, member: Member, first: ShareGroupHeartbeatResponse, context: Context
+    step: ShareStep, member: Member, first: ShareGroupHeartbeatResponse, context: Context
 ) -> ShareGroupHeartbeatResponse:
     """The answer to a member that has waited, with what has come since it was decided."""
     updated = step.reconcile(member)

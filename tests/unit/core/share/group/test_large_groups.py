@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.share.group import stepping
+from ottla.core.share.group import heartbeat
 from tests.unit.core.groups.consumer.test_large_groups import CountedTopics
 from tests.unit.core.share.group.driver import Driver
 
@@ -58,8 +58,8 @@ def test_heartbeats_that_change_nothing_ask_nothing(large: Large):
 
 def test_a_target_is_computed_once_for_all(large: Large, monkeypatch: pytest.MonkeyPatch):
     computed = []
-    assign = stepping.assign
-    monkeypatch.setattr(stepping, "assign", lambda *each: computed.append(each) or assign(*each))
+    assign = heartbeat.assign
+    monkeypatch.setattr(heartbeat, "assign", lambda *each: computed.append(each) or assign(*each))
     large.beat(MEMBERS[0], -1)
     large.beat(MEMBERS[0], 0, *NAMES)
     large.now_ms += 1_000

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ottla.core.coordinator.contract import Context
+from ottla.core.groups.modern.step import HeartbeatStep
 from ottla.core.groups.topic_sets import TopicSets
 from ottla.core.share.group.effects import NewState
 from ottla.core.share.group.group import ShareGroup
@@ -28,9 +29,8 @@ from ottla.core.share.group.records import (
 )
 from ottla.core.share.group.simple import MemberSpec, assign
 from ottla.core.share.group.state_topics import StateTopic
-from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["Step"]
+__all__ = ["ShareStep"]
 
 RESET_OFFSET: Final = -1
 """The start offset of a share partition where share.auto.offset.reset decides."""
@@ -38,15 +38,11 @@ FIRST_OFFSET: Final = 0
 """That of a partition that was added to a topic the group reads already: nothing of it may be skipped."""
 
 
-class Step:
+class ShareStep(HeartbeatStep[ShareGroup]):
     """Soft state changes at once: what the group remembers of its last refresh."""
 
     def __init__(self, group: ShareGroup, topic_sets: TopicSets, context: Context) -> None:
-        self.group = group
-        self.group_epoch = group.group_epoch
-        self.records: list[KeyedRecord] = []
-        self._context = context
-        self._topics = context.world.topics
+        super().__init__(group, context)
         self._topic_sets = topic_sets
         self._names = group.subscribed_topics()
         """Of the topics that members subscribe to, with the member as it will be."""
@@ -71,33 +67,25 @@ class Step:
     def raise_epoch(self) -> None:
         group = self.group
         must = self._has_bumped or self._is_assignment_pending()
-        if not must and not group.refresh_due and group.group_epoch >= group.refreshed_epoch:
+        if not must and not self.is_refresh_due():
             return
-        metadata_hash = self._topic_sets.metadata_hash(self._names, self._topics)
-        if must or metadata_hash != group.metadata_hash:
+        metadata_hash = self.refresh(self._names, self._topic_sets, must=must)
+        if metadata_hash is not None:
             self._has_bumped = True
-            self.group_epoch += 1
             self.records.append(epoch_record(group.group_id, self.group_epoch, metadata_hash))
-        group.refresh_due = False
-        group.refreshed_epoch = self.group_epoch
 
     def _is_assignment_pending(self) -> bool:
         """Whether share partitions have got state, or have lost it, since the last target was computed."""
         group = self.group
         if group.is_empty or group.assignment_epoch < group.group_epoch:
             return False
-        return not group.unassigned(self._topics).isdisjoint(group.subscribed_topics())
+        return not group.unassigned(self.topics).isdisjoint(group.subscribed_topics())
 
     # --- the target ---------------------------------------------------------------------------------------------------
 
     def target_left_ms(self) -> int | None:
         """How long until the target may be computed anew; None if it need not be."""
-        group, settings = self.group, self.group.settings(self._context.world)
-        if self.group_epoch <= group.assignment_epoch:
-            return None
-        passed_ms = self._context.wall_ms - group.assigned_at_ms
-        # A wall clock that was set back must not keep the group waiting.
-        return settings.assignment_interval_ms - passed_ms if 0 <= passed_ms < settings.assignment_interval_ms else 0
+        return self.assignment_left_ms() if self.group_epoch > self.group.assignment_epoch else None
 
     def find_target(self, *, at_once: bool = False) -> None:
         """Compute the target anew if that is due."""
@@ -108,14 +96,14 @@ class Step:
         members = dict(group.members)
         if self._updated is not None:
             members[self._updated.member_id] = self._updated
-        self._targets = assign(self._specs(members), group.assignable(self._topics))
+        self._targets = assign(self._specs(members), group.assignable(self.topics))
         self._target_epoch = self.group_epoch
         self.records += [
             target_record(group.group_id, member_id, target)
             for member_id, target in self._targets.items()
             if target != group.targets.get(member_id)
         ]
-        self.records.append(target_epoch_record(group.group_id, self.group_epoch, self._context.wall_ms))
+        self.records.append(target_epoch_record(group.group_id, self.group_epoch, self.context.wall_ms))
 
     def _specs(self, members: Mapping[str, Member]) -> list[MemberSpec]:
         """Members in the order of their ids."""
@@ -124,7 +112,7 @@ class Step:
         for member_id in sorted(members):
             names = members[member_id].names
             if names not in topic_ids:
-                topic_ids[names] = self._topic_sets.existing(names, self._topics).topic_ids
+                topic_ids[names] = self._topic_sets.existing(names, self.topics).topic_ids
             specs.append(MemberSpec(member_id, topic_ids[names], self.group.target(member_id)))
         return specs
 
@@ -138,7 +126,7 @@ class Step:
         return reconciled
 
     def _advanced(self, member: Member) -> Member:
-        subscribed = self._topic_sets.existing(member.names, self._topics).topic_ids
+        subscribed = self._topic_sets.existing(member.names, self.topics).topic_ids
         target = self._targets.get(member.member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
         if member.member_epoch == self._target_epoch:
@@ -170,11 +158,11 @@ class Step:
     def _without_state(self, fresh_ids: frozenset[bytes]) -> dict[bytes, StateTopic]:
         initializing, initialized, _ = self.group.state_topics
         wanted = {}
-        for topic_id, count in self._topic_sets.existing(self._names, self._topics).partition_counts.items():
+        for topic_id, count in self._topic_sets.existing(self._names, self.topics).partition_counts.items():
             known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
             if topic_id in fresh_ids and topic_id in initializing:
                 known |= initializing[topic_id].partitions
-            topic = self._topics.by_id(topic_id) if len(known) < count else None
+            topic = self.topics.by_id(topic_id) if len(known) < count else None
             if topic is not None:
                 wanted[topic_id] = StateTopic(topic.name, frozenset(range(count)) - known)
         return wanted
@@ -185,7 +173,7 @@ class Step:
         return tuple(
             NewState(topic_id, partition, self._start_offset(topic_id, partition))
             for topic_id in sorted(initializing)
-            if self._topics.by_id(topic_id) is not None
+            if self.topics.by_id(topic_id) is not None
             for partition in sorted(initializing[topic_id].partitions)
             if topic_id not in initialized or partition not in initialized[topic_id].partitions
         )

@@ -27,10 +27,10 @@ from ottla.core.groups.consumer.records import (
     target_record,
 )
 from ottla.core.groups.consumer.targets import compute_target
+from ottla.core.groups.modern.step import HeartbeatStep
 from ottla.core.groups.topic_sets import TopicSets
-from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["FAMILY", "Memory", "Step", "timer_key"]
+__all__ = ["FAMILY", "ConsumerStep", "Memory", "timer_key"]
 
 FAMILY: Final = "consumer"
 
@@ -51,23 +51,18 @@ class Memory:
         """The version of the topics when one was last created."""
 
 
-class Step:
+class ConsumerStep(HeartbeatStep[ConsumerGroup]):
     """Soft state changes at once: a resolution that begins, and what the group remembers of its last refresh."""
 
     def __init__(self, memory: Memory, group: ConsumerGroup, member: Member, context: Context) -> None:
-        self.group = group
+        super().__init__(group, context)
         self.member = member
         """Before the step."""
         self.updated = member
         """After what has been decided so far."""
-        self.group_epoch = group.group_epoch
-        self.records: list[KeyedRecord] = []
-        self.timers: list[Timer] = []
         self.replaced_id: str | None = None
         """The static member whose place this one takes."""
         self._memory = memory
-        self._context = context
-        self._topics = context.world.topics
 
     # --- the member ---------------------------------------------------------------------------------------------------
 
@@ -116,7 +111,7 @@ class Step:
             self._resolve_if_due(old, new)
 
     def _resolve_if_due(self, old: str, new: str) -> None:
-        group_id, context = self.group.group_id, self._context
+        group_id, context = self.group.group_id, self.context
         if group_id in self._memory.resolutions:
             # Once more: the timer went with the records, if those could not be written.
             self.timers.append(Timer(timer_key("regex", group_id), context.now_ms))
@@ -131,7 +126,7 @@ class Step:
             self.group, wanted, self._memory.created_version, interval_ms, context.wall_ms
         ):
             self._memory.resolutions[group_id] = Resolution(
-                wanted, self._topics.names(), self._topics.version, context.wall_ms, context.authorize
+                wanted, self.topics.names(), self.topics.version, context.wall_ms, context.authorize
             )
             self.timers.append(Timer(timer_key("regex", group_id), context.now_ms))
 
@@ -140,35 +135,25 @@ class Step:
     def raise_epoch(self, must: bool) -> None:
         """Raise the group epoch if it must be, or if the topics that are subscribed to have changed."""
         group = self.group
-        if not must and not group.refresh_due and group.group_epoch >= group.refreshed_epoch:
+        if not must and not self.is_refresh_due():
             return
         gone = [group.members[self.replaced_id]] if self.replaced_id is not None else []
         if self.member.member_id in group.members:
             gone.append(group.members[self.member.member_id])
         topics = group.subscribed_topics_with(gone, self.updated)
-        metadata_hash = self._memory.topic_sets.metadata_hash(topics, self._topics)
-        if must or metadata_hash != group.metadata_hash:
-            self.group_epoch += 1
+        metadata_hash = self.refresh(topics, self._memory.topic_sets, must=must)
+        if metadata_hash is not None:
             self.records.append(epoch_record(group.group_id, self.group_epoch, metadata_hash))
         if group.has_old_metadata:
             self.records.append(old_metadata_tombstone(group.group_id))
-        group.refresh_due = False
-        group.refreshed_epoch = self.group_epoch
-
-    def _is_target_due(self) -> bool:
-        if self.group_epoch <= self.group.assignment_epoch:
-            return False
-        interval_ms = self.group.settings(self._context.world).assignment_interval_ms
-        # A wall clock that was set back must not keep the group waiting.
-        return not 0 <= self._context.wall_ms - self.group.assigned_at_ms < interval_ms
 
     # --- the member's partitions --------------------------------------------------------------------------------------
 
     def advance(self, owned: Sequence[OwnedTopic] | None) -> None:
         """Compute a new target if one is due, and bring the member nearer to it."""
         group = self.group
-        if self._is_target_due():
-            available = group.settings(self._context.world).assignors
+        if self.group_epoch > group.assignment_epoch and not self.assignment_left_ms():
+            available = group.settings(self.context.world).assignors
             new = compute_target(
                 group,
                 self.group_epoch,
@@ -176,7 +161,7 @@ class Step:
                 self.replaced_id,
                 available,
                 self._memory.topic_sets,
-                self._context,
+                self.context,
             )
             self.records += new.records
             target_epoch, target = self.group_epoch, new.targets[self.updated.member_id]
@@ -203,15 +188,12 @@ class Step:
         self.updated = reconciled
         self.records.append(current_record(self.group.group_id, reconciled))
         if not reconciled.uses_classic_protocol:
-            self._watch_revocation(reconciled)
-
-    def _watch_revocation(self, member: Member) -> None:
-        key = timer_key("rebalance", self.group.group_id, member.member_id)
-        is_due = member.state is MemberState.UNREVOKED_PARTITIONS
-        self.timers.append(Timer(key, self._context.now_ms + member.rebalance_timeout_ms if is_due else None))
+            is_due = reconciled.state is MemberState.UNREVOKED_PARTITIONS
+            key = timer_key("rebalance", self.group.group_id, reconciled.member_id)
+            self.watch_revocation(key, reconciled.rebalance_timeout_ms if is_due else None)
 
     def _is_subscribed(self, topic_id: bytes) -> bool:
-        topic = self._topics.by_id(topic_id)
+        topic = self.topics.by_id(topic_id)
         if topic is None:
             return False
         names, regex = self.updated.subscription
