@@ -167,7 +167,7 @@ class Scenario:
         known, token = self.client(client), Token(client, api, version or 0)
         try:
             if (check := CHECKS.get(type(request))) is not None:
-                check(request, self.surroundings.world, self.authorize)
+                check(request, self.environment.world, self.authorize)
         except Reject as reject:
             self.refused(token, reject.code, reject.message)
             return
