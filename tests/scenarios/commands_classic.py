@@ -98,7 +98,7 @@ def stable(scenario: Scenario, words: Words) -> None:
         make_stable(scenario, words.text.split())
     group: Any = scenario.core.families["classic"].table.get("g")  # type: ignore[attr-defined]
     about = f"{group.state} generation={group.generation} leader={group.leader_id} members={', '.join(group.members)}"
-    scenario.write(f"g is {scenario.surroundings.ids.shorten(about)}")
+    scenario.write(f"g is {scenario.environment.ids.shorten(about)}")
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def quiet(scenario: Scenario) -> Iterator[None]:
 
 
 def make_stable(scenario: Scenario, names: list[str]) -> None:
-    settings = scenario.surroundings.settings
+    settings = scenario.environment.settings
     delay_ms = settings[DELAY]
     settings.set(DELAY, "0")
     clients = [name.partition("/")[0] for name in names]

@@ -89,11 +89,11 @@ def describe(scenario: Scenario, words: Words) -> None:
         if member.pending_revocation:
             parts.append("gives up " + partitions(scenario, member.pending_revocation))
         target = partitions(scenario, group.target(member_id))
-        scenario.write(f"  {scenario.surroundings.ids.shorten(member_id)} {' '.join(parts)}; target {target}")
+        scenario.write(f"  {scenario.environment.ids.shorten(member_id)} {' '.join(parts)}; target {target}")
 
 
 def partitions(scenario: Scenario, topics: Mapping[bytes, Iterable[int]]) -> str:
-    known = scenario.surroundings.topics
+    known = scenario.environment.topics
     shown = []
     for topic_id, numbers in topics.items():
         topic = known.by_id(topic_id)

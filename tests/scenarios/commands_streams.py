@@ -170,12 +170,12 @@ DESCRIPTION = {
 
 @command("splugin")
 def plugin(scenario: Scenario, words: Words) -> None:
-    settings = scenario.surroundings.settings
+    settings = scenario.environment.settings
     settings.set("group.streams.topology.description.plugin.class", "some.Plugin")
     for name in ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"):
         settings.set(name, "2000000000")
     settings.set("group.streams.initial.rebalance.delay.ms", "0")
-    scenario.surroundings.world.settings_version += 1
+    scenario.environment.world.settings_version += 1
 
 
 @command("spush")
