@@ -200,7 +200,7 @@ class CoordinatorHost:
         """Every turn ends with a flush here."""
 
     def due_at(self, shard: Shard, at_ms: int) -> None:
-        """Whoever moves the clock asks for `next_at_ms`."""
+        """Nothing to do: the world asks for `next_at_ms` when it moves the clock."""
 
     def lost(self, shard: Shard, error: Exception) -> None:
         self._is_lost = True

@@ -104,8 +104,8 @@ class WarmupGroup:
 
 
 class _Instance(RestoringMember):
-    """Now and then a machine is lost with its disk; a new one takes its place. Who comes late waits for the calm,
-    unless it is started before."""
+    """A member whose machine is sometimes lost with its disk and replaced by a new one. A late instance starts in the
+    calm, unless it is started before."""
 
     comes_late = False
 

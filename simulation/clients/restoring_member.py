@@ -25,7 +25,7 @@ Task = tuple[str, int]
 
 
 class Disks:
-    """The state that processes of one application have."""
+    """The restored state of the processes of one application."""
 
     def __init__(self, world: ClientPorts, acceptable_lag: int, restored_per_ms: int) -> None:
         self._world = world
@@ -35,7 +35,7 @@ class Disks:
         """By process and task: an offset, and when it was there if it goes on since."""
 
     def end(self) -> int:
-        """Of all changelogs, now."""
+        """The present end offset of all changelogs."""
         return _BEGIN + int(_GROWTH_PER_MS * self._world.now_ms())
 
     def offset(self, process_id: str, task: Task) -> int:
@@ -57,13 +57,13 @@ class Disks:
         self._offsets[process_id, task] = (self.offset(process_id, task), None)
 
     def ready_in_ms(self, process_id: str, task: Task) -> int:
-        """When an open one will be within the acceptable lag."""
+        """In how many milliseconds an open task will be within the acceptable lag."""
         missing = self.lag(process_id, task) - self._acceptable_lag
         return 1 + max(0, missing) // (self._restored_per_ms - 1)
 
 
 class RestoringMember(StreamsMember):
-    """At version 0 it restores all the same, but says nothing of it."""
+    """A member that restores state. With version 0 of the request it does not report on that."""
 
     report_interval_ms = 15_000
 

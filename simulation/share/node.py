@@ -273,7 +273,7 @@ class Broker:
         self._woken[key] = None
 
     def due_at(self, at_ms: int) -> None:
-        """Whoever moves the clock asks for `next_at_ms`."""
+        """Nothing to do: the world asks for `next_at_ms` when it moves the clock."""
 
     # --- what a leader looks up ---------------------------------------------------------------------------------------
 

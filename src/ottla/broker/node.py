@@ -1,12 +1,13 @@
 """A node: puts the areas of the broker together, from start to stop.
 
-Start, in an order that does no harm when it fails half-way: take the ports and the directories' locks; format empty
-directories; read them; read the metadata log; build the node; lead the quorum (quorum-state first) and register; load
-the partitions; be unfenced; sync; serve. Stop: take no more requests and answer those that came; give up leadership;
-close the logs; write the checkpoints; write the markers of a clean stop, last; let go of the locks.
+Start, in an order that does no harm when it fails half-way: bind the ports and lock the log directories; format empty
+directories; open them; read the metadata log; build the node; become leader of the quorum (quorum-state first) and
+register; load the partitions; unfence the broker; sync; serve. Stop: accept no more requests and answer those that
+came; give up leadership; close the logs; write the checkpoints; write the clean-shutdown markers, last; release the
+locks.
 
-An area of the broker does not know this module. What it needs of the others it names as a Protocol of its own
-(`ports.py` in its folder), and a node has all of that.
+No area of the broker imports this module. What an area needs of the others it names as Protocols of its own (`ports.py`
+in its folder), and a node implements all of them.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ MakeDispatch = Callable[..., Dispatch]
 
 
 class Pages(NamedTuple):
-    """The small web servers of a node, which listen before there is anything to show."""
+    """The web servers of a node. They listen before there is anything to show."""
 
     metrics: WebServer | None
     metrics_port: int | None
@@ -125,7 +126,7 @@ class Node:
         authorizer: Authorizer | None,
         dispatch: MakeDispatch,
     ) -> None:
-        """Takes what was opened, and builds the rest. Nothing runs yet."""
+        """Build the node from what was opened. Nothing runs yet."""
         self.config = config
         self.clock = clock
         self.monotonic_ms = clock.monotonic_ms
@@ -267,7 +268,7 @@ class Node:
 
     @property
     def share(self) -> ShareNode:
-        """What belongs to share groups."""
+        """The share groups of the node, made on first use."""
         if self._share is None:
             from ottla.broker.share import ShareNode
 
@@ -276,7 +277,7 @@ class Node:
 
     @property
     def telemetry(self) -> Telemetry:
-        """What clients push of their metrics."""
+        """The metrics that clients push, made on first use."""
         if self._telemetry is None:
             from ottla.broker.telemetry.clients.telemetry import Telemetry
 
@@ -353,7 +354,7 @@ class Node:
         return node
 
     async def _boot(self) -> None:
-        """Lead the quorum, register, load what the node holds."""
+        """Become leader of the quorum, register, load the partitions."""
         for directory in self.storage.all:
             if not directory.is_offline:
                 directory.begin()
@@ -404,7 +405,7 @@ class Node:
             self._pages.inspect.find = inspect_page(self)
 
     def _plan_chores(self) -> None:
-        """What the node does by the clock; `housekeeping` has the table."""
+        """Add the periodic chores; `housekeeping` has the table."""
         add, logs, metadata = self.housekeeping.add, self.log_chores, self.metadata_chores
         first_ms = self.settings["log.initial.task.delay.ms"]
         add(self._period("broker.heartbeat.interval.ms"), metadata.heartbeat)
@@ -431,7 +432,7 @@ class Node:
             listener.close_idle(now_ms)
 
     def _freeze(self) -> None:
-        """Spare the garbage collector what is there to stay: looking through 10,000 partitions takes it 70 ms.
+        """Exclude long-lived objects from garbage collection: a scan of 10,000 partitions takes 70 ms.
 
         Only in a process that is the node's own, which froze what it had loaded: others have garbage to collect.
         """
@@ -443,7 +444,7 @@ class Node:
     # --- what connections and handlers use ----------------------------------------------------------------------------
 
     def write_staged(self) -> None:
-        """End a connection's turn: whatever was decided in it is written, and who waited for that is answered."""
+        """End a connection's turn: write what was decided in it, and answer the requests that wait for that."""
         self.unit_of_work.end_connection()
 
     def connection_closed(self, connection: Connection) -> None:
@@ -462,7 +463,7 @@ class Node:
         return self._authorizer is None or self._authorizer(request, operation, resource_type, resource_name)
 
     def submit(self, request: Request, body: object | None = None) -> DelayedResponse:
-        """Take a request (or `body` in its place) to the controller; its reply comes when it is committed."""
+        """Pass a request (or `body` in its place) to the controller; the reply comes when its records are committed."""
         later = DelayedResponse()
 
         def authorize(operation: Operation, resource_type: ResourceType, name: str) -> bool:
@@ -475,12 +476,12 @@ class Node:
         return later
 
     def _partition_moved(self, key: TopicPartition) -> None:
-        """A partition's log, leader or high watermark has moved: tell those who wait for that."""
+        """A partition's log, leader or high watermark has changed: wake the operations that wait for it."""
         self.unit_of_work.moved(*key)
         self.purgatory.wake(key)
 
     def run_timers(self) -> None:
-        """Do what is due by the node's clock. The loop's timers do it; a clock that was moved by hand needs a push."""
+        """Do what is due by the node's clock. The loop's timers do this; tests that move the clock call it."""
         self.purgatory.expire()
         for listener in self.listeners.values():
             for connection in list(listener.connections):
@@ -491,7 +492,7 @@ class Node:
         self.unit_of_work.end()
 
     def _log_requests(self, is_wanted: bool) -> None:
-        """Have a line in the log for each request, or no more."""
+        """Switch the request log on or off."""
         if is_wanted and self._request_log is None:
             from ottla.broker.telemetry.request_log import RequestLog
 
@@ -502,7 +503,7 @@ class Node:
             self._request_log = None
 
     def fail(self, reason: str) -> None:
-        """The node cannot go on: its own metadata cannot be kept."""
+        """Stop the node: its metadata cannot be written."""
         log.critical("%s", reason)
         if self._on_fatal is not None:
             self._on_fatal(reason)
@@ -515,7 +516,7 @@ class Node:
             self.loop.call_soon(self.broker_lifecycle.heartbeat)
 
     def _sample_sources(self) -> list[Callable[[], Iterable[tuple[str, dict[str, object], float]]]]:
-        """What the page of metrics is made of, beside the requests."""
+        """The sources of the metrics page, beside the request counts."""
         started_at = time.time()
 
         def samples() -> Iterator[tuple[str, dict[str, object], float]]:
@@ -566,7 +567,7 @@ class Node:
             self.loop.call_soon(self._assign_directories)
 
     def _follow_quotas(self) -> None:
-        """Act on limits from now on; where nobody has one, nobody is looked at."""
+        """Apply changed quotas; without any, requests are not measured."""
         self.quotas.follow(self.image.quotas)
         self.dispatch.meter = (
             Meter(self.quotas, self.monotonic_ms, time.perf_counter_ns) if self.quotas.has_client_limits else None
@@ -575,7 +576,7 @@ class Node:
             listener.connection_rates = self.quotas.connections or None
 
     def _assign_directories(self) -> None:
-        """Tell the controller of replicas whose directory the node has chosen itself."""
+        """Tell the controller the directories of replicas that the node has placed itself."""
         if self.replicas.misplaced:
             self.assign_replicas([(replica, replica.directory) for replica in self.replicas.misplaced], wait=False)
 

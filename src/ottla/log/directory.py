@@ -7,7 +7,7 @@ Life of a directory:
 2. `begin` removes the clean-shutdown marker: from here on a crash is a crash.
 3. Partitions are loaded, `request_for` says with what; unknown ones are put aside as strays.
 4. While it runs, `write_checkpoints` notes recovery points, log starts, high watermarks and the cleaner's progress.
-   `remove_partition` and `sweep` delete: by a name first, by and by from the disk.
+   `remove_partition` renames a directory; its files are removed later.
 5. `end` writes the marker, last of all, after everything was flushed and closed.
 
 After an I/O error the directory is offline (`storage.failure`): nothing is written any more, least of all the marker.

@@ -1,1 +1,1 @@
-"""The settings of a node: what its files and command line say, and what was set while it runs."""
+"""The settings of a node: its configuration, and the dynamic settings of the cluster."""

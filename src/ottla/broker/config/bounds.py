@@ -1,8 +1,8 @@
 """Every bound of a node in one list: what a client can fill, how far, and what happens beyond.
 
-Memory, files and time of a broker are shared by all who use it. Whatever grows with what clients send, or with how
-slowly they read, has an entry here. The values live where they are used; an entry names that place, or the setting that
-gives the value. tests/hostile/test_bounds.py reaches each of them, and fails for an entry that nobody tries.
+All clients share the memory, files and time of a broker. Everything that grows with what clients send, or with how
+slowly they read, has an entry here. An entry names the constant or the setting that has the value.
+tests/hostile/test_bounds.py reaches each bound, and fails for an entry without a test.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Bound(NamedTuple):
 
     @property
     def value(self) -> int:
-        """Of a bound with a home."""
+        """The value of a bound that is a constant."""
         module, _, name = self.home.partition(":")
         found: int = getattr(import_module(module), name)
         return found

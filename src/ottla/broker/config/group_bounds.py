@@ -1,7 +1,7 @@
-"""The settings of brokers about groups that must agree with each other; a node that has others does not start.
+"""Checks that the broker's settings for groups agree with each other; a node does not start if they do not.
 
-Each setting that groups can have of their own lies between the bounds for these, and a session lasts longer than the
-time between two heartbeats. Only kinds of groups about which something is set are looked at: the defaults agree.
+A default for groups must lie between its minimum and maximum, and a session must last longer than the heartbeat
+interval. Only kinds of groups with settings that were set are checked: the defaults agree.
 """
 
 from __future__ import annotations

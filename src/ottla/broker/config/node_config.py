@@ -2,8 +2,9 @@
 
 Settings have Kafka's names. Of several places the later one counts: ottla's own defaults, the properties file, the
 environment (`OTTLA_NUM_PARTITIONS` is num.partitions), `--set`, and the options of the command line. A name that
-neither Kafka nor ottla knows and a value that a setting cannot have are errors; what Kafka knows and ottla does not act
-on is accepted, and named in one warning. Values can stand elsewhere: see `ottla.broker.config.providers`.
+neither Kafka nor ottla knows and a value that a setting cannot have are errors; what Kafka knows and ottla does not
+support is accepted, and named in one warning. Values can come from config providers: see
+`ottla.broker.config.providers`.
 """
 
 from __future__ import annotations
@@ -276,7 +277,7 @@ class NodeConfig:
     # --- what to tell people
 
     def warnings(self) -> list[str]:
-        """Settings that were made and change nothing."""
+        """A warning about settings that ottla does not support, if there are any."""
         unsupported = [
             name
             for name, value in self.static.items()

@@ -1,4 +1,4 @@
-"""The settings in force: the node's own, under those that were made dynamically.
+"""The settings in force: dynamic settings first, then those of the node's configuration.
 
 `settings["fetch.max.bytes"]` has the setting's type. Values are worked out when first asked for and forgotten when the
 metadata log changes them. Topics with equal settings share one `LogConfig`.
@@ -52,7 +52,7 @@ _LOG_FIELDS: Final = {
 
 
 class Settings:
-    """What is in force on one node, given its image of the cluster."""
+    """The settings in force on one node."""
 
     def __init__(self, config: NodeConfig, rules: Rules, image: MetadataImage) -> None:
         self.config = config
@@ -74,12 +74,12 @@ class Settings:
 
     @property
     def broker_dynamic(self) -> Mapping[str, str]:
-        """What was set for this broker alone."""
+        """The dynamic settings of this broker."""
         return self._dynamic(str(self.config.node_id))
 
     @property
     def cluster_dynamic(self) -> Mapping[str, str]:
-        """What was set for all brokers."""
+        """The dynamic settings of all brokers."""
         return self._dynamic(CLUSTER_DEFAULT)
 
     def as_given(self, name: str) -> Mapping[str, str]:
@@ -111,14 +111,14 @@ class Settings:
         return self.config.providers.resolve(name, text, settings, self.as_given(CLUSTER_DEFAULT), self.config.static)
 
     def forget(self) -> None:
-        """Settings of brokers have changed."""
+        """Drop cached values: settings of brokers have changed."""
         self._warn_of_unsupported()
         self._values.clear()
         self._resolved.clear()
         self._log_configs.clear()
 
     def _warn_of_unsupported(self) -> None:
-        """Say of settings that were made while the node ran that they change nothing, once of each."""
+        """Warn, once for each, of dynamic settings that ottla does not support."""
         made = {name for place in (str(self.config.node_id), CLUSTER_DEFAULT) for name in self.as_given(place)}
         unsupported = {name for name in made if name in broker_defs() and name not in SUPPORTED_SETTINGS} - self._warned
         if unsupported:
@@ -131,7 +131,7 @@ class Settings:
         return topic_defs()[name].parse(self._topic_text(name, topic))
 
     def log_config(self, topic_name: str) -> LogConfig:
-        """What the logs of a topic act on."""
+        """The settings of a topic's logs."""
         topic = self._image.configs(TOPIC, topic_name)
         key = frozenset(topic.items())
         config = self._log_configs.get(key)

@@ -1,1 +1,1 @@
-"""The controller of a node and its metadata log: append, replay, snapshots, and the node's own registration."""
+"""The controller of a node: the metadata log, its snapshots, and the registration of the node."""

@@ -1,7 +1,7 @@
-"""Names of topics that were deleted a moment ago.
+"""The names of recently deleted topics, which Metadata requests do not create again.
 
-Clients that used a topic ask for its metadata as soon as it is gone, and so does whoever deleted it and wants to see
-that it is gone. If such a request created the topic again, nobody would ever see the deletion.
+Clients that used a deleted topic ask for its metadata at once, and so do tools that check the deletion. If such a
+request created the topic again, the deletion would never be seen.
 """
 
 from __future__ import annotations

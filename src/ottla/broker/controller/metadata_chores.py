@@ -1,4 +1,4 @@
-"""The chores that look after the cluster's metadata: heartbeats, no-op records and snapshots."""
+"""The periodic chores of the metadata log: heartbeats, no-op records and snapshots."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MetadataChores:
         self._snapshot_at_ms = node.clock.wall_ms()
 
     def heartbeat(self) -> None:
-        """Keep the own session alive, and fence brokers that were not heard of for too long."""
+        """Send the broker's heartbeat, and fence brokers whose sessions have timed out."""
         node = self._node
         node.broker_lifecycle.stay()
         while (result := node.metadata.controller.expire(node.clock.monotonic_ms())) is not None:
@@ -59,7 +59,7 @@ class MetadataChores:
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> None:
-        """Write a snapshot if it is time for one; then throw away what it makes needless."""
+        """Write a snapshot if one is due; then delete old snapshots and the log below them."""
         if self._is_due():
             self._node.cooperative_tasks.add("snapshot", self._write())
 
@@ -96,7 +96,7 @@ class MetadataChores:
             node.fail(f"the metadata cannot be written: {error}")
 
     def _clean(self) -> None:
-        """Throw away the oldest snapshots, and the log below the first that stays, as far as retention allows."""
+        """Delete the oldest snapshots, and the log below the first that stays, as far as retention allows."""
         node = self._node
         snapshots = node.metadata.snapshots
         while len(snapshots.ids) > 1 and self._is_expendable():

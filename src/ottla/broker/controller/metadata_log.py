@@ -1,11 +1,11 @@
-"""The metadata log of this node: the one way to change the cluster.
+"""The metadata log of this node: the only way to change the cluster's metadata.
 
-`submit` takes a request to the controller. The records of its answer are appended as one batch and replayed into the
-image at once, since the next request must see them; the reply leaves when they are committed, which for a quorum of one
-means: synced. Syncs run in a thread, one at a time; what is appended meanwhile shares the next one.
+`submit` passes a request to the controller. The records of the result are appended as one batch and replayed into the
+image at once, since the next request must see them. The reply leaves when the records are committed, which for a quorum
+of one means synced. Syncs run in a thread, one at a time; what is appended meanwhile goes with the next sync.
 
-At the start, before anything is served, the same happens without threads: `load` reads snapshot and log, `lead` raises
-the epoch (quorum-state first) and writes what a new leader and a new controller write, `sync` makes it last.
+At the start, before the node serves, the same happens without threads: `load_metadata` reads snapshot and log, `lead`
+raises the epoch (quorum-state first) and writes the first records of a new leader and controller, `sync` syncs them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _READ_BYTES: Final = 1 << 20
 
 
 class LoadedMetadata:
-    """What snapshot and log say, before anybody leads."""
+    """The metadata from snapshot and log, before the node leads."""
 
     def __init__(self, directory: LogDirectory, config: LogConfig, configured: VoterSet | None, now_ms: int) -> None:
         self.directory = directory
@@ -166,7 +166,7 @@ class _Pending:
 
 
 class MetadataLog:
-    """The leader's end of the metadata log."""
+    """The metadata log, as its leader writes it."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class MetadataLog:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     def lead(self, bootstrap_records: list[Versioned], *, own_broker_id: int) -> None:
-        """Take the lead of the quorum and of the cluster; nothing is synced but the quorum's state."""
+        """Become leader of the quorum and active controller; only quorum-state is synced."""
         self._step(Start())
         activation = self.controller.activate(
             bootstrap_records, self._clock.monotonic_ms(), own_broker_id=own_broker_id
@@ -228,13 +228,13 @@ class MetadataLog:
             self.partition.update_high_watermark(actions.high_watermark)
 
     def handle_now(self, request: object, api_version: int) -> Any:  # noqa: ANN401
-        """Put a request of the node itself through, without waiting for the disk; gives the reply."""
+        """Handle a request of the node itself without waiting for the disk; returns the reply."""
         result = self.controller.handle(request, self._context(api_version))
         self.append(result)
         return result.reply
 
     def sync(self) -> None:
-        """Make all that was appended last, here and now."""
+        """Sync all that was appended, and wait for it."""
         while self._job is not None:
             self._job.finish()
         flush = self.partition.prepare_flush()
@@ -254,7 +254,7 @@ class MetadataLog:
         )
 
     def append(self, result: Result) -> int:
-        """Append and replay the records of a result; gives where the log then ends. Reject if they are too many."""
+        """Append and replay the records of a result; returns the new end offset. Reject if they are too many."""
         if not result.records:
             return self.partition.log_end_offset
         base_offset, epoch = self.partition.log_end_offset, self.quorum.epoch
@@ -283,7 +283,7 @@ class MetadataLog:
         done: Callable[[Any], None],
         **context: Any,  # noqa: ANN401
     ) -> None:
-        """Put a request through; `done` gets the reply when what it rests on is committed.
+        """Handle a request; `done` gets the reply when its records are committed.
 
         `context` may have `authorize` and `charge`, as in `ottla.core.metadata.context`.
         """
@@ -300,7 +300,7 @@ class MetadataLog:
         self._begin_sync()
 
     def sync_soon(self) -> None:
-        """Make what was appended last, though nobody waits for it."""
+        """Sync what was appended, in a thread."""
         if self.quorum.high_watermark < self.partition.log_end_offset:
             self._begin_sync()
 
@@ -334,13 +334,13 @@ class MetadataLog:
         return True
 
     def drop_below(self, offset: int) -> None:
-        """Let the log start at an offset that a snapshot reaches; segments that are wholly below it go."""
+        """Raise the log start to an offset that a snapshot covers; delete segments below it."""
         self.partition.increment_log_start_offset(offset)
         apply_retention(self.partition, self._clock.wall_ms())
 
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End: everything synced, nothing more written in this epoch."""
+        """Sync everything; write nothing more in this epoch."""
         self._step(Stop())
         self.partition.close()

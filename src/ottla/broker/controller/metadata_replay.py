@@ -1,8 +1,7 @@
-"""From the files of a metadata partition to the state they hold; and what to think of damage in them.
+"""Replays the snapshot and the log of the metadata partition into an image, and detects damage.
 
-Apache Kafka cuts a damaged metadata log at the first bad batch, and all later changes to the cluster are gone without a
-word. A torn tail is harmless: it was never acknowledged. Damage with sound batches behind it is not, so a node refuses
-to start on it.
+Apache Kafka truncates a damaged metadata log at the first bad batch and silently loses all later changes. A torn tail
+is harmless: it was never acknowledged. Damage with sound batches behind it is not, so ottla refuses to start on it.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ __all__ = ["MetadataLogError", "MetadataReplay", "refuse_loss"]
 
 
 class MetadataLogError(Exception):
-    """The metadata log cannot be used; the text says why and what can be done."""
+    """The metadata log cannot be used; the text says why and what to do."""
 
 
 class MetadataReplay:
-    """The state that snapshot and log add up to."""
+    """The state from snapshot and log."""
 
     def __init__(self, configured: VoterSet | None = None) -> None:
         self.image = MetadataImage()

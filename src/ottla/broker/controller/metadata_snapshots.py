@@ -1,7 +1,7 @@
-"""The snapshot files beside the metadata log: finding, reading, writing and throwing away.
+"""The snapshot files beside the metadata log: finds, reads, writes and deletes them.
 
-A snapshot is written under another name, synced, made read-only and put in its place with one rename, so a file of the
-right name is whole. Old ones go with the part of the log below the next one; one always stays.
+A snapshot is written under another name, synced, made read-only and then renamed, so a file with the final name is
+complete. Old snapshots are deleted with the part of the log below the next one; one always stays.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SnapshotFiles:
 
     @property
     def ids(self) -> list[SnapshotId]:
-        """Of data, oldest first."""
+        """The ids of all snapshots, oldest first, without the bootstrap snapshot."""
         return sorted(identity for identity in self._sizes if identity != BOOTSTRAP_ID)
 
     @property

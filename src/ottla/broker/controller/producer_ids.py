@@ -1,7 +1,7 @@
-"""Producer ids: taken one by one from a block that the controller has given to this broker.
+"""Producer ids, from blocks that the controller allocates to this broker.
 
-A block has 1,000 ids and its allocation is a record in the metadata log, so no id is given out twice, whatever happens
-to the broker. The next block is asked for before the present one is used up, so only the very first producer waits.
+A block has 1,000 ids. Its allocation is a record in the metadata log, so no id is used twice, even after a crash. The
+broker asks for the next block before the present one is used up, so only the very first producer waits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Taker = Callable[[int | ErrorCode], None]
 
 
 class ProducerIds:
-    """The ids that this broker may give out."""
+    """The producer ids that this broker may hand out."""
 
     def __init__(self, metadata: MetadataLog, broker_lifecycle: BrokerLifecycle) -> None:
         self._metadata = metadata

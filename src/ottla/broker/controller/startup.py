@@ -1,4 +1,4 @@
-"""What the controller of a node starts from: the metadata log, the settings, the records of a new cluster."""
+"""The start of a node's controller: reads the metadata log and the settings, makes the records of a new cluster."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
 
 
 def first_records(config: NodeConfig, disk: Disk, directory: LogDirectory) -> list[Versioned]:
-    """What the metadata log of a new cluster begins with."""
+    """The first records in the metadata log of a new cluster."""
     path = f"{directory.path}/{BOOTSTRAP_CHECKPOINT}"
     if disk.exists(path):
         return list(read_bootstrap(read_all(disk, path)))

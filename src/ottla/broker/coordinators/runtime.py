@@ -63,7 +63,7 @@ class Runtime:
         world: World,
         performers: Callable[[], Mapping[type, Perform]],
     ) -> None:
-        """`performers` gives who performs the effects of the cores; it is called when the first of them is made."""
+        """`performers` returns the performers of the cores' effects; it is called when the first core is made."""
         self.topic = topic
         self.world = world
         self.shards: dict[int, Shard] = {}
@@ -83,7 +83,7 @@ class Runtime:
 
     @property
     def performers(self) -> dict[type, Perform]:
-        """Class of effect -> who performs it: a function of the effect and of `done(outcome)`."""
+        """Class of effect -> its performer, a function of the effect and of `done(outcome)`."""
         return self._edge.performers
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ class Runtime:
     ) -> None:
         """Ask the coordinator of `key`; `done` gets its answer, or what `refuse(code, message)` makes of an error.
 
-        `request` is on whose behalf; without one, the node itself asks. If the answer rests on nothing that is not
-        committed, `done` is called before this returns; else at the end of a turn, whose writes are still to come.
+        `request` is the client's request, if there is one; without it the node itself asks. If the answer depends on
+        no uncommitted record, `done` is called before this returns; otherwise at the end of a turn.
         """
         later = CoordinatorRequest(request, _without_request(refuse))
         shard = self.shards.get(partition_for(key, self.partition_count)) if self.partition_count else None
@@ -180,7 +180,7 @@ class Runtime:
         )
 
     def _ask_absent(self, request: Request | None, key: str, body: object, later: CoordinatorRequest) -> None:
-        """Nobody is there to ask: create the topic first, or say why."""
+        """There is no shard: create the topic first, or refuse."""
         if self._make_core is None:
             self._edge.refuse(later, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
         elif self.partition_count:
@@ -239,7 +239,7 @@ class Runtime:
         later.deliver_to(done)
 
     def prune(self, partition: int, offset: int) -> None:
-        """Let the log of a partition begin at an offset: what lies before it is not needed any more."""
+        """Delete the records of a partition below an offset, which are no longer needed."""
         replica = self._replica(partition)
         if replica is not None and replica.has_log:
             replica.log.delete_records(min(offset, replica.high_watermark))
@@ -247,7 +247,7 @@ class Runtime:
     # --- loading and unloading ----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load all partitions that this node leads, before anybody can ask."""
+        """Load all partitions that this node leads, before the node listens."""
         self._is_started = True
         self._count_partitions()
         began = paused = told = time.monotonic()
@@ -341,7 +341,7 @@ class Runtime:
         self.counts.loaded(self._edge.monotonic_ms() - began_ms, replay.record_count)
 
     def _attach(self) -> None:
-        """Let somebody perform what cores ask for, once the first of them is made."""
+        """Set the performers of effects, with the first core."""
         load, self._load_performers = self._load_performers, None
         if load is not None:
             self._edge.performers.update(load())
@@ -389,7 +389,7 @@ class Runtime:
             shard.topics_changed(change)
 
     def stop(self) -> None:
-        """The node stops: send away whoever waits."""
+        """The node stops: answer all waiting requests with NOT_COORDINATOR."""
         self._is_started = False
         for partition, shard in list(self.shards.items()):
             self._unload(partition, shard)

@@ -64,11 +64,11 @@ _Encoded = tuple[bytes, bytes | None]
 
 
 class PartitionWriter(Protocol):
-    """The partition of a shard, as far as the shard needs it. Refusals are exceptions with a `code`."""
+    """What a shard needs of its partition. A refused append raises an exception with a `code`."""
 
     @property
     def log_end_offset(self) -> int:
-        """With what is staged."""
+        """The end of the log, including what is staged."""
         ...
 
     @property
@@ -86,7 +86,7 @@ class PartitionWriter(Protocol):
 
 
 class Edge(Protocol):
-    """Who takes what leaves a shard."""
+    """Takes the outputs of a shard."""
 
     def monotonic_ms(self) -> int: ...
     def wall_ms(self) -> int: ...
@@ -111,7 +111,7 @@ class Edge(Protocol):
 
 
 class _Pending:
-    """What leaves when the log is committed up to `end_offset`."""
+    """A result that is released when the log is committed up to `end_offset`."""
 
     __slots__ = ("after", "deadline_at_ms", "effects", "end_offset", "replies")
 
@@ -149,7 +149,7 @@ class Shard:
 
     @property
     def pending_count(self) -> int:
-        """How many results wait to be committed."""
+        """How many results wait for the high watermark."""
         return len(self._pending)
 
     @property
@@ -186,7 +186,7 @@ class Shard:
         self.tell(self.core.loaded)
 
     def expire(self, count_max: int | None = None) -> None:
-        """See to the deadlines that have come, but to no more than so many, and to writes that take too long."""
+        """Handle deadlines that have passed, at most `count_max` of them, and writes that take too long."""
         now_ms = self._edge.monotonic_ms()
         for _ in repeat(None) if count_max is None else repeat(None, count_max):
             key = self.deadlines.take_due(now_ms) if self.is_loaded else None
@@ -203,7 +203,7 @@ class Shard:
         return min(known) if known else None
 
     def tell(self, call: Callable[[Context], Result]) -> None:
-        """Call the core for another reason than a request."""
+        """Call the core for something else than a request."""
         try:
             result = call(self.context())
         except Exception:
@@ -330,7 +330,7 @@ class Shard:
             raise Reject(ErrorCode.NOT_COORDINATOR) from error
 
     def _lose(self, error: Exception) -> None:
-        """Records are in the log that the core could not take over: it is of no use any more."""
+        """The core could not replay records that are in the log: discard the shard."""
         log.error("a coordinator cannot replay what it has decided itself", exc_info=error)
         self._edge.lost(self, error)
 
@@ -380,7 +380,7 @@ class Shard:
             raise Reject(ErrorCode.NOT_COORDINATOR) from error
 
     def advance(self) -> None:
-        """Let go what is committed by now."""
+        """Release the results that are committed."""
         high_watermark = self.writer.high_watermark
         self._is_behind = high_watermark < self.end_offset
         while self._pending and self._pending[0].end_offset <= high_watermark:
@@ -388,7 +388,7 @@ class Shard:
             self._release(pending.replies, pending.effects, pending.after)
 
     def _expire_pending(self, now_ms: int) -> None:
-        """Tell those who have waited too long. Effects stay: the records may be committed yet."""
+        """Fail the replies of writes that take too long. Effects stay: the records may still be committed."""
         for pending in list(self._pending):
             if pending.deadline_at_ms > now_ms:
                 return
@@ -401,7 +401,7 @@ class Shard:
                 self.settle(after, Outcome(code))
 
     def unload(self) -> None:
-        """Leadership is lost, or the log failed: whoever waits must look for the coordinator elsewhere."""
+        """Leadership is lost, or the log failed: answer all waiting requests with NOT_COORDINATOR."""
         self.is_loaded = False
         self._batch = BatchBuilder()
         pending, self._pending = self._pending, deque()

@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class ShiftedClock(SystemClock):
-    """The system's time and then some: a node under test sees an hour go by at once."""
+    """The system's time plus an offset, so that an hour can pass at once for a node under test."""
 
     def __init__(self) -> None:
         self.shift_ms = 0

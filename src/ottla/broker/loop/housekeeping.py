@@ -1,7 +1,7 @@
-"""What a node does by the clock: checkpoints, retention, compaction, removal of files, snapshots, heartbeats.
+"""Periodic chores of a node: checkpoints, retention, compaction, removal of files, snapshots, heartbeats.
 
-Each chore has a period, which comes from the settings in force, and is due by the clock of timers. Chores only begin
-things: what takes long goes on as a cooperative task (`cooperative_tasks`), and what waits for the disk in a thread
+Each chore has a period, which comes from the settings in force, and is due by the monotonic clock. A chore only starts
+its work: what takes long goes on as a cooperative task (`cooperative_tasks`), and what waits for the disk in a thread
 (`offload`). A chore that is due while its last run still goes on is skipped once.
 
 ===================  ================================================  ===============================================

@@ -1,8 +1,8 @@
-"""Work that waits for the disk, done in threads, and what follows on the loop.
+"""Runs work that waits for the disk in threads, and a callback on the event loop afterwards.
 
-Only calls that release the interpreter for their whole length belong here, such as syncs and removals of files: a busy
-Python thread would make everybody on the loop wait. Whoever must not go on before the work is done (a partition that is
-deleted, a node that stops) waits for it with `Job.finish` or `Offload.finish_all`.
+Only calls that release the interpreter lock for their whole length belong here, such as syncs and removals of files: a
+busy Python thread would slow down the loop. Code that must not go on before the work is done (a partition is deleted, a
+node stops) waits for it with `Job.finish` or `Offload.finish_all`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ THREADS: Final = 4
 
 
 class Job:
-    """Work under way. What follows it happens once, on the loop."""
+    """Work in a thread. Its callback runs once, on the loop."""
 
     __slots__ = ("_future", "_is_finished", "_owner", "_then")
 
@@ -38,7 +38,7 @@ class Job:
         return self._is_finished
 
     def finish(self) -> None:
-        """Wait for the work, here and now, and do what follows it."""
+        """Wait for the work, then run its callback."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -50,7 +50,7 @@ class Job:
 
 
 class Offload:
-    """The threads of a node; there are none before the first work comes."""
+    """The threads of a node, started with the first work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -75,7 +75,7 @@ class Offload:
         del self._jobs[job]
 
     def finish_all(self) -> None:
-        """Wait for everything, including what follows from it."""
+        """Wait for all work, including work that callbacks start."""
         while self._jobs:
             next(iter(self._jobs)).finish()
 

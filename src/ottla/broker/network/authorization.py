@@ -1,4 +1,4 @@
-"""What a principal may do: as the bit sets that some answers carry, and as a check."""
+"""Authorization: the bit sets of allowed operations in some responses, and checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CLUSTER: Final = (
 
 
 class Access(Protocol):
-    """Who may do what."""
+    """Decides whether a request is authorized."""
 
     def authorize(
         self, request: Request, operation: Operation, resource_type: ResourceType, resource_name: str
@@ -67,12 +67,12 @@ def _bits(
 
 
 def check_group(node: Access, request: Request, operation: Operation, group_id: str) -> None:
-    """Reject who may not do this with a group."""
+    """Reject a request that may not do this to a group."""
     if not node.authorize(request, operation, ResourceType.GROUP, group_id):
         raise Reject(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 def check_cluster(node: Access, request: Request, operation: Operation) -> None:
-    """Reject who may not do this to the cluster."""
+    """Reject a request that may not do this to the cluster."""
     if not node.authorize(request, operation, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Reject(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

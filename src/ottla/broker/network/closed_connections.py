@@ -1,6 +1,6 @@
-"""Connections that the broker closed by its own decision: each is counted, and its client is named in the log.
+"""Counts the connections that the broker itself closed, and names their clients in the log.
 
-A client that is closed gets no answer that says why; whoever looks for the reason finds it here. Idle connections are
+A client whose connection is closed gets no response that says why; the reason is in the log. Idle connections are
 counted and not named, because clients expect to lose them. Connections that the client, the network or the end of the
 node closed are neither counted nor named.
 """

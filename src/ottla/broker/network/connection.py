@@ -59,7 +59,7 @@ class Limits(NamedTuple):
 
 
 class Owner(Protocol):
-    """What a connection needs of its node: the clock, the end of a turn, and to be forgotten."""
+    """What a connection needs of its node: the clock, the end of a turn, and a call when it is closed."""
 
     closed_connections: ClosedConnections
 
@@ -69,7 +69,7 @@ class Owner(Protocol):
 
 
 class _Slot:
-    """The place of an answer in the order of answers; `parts` is None until it is there."""
+    """A response in the order of requests; `parts` is None until it is ready."""
 
     __slots__ = ("api", "later", "parts", "request")
 
@@ -142,7 +142,7 @@ class Connection:
         self.offered_apis = offered_apis
         self.principal = "User:ANONYMOUS"
         self.client_id = ""
-        """Of the last request."""
+        """The client id of the last request."""
         self.client_software: tuple[str, str] | None = None
         self.last_active_ms = owner.monotonic_ms()
         self._watch_reading(True)
@@ -156,12 +156,12 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is owed to the peer."""
+        """Whether no response is owed to the peer."""
         return not self._slots and not self._queue and not self._send_queue
 
     @property
     def is_muted(self) -> bool:
-        """Whether it pauses because of a quota."""
+        """Whether it is muted because of a quota."""
         return self._unmuting is not None
 
     @property
@@ -173,7 +173,7 @@ class Connection:
     # --- input --------------------------------------------------------------------------------------------------------
 
     def readable(self) -> None:
-        """The socket has something."""
+        """The socket is readable."""
         try:
             size = self._sock.recv_into(_received)
         except (BlockingIOError, InterruptedError):
@@ -193,7 +193,7 @@ class Connection:
         self.work()
 
     def _take(self, data: memoryview) -> None:
-        """Cut what came into frames; an incomplete one stays for the next time."""
+        """Cut bytes into frames; an incomplete one is kept for the next read."""
         if self._partial:
             data = self._complete(data)
         whole, used = frames.split(data, max_bytes=self._limits.frame_max_bytes)
@@ -205,7 +205,7 @@ class Connection:
             self._charge(self._limits.memory_pool)
 
     def _charge(self, memory_pool: MemoryPool) -> None:
-        """Ask for room for a large request that has begun; without it nothing more is read."""
+        """Ask for memory for a large request that has begun; without it nothing more is read."""
         if self._charged_bytes or len(self._partial) < _SIZE_BYTES:
             return
         size = int.from_bytes(self._partial[:_SIZE_BYTES], "big")
@@ -217,7 +217,7 @@ class Connection:
             self._is_starved = True
 
     def feed(self) -> None:
-        """There is room again."""
+        """There is memory again."""
         self._is_starved = False
         self.last_active_ms = self._owner.monotonic_ms()
         if self._limits.memory_pool is not None:
@@ -230,7 +230,7 @@ class Connection:
             self._limits.memory_pool.give_back(self)
 
     def _complete(self, data: memoryview) -> memoryview:
-        """Give what came to the frame that is not whole yet; what is left of it is the beginning of others."""
+        """Add bytes to the incomplete frame; returns those that belong to the next frames."""
         missing = _SIZE_BYTES - len(self._partial)
         if missing > 0:
             self._partial += data[:missing]
@@ -256,7 +256,7 @@ class Connection:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Answer queued requests until one must wait, write what they staged, send what they were answered."""
+        """Handle queued requests until one must wait, write what they staged, send their responses."""
         unwritten: list[tuple[Api, Request, Answer]] = []
         try:
             while True:
@@ -302,7 +302,7 @@ class Connection:
                 break  # nor before it is known whether a pause must follow
 
     def _write(self, unwritten: list[tuple[Api, Request, Answer]]) -> None:
-        """Write what was staged, and settle who waited for it."""
+        """Write what was staged, and finish the requests that wait for it."""
         self._owner.write_staged()
         for api, request, answer in unwritten:
             self._settle(api, request, answer)
@@ -329,7 +329,7 @@ class Connection:
             self._fill(slot, answer)
 
     def _fill(self, slot: _Slot, message: object) -> None:
-        """An answer is there. Answers leave in the order of their requests."""
+        """A response is ready. Responses leave in the order of their requests."""
         slot.later = None
         if message is None:
             slot.parts = []
@@ -340,7 +340,7 @@ class Connection:
             self._send_queue.add(self._slots.popleft().parts or ())
 
     def _deliver(self, slot: _Slot, message: object) -> None:
-        """The answer of a parked request has come: send it and go on with what queued up behind it."""
+        """The response of a delayed request is ready: send it and handle the requests queued behind it."""
         if self.is_closed:
             return
         try:
@@ -356,7 +356,7 @@ class Connection:
             self.flush()
 
     def _flush_soon(self) -> None:
-        """Send what is there in a moment: a write that answers many requests brings their answers one by one."""
+        """Send at the end of the turn: a write that answers many requests brings their responses one by one."""
         if not self._is_flush_queued:
             self._is_flush_queued = True
             self._loop.call_soon(self._flush_queued)
@@ -387,7 +387,7 @@ class Connection:
             self.close("drained")
 
     def writable(self) -> None:
-        """The socket takes something again."""
+        """The socket is writable again."""
         self.last_active_ms = self._owner.monotonic_ms()
         self.flush()
         if self._queue and not self.is_closed and self._can_work():
@@ -412,14 +412,14 @@ class Connection:
     # --- quotas -------------------------------------------------------------------------------------------------------
 
     def mute(self, pause_ms: int) -> None:
-        """Neither read nor work on what was read, for so long; what was asked before is answered all the same."""
+        """Read no bytes and handle no requests for so long; responses of earlier requests are sent all the same."""
         until_ms = self._owner.monotonic_ms() + pause_ms
         self._muted_until_ms = max(self._muted_until_ms, until_ms)
         if self._unmuting is None and not self.is_closed:
             self._unmuting = self._loop.call_later(pause_ms / 1000, self.unmute)
 
     def unmute(self) -> None:
-        """Listen again, if it is time."""
+        """Read again, if the pause is over."""
         if self._unmuting is None:
             return
         left_ms = self._muted_until_ms - self._owner.monotonic_ms()
@@ -439,14 +439,14 @@ class Connection:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Take no further request; close as soon as what was asked has been answered."""
+        """Take no further request; close when all requests are answered."""
         self._is_closing = True
         self._queue.clear()
         self._queued_bytes = 0
         self.flush()
 
     def close_idle(self) -> None:
-        """Nothing has moved for too long, and it is for the peer to go on."""
+        """Close a connection that has been idle for too long."""
         if self._send_queue:
             self.close(Close("it does not take its answers", CloseCause.UNREAD_ANSWERS))
         elif self._partial:
@@ -455,7 +455,7 @@ class Connection:
             self.close(Close("idle", CloseCause.IDLE))
 
     def close(self, reason: str | Close) -> None:
-        """End it; a `Close` is the broker's own decision, for which the client is named."""
+        """Close it. If `reason` is a `Close` the broker decided it, and the client is named in the log."""
         if self.is_closed:
             return
         log.debug("%s: %s", self, reason)

@@ -1,8 +1,8 @@
-"""From a frame to its handler and from the handler's answer to a frame.
+"""Dispatch: reads requests from frames, calls handlers, writes responses to frames.
 
 Behaviour as measured on Apache Kafka 4.3.1: a frame whose header or body cannot be read, an unknown API, a version that
 is not served, and an API that the listener does not offer all end the connection without an answer. Only ApiVersions is
-answered in any version, in version 0 with the error. Bytes behind a well-formed body are overlooked.
+answered in any version, in version 0 with the error. Bytes behind a well-formed body are ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 _API_VERSIONS: Final = frames.API_VERSIONS_KEY
 _FLEXIBLE_HEADER: Final = 2
 _HEADER_MIN_BYTES: Final = 10
-"""Of a request: key, version, correlation id and the length of the client id."""
+"""The fixed part of a request header: API key, version, correlation id, length of the client id."""
 CLIENT_IDS_MAX: Final = 10_000
 CLIENT_ID_BYTES_MAX: Final = 256
 """Client ids that are kept as text; more, and longer ones, are read anew for each request."""
@@ -155,7 +155,7 @@ class Dispatch:
         return Request(connection, api.key, header.request_api_version, header.correlation_id, client_id, None, now_ms)
 
     def call(self, api: Api, request: Request) -> Answer:
-        """The handler's answer. What it did not foresee becomes the API's own error, and a line in the log."""
+        """The handler's answer. An unexpected exception becomes an error response, and a line in the log."""
         try:
             return api.handle(self.node, request)
         except Close:

@@ -1,4 +1,4 @@
-"""How the files that a process may have open are divided between connections and logs.
+"""Divides the files that a process may open between connections and logs.
 
 A process at its limit can neither accept a connection nor open a segment nor load code. The last two must always be
 possible, whatever clients do: a segment that cannot be opened looks like a broken disk. So connections get what is left

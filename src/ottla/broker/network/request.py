@@ -49,7 +49,7 @@ class Close(Exception):
 
 
 class Peer(NamedTuple):
-    """Who is at the other end, and which listener it came in by."""
+    """The client's address, and the listener it connected to."""
 
     host: str
     port: int
@@ -62,7 +62,7 @@ class ClientConnection(Protocol):
     peer: Peer
     principal: str
     client_id: str
-    """Of the last request."""
+    """The client id of the last request."""
     offered_apis: Collection[int]
     client_software: tuple[str, str] | None
     """Name and version, as ApiVersions told them."""
@@ -131,7 +131,7 @@ class DelayedResponse:
         """Called when the connection goes before the answer, so that what waits can be forgotten."""
 
     def complete(self, message: object) -> None:
-        """Give the answer; None for none at all."""
+        """Set the response; None if there is none."""
         if self.is_complete:
             return
         self.is_complete = True
@@ -141,7 +141,7 @@ class DelayedResponse:
             self.deliver(message)
 
     def deliver_to(self, deliver: Callable[[Any], None]) -> None:
-        """Where the answer goes; at once, if it is there already."""
+        """Set who gets the response; it is called at once if the response is ready."""
         if self.is_complete:
             deliver(self.message)
         else:

@@ -1,4 +1,4 @@
-"""The sockets of a node: taken before anything else, so that a port that is in use does no harm."""
+"""The listening sockets of a node, bound before anything else so that a port in use does no harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Sockets", "open_web_server"]
 
 
 class Sockets:
-    """One for each listener of the configuration."""
+    """One socket for each listener of the configuration."""
 
     def __init__(self, config: NodeConfig) -> None:
         """Raises StartError; then none is open."""

@@ -1,4 +1,4 @@
-"""A very small HTTP server: a path in, a page out, the connection closed."""
+"""A minimal HTTP server: one request for a page, then the connection is closed."""
 
 from __future__ import annotations
 

@@ -33,14 +33,14 @@ NO_SESSION: Final = 0
 _EPOCH_MAX: Final = (1 << 31) - 1
 _UNKNOWN: Final = -1
 SESSION_PARTITIONS_MAX: Final = 1_000_000
-"""Of all sessions together; who wants more is served without a session."""
+"""Partitions of all sessions together; a client that would exceed this is served without a session."""
 
 Key = tuple[object, int]
 """Topic name or id, and partition."""
 
 
 class WantedPartition:
-    """What a client wants of a partition, and what it was last told about it."""
+    """A partition of a session: what the client wants, and what it was last told."""
 
     __slots__ = (
         "current_leader_epoch",

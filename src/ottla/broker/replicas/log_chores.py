@@ -1,4 +1,4 @@
-"""The chores that look after the logs of partitions. `housekeeping` says when; each begins work and comes back."""
+"""The periodic chores of logs. `housekeeping` has the periods; each chore only starts its work."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LogChores:
             self._writers[directory].write({HIGH_WATERMARK_CHECKPOINT: offsets})
 
     def _logs(self, directory: LogDirectory) -> list[Partition]:
-        """With those that are on their way to here."""
+        """The logs of a directory, with those that are being moved to it."""
         return self._node.replicas.logs(directory) + self._node.log_dir_moves.logs(directory)
 
     def _online(self) -> list[LogDirectory]:
@@ -175,7 +175,7 @@ class LogChores:
             self._node.offload(lambda: _remove(disk, files, due), lambda: None)
 
     def remove_leftovers(self) -> None:
-        """What the last run had marked for removal goes at once."""
+        """Remove at once what the last run had marked for removal."""
         disk = self._node.disk
         due = [path for directory in self._online() for path in directory.take_leaving()]
         if due:

@@ -2,7 +2,7 @@
 
 A move begins with an empty log in the new directory, under a name that ends in `-future`. What the
 partition holds is copied there batch by batch, in a cooperative task, as a follower would copy it; what is written
-meanwhile follows. The copy is synced by and by, in threads. When next to nothing is missing, this happens in one step
+meanwhile follows. Threads sync the copy as it grows. When next to nothing is missing, this happens in one step
 of the loop, and so between two appends:
 
 1. the last batches are copied;
@@ -69,7 +69,7 @@ class _Stage(Enum):
 
 
 class LogDirMove:
-    """One partition on its way."""
+    """The move of one partition."""
 
     __slots__ = ("directory", "job", "log", "piece_bytes", "replica", "stage", "unsynced_bytes")
 

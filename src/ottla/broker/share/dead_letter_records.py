@@ -15,7 +15,7 @@ from ottla.wire.fault import WireError
 __all__ = ["letters_for"]
 
 COPY_MAX_BYTES: Final = 1 << 20
-"""Of the source's log that are read for one range of letters."""
+"""Bytes of the source log that are read for one range of letters."""
 _RECORD_OVERHEAD_BYTES: Final = 64
 _PREFIX: Final = "__dlq.errors."
 

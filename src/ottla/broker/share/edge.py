@@ -1,4 +1,4 @@
-"""What the leaders' side of share groups needs of the world around it, so that it runs without a node as well."""
+"""What the leader of share partitions needs of its node, so that it runs in the simulation as well."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Edge", "NodeEdge", "Source"]
 
 
 class Source(Protocol):
-    """A partition that is led here. A `Replica` is one."""
+    """A partition that this node leads. A `Replica` is one."""
 
     bytes_out: int
 
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class Edge(Protocol):
-    """The world of a `ShareLeader`."""
+    """What a `ShareLeader` needs of its node."""
 
     @property
     def settings_version(self) -> int:
@@ -46,7 +46,7 @@ class Edge(Protocol):
     def wall_ms(self) -> int: ...
 
     def setting(self, name: str) -> Any:  # noqa: ANN401
-        """Of the broker."""
+        """A setting of the broker."""
 
     def group_setting(self, group_id: str, name: str) -> Any: ...  # noqa: ANN401
     def share_version(self) -> int: ...

@@ -1,1 +1,1 @@
-"""What a node says of itself, and what its clients say of themselves: metrics, log lines, the inspect listener."""
+"""Telemetry of a node and of its clients: metrics, log lines, the inspect listener."""

@@ -38,7 +38,7 @@ class Sensor(Generic[Meter]):
         self._pauses_ms.record(pause_ms, now_ms)
 
     def average_pause_ms(self, now_ms: int) -> float:
-        """Of the last half minute or minute."""
+        """The average pause of the last half minute or minute."""
         pauses = self._pauses.per_second(now_ms)
         return self._pauses_ms.per_second(now_ms) / pauses if pauses else 0.0
 

@@ -25,7 +25,7 @@ Matcher = Callable[[str], object]
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who pushes, as far as the broker knows; None where the client has not said it."""
+    """A client that pushes metrics; None where the client has not told a value."""
 
     instance_id: bytes
     client_id: str
