@@ -18,7 +18,7 @@ from ottla.broker.controller.encoded_topics import FORMS_MAX
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperations
 from ottla.broker.network import connection, dispatch, listener
-from ottla.broker.network.connection import RECEIVE_BYTES, Limits
+from ottla.broker.network.connection import RECEIVE_BYTES, ConnectionLimits
 from ottla.broker.network.file_limit import shares_of
 from ottla.broker.network.memory_pool import DEFAULT_BYTES, HELD_MAX_MS, MemoryPool
 from ottla.broker.network.request import Answer, DelayedResponse, Request
@@ -159,7 +159,7 @@ def pages_are_for_so_many_at_a_time(_directory: Path, _patch: pytest.MonkeyPatch
 
 @reaches("frame")
 def a_larger_frame_ends_the_connection(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    bench = Bench(answer_at_once, limits=Limits(frame_max_bytes=10))
+    bench = Bench(answer_at_once, limits=ConnectionLimits(frame_max_bytes=10))
     with closing(bench.client):
         bench.send(1)
         assert bench.connection.is_closed
@@ -167,7 +167,7 @@ def a_larger_frame_ends_the_connection(_directory: Path, _patch: pytest.MonkeyPa
 
 @reaches("receive")
 def one_read_takes_so_much(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    bench = Bench(answer_at_once, limits=Limits())
+    bench = Bench(answer_at_once, limits=ConnectionLimits())
     with closing(bench.client):
         bench.client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * RECEIVE_BYTES)
         bench.client.setblocking(False)

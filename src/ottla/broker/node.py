@@ -40,7 +40,7 @@ from ottla.broker.loop.offload import Offload
 from ottla.broker.loop.preload import Preload
 from ottla.broker.loop.purgatory import Purgatory
 from ottla.broker.network.closed_connections import ClosedConnections
-from ottla.broker.network.connection import Connection, Limits
+from ottla.broker.network.connection import Connection, ConnectionLimits
 from ottla.broker.network.dispatch import Dispatch, Observer
 from ottla.broker.network.file_limit import current_limit, shares_of
 from ottla.broker.network.listener import ConnectionCount, Listener, ListenerLimits, address_limits
@@ -94,7 +94,7 @@ MakeDispatch = Callable[..., Dispatch]
 """`Dispatch`, or what stands in for it in tests; called as it is."""
 
 
-class Pages(NamedTuple):
+class WebServers(NamedTuple):
     """The web servers of a node. They listen before there is anything to show."""
 
     metrics: WebServer | None
@@ -118,7 +118,7 @@ class Node:
         clock: Clock,
         disk: Disk,
         sockets: Sockets,
-        pages: Pages,
+        pages: WebServers,
         storage: NodeStorage,
         loaded: LoadedMetadata,
         observers: Sequence[Observer],
@@ -240,7 +240,7 @@ class Node:
             overrides=address_limits(settings["max.connections.per.ip.overrides"]),
             idle_max_ms=settings["connections.max.idle.ms"],
             backlog=settings["socket.listen.backlog.size"],
-            connection=Limits(settings["socket.request.max.bytes"], self.memory_pool),
+            connection=ConnectionLimits(settings["socket.request.max.bytes"], self.memory_pool),
         )
 
     def _offered_apis(self, listener: str) -> frozenset[int]:
@@ -658,7 +658,7 @@ class Node:
         self.storage.release(remove=False)
 
 
-async def _open_pages(config: NodeConfig) -> Pages:
+async def _open_pages(config: NodeConfig) -> WebServers:
     metrics = inspect = metrics_port = inspect_port = None
     port, address = config["ottla.metrics.port"], config["ottla.inspect.listeners"]
     with ExitStack() as opened:
@@ -676,7 +676,7 @@ async def _open_pages(config: NodeConfig) -> Pages:
             opened.callback(inspect.close)
             inspect_port = await open_web_server(inspect, *inspect_address(address), "inspect listener")
         opened.pop_all()
-    return Pages(metrics, metrics_port, inspect, inspect_port)
+    return WebServers(metrics, metrics_port, inspect, inspect_port)
 
 
 def _open_storage(config: NodeConfig, disk: Disk, now_ms: int, controller_port: int) -> NodeStorage:

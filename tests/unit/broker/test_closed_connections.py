@@ -12,7 +12,7 @@ import pytest
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.network.closed_connections import ClosedConnections
-from ottla.broker.network.connection import RECEIVE_BYTES, Limits, Peer
+from ottla.broker.network.connection import RECEIVE_BYTES, ConnectionLimits, Peer
 from ottla.broker.network.memory_pool import MemoryPool
 from ottla.broker.network.request import Answer, Close, CloseCause, Request
 from ottla.broker.network.send_queue import FileSpan
@@ -140,7 +140,7 @@ def test_who_does_not_read_its_answers_is_named(bench: Bench, caplog: pytest.Log
 def test_who_waits_for_memory_is_not_idle() -> None:
     memory_pool = MemoryPool(1)
     size = (2 * RECEIVE_BYTES).to_bytes(4, "big")
-    first, second = (Bench(answer_at_once, limits=Limits(memory_pool=memory_pool)) for _ in range(2))
+    first, second = (Bench(answer_at_once, limits=ConnectionLimits(memory_pool=memory_pool)) for _ in range(2))
     with closing(first.client), closing(second.client):
         for each in (first, second):
             each.client.sendall(size)

@@ -12,7 +12,7 @@ import pytest
 
 from ottla.broker.network import connection as connection_module
 from ottla.broker.network import send_queue as send_queue_module
-from ottla.broker.network.connection import Connection, Limits, Peer
+from ottla.broker.network.connection import Connection, ConnectionLimits, Peer
 from ottla.broker.network.dispatch import Api, Dispatch
 from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, DelayedResponse, Request
 from ottla.broker.network.send_queue import FileSpan
@@ -23,7 +23,7 @@ from ottla.wire.types import FetchResponse, HeartbeatRequest, HeartbeatResponse
 from tests.unit.broker.fake_loop import FakeLoop, FakeOwner
 
 HEARTBEAT = 12
-NO_LIMITS = Limits()
+NO_LIMITS = ConnectionLimits()
 FETCH = 1
 
 
@@ -34,7 +34,7 @@ class Bench:
     """A connection, the other end of its socket, and a handler that the test sets."""
 
     def __init__(
-        self, handle: Callable[[Any, Request], Answer], *, key: int = HEARTBEAT, limits: Limits = NO_LIMITS
+        self, handle: Callable[[Any, Request], Answer], *, key: int = HEARTBEAT, limits: ConnectionLimits = NO_LIMITS
     ) -> None:
         self.loop, self.owner = FakeLoop(), FakeOwner()
         self.client, server = socket.socketpair()
@@ -249,7 +249,7 @@ def test_what_is_no_request_ends_the_connection(open_bench: Opener, data: bytes)
 
 
 def test_a_frame_beyond_the_limit_ends_the_connection_before_it_is_read(open_bench: Opener) -> None:
-    bench = open_bench(answer_at_once, limits=Limits(frame_max_bytes=1_000))
+    bench = open_bench(answer_at_once, limits=ConnectionLimits(frame_max_bytes=1_000))
     bench.client.sendall((1_001).to_bytes(4, "big"))
     bench.turn()
     assert bench.connection.is_closed
@@ -366,7 +366,7 @@ def test_draining_answers_what_was_asked_and_closes(parking: Bench, parked: list
 
 
 def test_a_size_that_comes_in_pieces_is_judged_as_soon_as_it_is_there(open_bench: Opener) -> None:
-    bench = open_bench(answer_at_once, limits=Limits(frame_max_bytes=1_000))
+    bench = open_bench(answer_at_once, limits=ConnectionLimits(frame_max_bytes=1_000))
     bench.client.sendall(b"\x00\x00")
     bench.turn()
     assert not bench.connection.is_closed

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from ottla.broker.loop.clock import Clock
     from ottla.broker.loop.cooperative_tasks import CooperativeTasks
 
-__all__ = ["MetadataChores", "Ports"]
+__all__ = ["MetadataChorePorts", "MetadataChores"]
 
 log = logging.getLogger(__name__)
 
 
-class Ports(Protocol):
+class MetadataChorePorts(Protocol):
     """What the chores need of the node."""
 
     clock: Clock
@@ -40,7 +40,7 @@ class Ports(Protocol):
 class MetadataChores:
     """Chores over the metadata log of one node."""
 
-    def __init__(self, node: Ports) -> None:
+    def __init__(self, node: MetadataChorePorts) -> None:
         self._node = node
         self._snapshot_at_ms = node.clock.wall_ms()
 

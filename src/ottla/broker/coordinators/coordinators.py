@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.coordinators.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS, InternalTopic, InternalTopics
-from ottla.broker.coordinators.ports import Ports
+from ottla.broker.coordinators.ports import CoordinatorPorts
 from ottla.broker.coordinators.runtime import Runtime
 from ottla.broker.coordinators.topics import TopicsView
 from ottla.broker.coordinators.world import GroupValues, make_world
@@ -19,7 +19,7 @@ Performers = Mapping[str, Callable[[], Mapping[type, Perform]]]
 
 
 class Coordinators:
-    def __init__(self, node: Ports, performers: Performers) -> None:
+    def __init__(self, node: CoordinatorPorts, performers: Performers) -> None:
         self._node = node
         self._performers = performers
         self.internal_topics = InternalTopics(node)

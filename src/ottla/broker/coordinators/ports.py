@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.broker.replicas.unit_of_work import UnitOfWork
     from ottla.core.metadata.image import MetadataImage
 
-__all__ = ["Ports", "TopicCreation"]
+__all__ = ["CoordinatorPorts", "TopicCreation"]
 
 
 class TopicCreation(Access, Protocol):
@@ -27,7 +27,7 @@ class TopicCreation(Access, Protocol):
     metadata: MetadataLog
 
 
-class Ports(TopicCreation, Protocol):
+class CoordinatorPorts(TopicCreation, Protocol):
     """What a coordinator needs: the loop, the logs, authorization."""
 
     loop: asyncio.AbstractEventLoop

@@ -33,7 +33,7 @@ from ottla.broker.coordinators.edge import CoordinatorRequest, Perform, Refuse, 
 from ottla.broker.coordinators.internal_topics import InternalTopic, InternalTopics
 from ottla.broker.coordinators.loader import load_steps
 from ottla.broker.coordinators.partition_writer import ReplicaWriter
-from ottla.broker.coordinators.ports import Ports
+from ottla.broker.coordinators.ports import CoordinatorPorts
 from ottla.broker.coordinators.replay import Replay
 from ottla.broker.coordinators.shard import Shard
 from ottla.broker.network.request import AfterWrite, Answer, Request
@@ -57,7 +57,7 @@ MakeRefusal = Callable[[ErrorCode, str | None], Any]
 class Runtime:
     def __init__(
         self,
-        node: Ports,
+        node: CoordinatorPorts,
         topic: InternalTopic,
         topics: InternalTopics,
         world: World,

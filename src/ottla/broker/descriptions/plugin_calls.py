@@ -28,7 +28,7 @@ from typing import Any, Final
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.descriptions.call_order import CallOrder
 from ottla.broker.descriptions.plugin_loader import SETTING, PluginError, load_plugin, told
-from ottla.broker.descriptions.ports import Calls, Ports
+from ottla.broker.descriptions.ports import DescriptionPorts, PluginCallPorts
 from ottla.broker.descriptions.topic_table import ReplicaTable
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.core.coordinator.contract import Outcome
@@ -65,7 +65,7 @@ class _PluginTimeout(TransientFailure):
 class DescriptionPlugin:
     """The description plugin of a node."""
 
-    def __init__(self, node: Ports, plugin_class: str) -> None:
+    def __init__(self, node: DescriptionPorts, plugin_class: str) -> None:
         self._node = node
         self._plugin = load_plugin(plugin_class)
         self._order = CallOrder()
@@ -183,7 +183,7 @@ class _Call:
     ends, or its time does. The next call of its key begins when it has really ended, however late that is."""
 
     def __init__(
-        self, node: Calls, order: CallOrder, key: Hashable, start: Callable[[], asyncio.Task[Any]], end: End
+        self, node: PluginCallPorts, order: CallOrder, key: Hashable, start: Callable[[], asyncio.Task[Any]], end: End
     ) -> None:
         self._node = node
         self._order = order

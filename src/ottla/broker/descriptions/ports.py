@@ -1,4 +1,4 @@
-"""What the plugin for topology descriptions, and those who call it, need of the node."""
+"""What the plugin for topology descriptions needs of the node."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from ottla.broker.replicas.replicas import Replicas
     from ottla.broker.replicas.unit_of_work import UnitOfWork
 
-__all__ = ["Calls", "Ports", "Tables"]
+__all__ = ["DescriptionPorts", "PluginCallPorts", "TopicTablePorts"]
 
 
-class Calls(Protocol):
-    """Calls the plugin, and stops to wait for it."""
+class PluginCallPorts(Protocol):
+    """Needed to call the plugin with a time limit."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
     purgatory: Purgatory
 
 
-class Tables(Calls, Protocol):
-    """Keeps a table in a topic."""
+class TopicTablePorts(PluginCallPorts, Protocol):
+    """Needed to keep a table in a topic."""
 
     metadata: MetadataLog
     replicas: Replicas
     unit_of_work: UnitOfWork
 
 
-class Ports(Tables, Protocol):
+class DescriptionPorts(TopicTablePorts, Protocol):
     config: NodeConfig
     groups: Runtime

@@ -21,7 +21,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
-    from ottla.broker.descriptions.ports import Tables
+    from ottla.broker.descriptions.ports import TopicTablePorts
     from ottla.broker.replicas.replicas import Replica
 
 __all__ = ["ReplicaTable"]
@@ -54,7 +54,7 @@ def put(table: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
 
 
 class ReplicaTable:
-    def __init__(self, node: Tables, topic: str) -> None:
+    def __init__(self, node: TopicTablePorts, topic: str) -> None:
         self._node = node
         self._topic = topic
         self._table: dict[bytes, bytes] = {}

@@ -18,7 +18,7 @@ VERSIONS: Final = (0, 0)
 
 
 def handle(node: ClientTelemetry, request: Request) -> GetTelemetrySubscriptionsResponse:
-    return node.telemetry.ask(request)
+    return node.telemetry.get_subscriptions(request)
 
 
 def refuse(request: Request, code: int, message: str | None) -> GetTelemetrySubscriptionsResponse:

@@ -25,7 +25,7 @@ from ottla.broker.network.request import AfterWrite, Answer, Close, CloseCause, 
 from ottla.broker.network.send_queue import Part, SendQueue
 from ottla.wire import WireError, frames
 
-__all__ = ["Connection", "Limits", "Loop", "Peer"]
+__all__ = ["Connection", "ConnectionLimits", "Loop", "Peer"]
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Loop(Protocol):
     def remove_writer(self, fd: int) -> bool: ...
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     frame_max_bytes: int = frames.FRAME_MAX_BYTES
     memory_pool: MemoryPool | None = None
 
@@ -117,7 +117,7 @@ class Connection:
         dispatch: Dispatch,
         *,
         offered_apis: Collection[int],
-        limits: Limits = Limits(),  # noqa: B008  # a constant
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008  # a constant
     ) -> None:
         self._loop = loop
         self._sock = sock

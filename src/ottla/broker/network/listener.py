@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from ottla.broker.network.connection import Connection, Limits, Loop, Owner, Peer
+from ottla.broker.network.connection import Connection, ConnectionLimits, Loop, Owner, Peer
 from ottla.broker.network.dispatch import Dispatch
 from ottla.broker.network.quotas.quotas import ConnectionRates
 from ottla.broker.network.request import Close, CloseCause
@@ -53,7 +53,7 @@ class ListenerLimits(NamedTuple):
     """Addresses with another limit than `connections_per_ip_max`."""
     idle_max_ms: int = 600_000
     backlog: int = 50
-    connection: Limits = Limits()
+    connection: ConnectionLimits = ConnectionLimits()
 
 
 def address_limits(text: str) -> dict[str, int]:

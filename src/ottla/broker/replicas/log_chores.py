@@ -22,7 +22,7 @@ from ottla.log.partition import Partition
 from ottla.log.retention import apply_retention
 
 if TYPE_CHECKING:
-    from ottla.broker.replicas.ports import Chores
+    from ottla.broker.replicas.ports import LogChorePorts
 
 __all__ = ["LogChores"]
 
@@ -35,7 +35,7 @@ _PER_STEP = 200
 class LogChores:
     """Chores over the partitions of one node, and what they remember from one time to the next."""
 
-    def __init__(self, node: Chores) -> None:
+    def __init__(self, node: LogChorePorts) -> None:
         self._node = node
         self._writers = {
             directory: CheckpointWriter(directory, node.offload, node.replicas.directory_failed)

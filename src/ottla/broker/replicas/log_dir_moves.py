@@ -41,7 +41,7 @@ from ottla.log.read import Isolation
 from ottla.log.recovery import LoadRequest, load
 
 if TYPE_CHECKING:
-    from ottla.broker.replicas.ports import Moving
+    from ottla.broker.replicas.ports import LogDirMovePorts
 
 __all__ = ["LogDirMove", "LogDirMoves"]
 
@@ -102,7 +102,7 @@ class LogDirMove:
 class LogDirMoves:
     """All moves of a node."""
 
-    def __init__(self, node: Moving) -> None:
+    def __init__(self, node: LogDirMovePorts) -> None:
         self._node = node
         self.by_key: dict[TopicPartition, LogDirMove] = {}
         self._copied_bytes = 0

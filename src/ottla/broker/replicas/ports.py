@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ottla.log.directory import LogDirectory
     from ottla.log.disk import Disk
 
-__all__ = ["Chores", "Moving", "Work"]
+__all__ = ["LogChorePorts", "LogDirMovePorts", "TaskPorts"]
 
 
-class Work(Protocol):
+class TaskPorts(Protocol):
     """Threads and cooperative tasks for long work."""
 
     clock: Clock
@@ -32,8 +32,8 @@ class Work(Protocol):
     offload: Offload
 
 
-class Moving(Work, Protocol):
-    """Moves partitions between directories."""
+class LogDirMovePorts(TaskPorts, Protocol):
+    """Needed to move partitions between log directories."""
 
     loop: asyncio.AbstractEventLoop
     is_serving: bool
@@ -42,8 +42,8 @@ class Moving(Work, Protocol):
         """Tell the controller in which directories replicas are; with `wait`, return when that is on the disk."""
 
 
-class Chores(Work, Protocol):
-    """Writes checkpoints, applies retention, compacts, removes files."""
+class LogChorePorts(TaskPorts, Protocol):
+    """Needed to write checkpoints, apply retention, compact and remove files."""
 
     storage: NodeStorage
     log_dir_moves: LogDirMoves

@@ -25,7 +25,7 @@ from ottla.broker.replicas.replicas import Replica
 from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
 from ottla.broker.share.dead_letter_records import letters_for
 from ottla.broker.share.edge import Source
-from ottla.broker.share.ports import DeadLettering
+from ottla.broker.share.ports import DeadLetterPorts
 from ottla.broker.transactions.marker_appends import after_write
 from ottla.core.metadata.fault import Reject
 from ottla.core.share.partition.events import DeadLetters
@@ -56,7 +56,7 @@ class _Forbidden(Exception):
 
 
 class DeadLetterQueues:
-    def __init__(self, node: DeadLettering) -> None:
+    def __init__(self, node: DeadLetterPorts) -> None:
         self._node = node
         self.sent: Counter[str] = Counter()
         """Records, by group."""
@@ -86,7 +86,13 @@ class _DeadLetterWrite:
     """One range of records on its way."""
 
     def __init__(
-        self, node: DeadLettering, queues: DeadLetterQueues, key: Key, source: Source, letters: DeadLetters, done: Done
+        self,
+        node: DeadLetterPorts,
+        queues: DeadLetterQueues,
+        key: Key,
+        source: Source,
+        letters: DeadLetters,
+        done: Done,
     ) -> None:
         self._node = node
         self._queues = queues

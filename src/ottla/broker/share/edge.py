@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import Request
 from ottla.broker.replicas.lookup import Endpoint, Leader, endpoints_of, leader_of
-from ottla.broker.share.ports import Leading
+from ottla.broker.share.ports import LeaderPorts
 from ottla.core.share.partition.events import DeadLetters
 from ottla.core.share.state.kept import Key
 from ottla.log.names import TopicPartition
@@ -84,7 +84,7 @@ class NodeEdge:
 
     def __init__(
         self,
-        node: Leading,
+        node: LeaderPorts,
         persist: Callable[..., None],
         due_at: Callable[[int], None],
         dead_letter: Callable[..., None],

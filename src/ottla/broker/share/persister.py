@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.share.backoff import ATTEMPTS_MAX, pause_ms
-from ottla.broker.share.ports import Persistence
+from ottla.broker.share.ports import PersisterPorts
 from ottla.broker.share.state_requests import ask_about, ask_state
 from ottla.broker.share.state_samples import StateCounts
 from ottla.core.share.state.kept import Key
@@ -76,7 +76,7 @@ class _RequestQueue:
 
 
 class Persister:
-    def __init__(self, node: Persistence) -> None:
+    def __init__(self, node: PersisterPorts) -> None:
         self.counts = StateCounts()
         self._node = node
         self._serial = 0

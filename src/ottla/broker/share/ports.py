@@ -1,4 +1,4 @@
-"""What share groups need of the node: for the state of share partitions, and for those that are led here."""
+"""What share groups need of the node: for the state of share partitions, and to lead them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.core.metadata.image import MetadataImage
     from ottla.wire.errors import ErrorCode
 
-__all__ = ["DeadLettering", "Leading", "Persistence", "ShareState"]
+__all__ = ["DeadLetterPorts", "LeaderPorts", "PersisterPorts", "ShareStatePorts"]
 
 
 class StateRuntime(Protocol):
@@ -43,7 +43,7 @@ class TopicCreation(Protocol):
     def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None: ...
 
 
-class ShareState(Protocol):
+class ShareStatePorts(Protocol):
     """The share coordinators."""
 
     @property
@@ -59,13 +59,13 @@ class Timer(Protocol):
 
 
 class Parking(Protocol):
-    """Where what is tried again waits."""
+    """Parks retries."""
 
     def park(self, delayed: DelayedOperation) -> bool: ...
 
 
-class Persistence(ShareState, Protocol):
-    """Asks share coordinators until they answer."""
+class PersisterPorts(ShareStatePorts, Protocol):
+    """Needed to send requests to share coordinators and retry them."""
 
     @property
     def clock(self) -> Timer: ...
@@ -73,8 +73,8 @@ class Persistence(ShareState, Protocol):
     def purgatory(self) -> Parking: ...
 
 
-class DeadLettering(Protocol):
-    """Writes to dead-letter queues."""
+class DeadLetterPorts(Protocol):
+    """Needed to write to dead-letter queues."""
 
     clock: Clock
     image: MetadataImage
@@ -86,7 +86,7 @@ class DeadLettering(Protocol):
     world: World
 
 
-class Leading(DeadLettering, Access, Protocol):
-    """Leads share partitions."""
+class LeaderPorts(DeadLetterPorts, Access, Protocol):
+    """Needed to lead share partitions."""
 
     loop: asyncio.AbstractEventLoop

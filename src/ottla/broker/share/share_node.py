@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.share.leader import ShareLeader
     from ottla.broker.share.led_share_partition import LedSharePartition
     from ottla.broker.share.persister import Persister
-    from ottla.broker.share.ports import Leading, Persistence
+    from ottla.broker.share.ports import LeaderPorts, PersisterPorts
     from ottla.core.share.partition.events import DeadLetters
     from ottla.core.share.state.kept import Key
 
@@ -25,7 +25,7 @@ __all__ = ["ShareNode"]
 
 
 class ShareNode:
-    def __init__(self, node: Leading, state: Persistence) -> None:
+    def __init__(self, node: LeaderPorts, state: PersisterPorts) -> None:
         self._node = node
         self._state = state
         self._leader: ShareLeader | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 from ottla.broker.coordinators.internal_topics import SHARE_STATE
 from ottla.broker.network.request import Request
-from ottla.broker.share.ports import ShareState
+from ottla.broker.share.ports import ShareStatePorts
 from ottla.core.coordinator.placing import partition_for
 from ottla.core.share.state.kept import Key
 from ottla.core.share.state.messages import answer_of, coordinator_key, keys_of, part_of, refusal, results_of
@@ -24,7 +24,7 @@ __all__ = ["ask_about", "ask_state"]
 Done = Callable[[Any], None]
 
 
-def ask_state(node: ShareState, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
+def ask_state(node: ShareStatePorts, request: Request | None, body: Any, done: Done) -> None:  # noqa: ANN401
     """Send `body` to the coordinators of all its share partitions; `done` gets the response, at once or later.
 
     `request` is the client's request, if there is one; without it the node itself asks.
@@ -36,7 +36,7 @@ def ask_state(node: ShareState, request: Request | None, body: Any, done: Done) 
         done(answer_of(body, {}))
 
 
-def ask_about(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def ask_about(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     """`ask_state`, for a caller that knows the share partitions of `body`."""
     if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
@@ -44,14 +44,14 @@ def ask_about(node: ShareState, request: Request | None, body: Any, keys: list[K
         node.internal_topics.ensure(SHARE_STATE, lambda _: _ask_created(node, request, body, keys, done))
 
 
-def _ask_created(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def _ask_created(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     if node.share_state.partition_count:
         _ask(node, request, body, keys, done)
     else:
         done(refusal(body, ErrorCode.COORDINATOR_NOT_AVAILABLE, None))
 
 
-def _ask(node: ShareState, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
+def _ask(node: ShareStatePorts, request: Request | None, body: Any, keys: list[Key], done: Done) -> None:  # noqa: ANN401
     if len(keys) == 1:  # as a rule: a leader writes for one share partition
         _ask_one(node, request, body, keys[0], done)
         return
@@ -72,5 +72,5 @@ def _ask(node: ShareState, request: Request | None, body: Any, keys: list[Key], 
         _ask_one(node, request, part_of(body, part), next(iter(part)), take)
 
 
-def _ask_one(node: ShareState, request: Request | None, body: Any, key: Key, done: Done) -> None:  # noqa: ANN401
+def _ask_one(node: ShareStatePorts, request: Request | None, body: Any, key: Key, done: Done) -> None:  # noqa: ANN401
     node.share_state.ask(request, coordinator_key(key), body, done, refuse=partial(refusal, body))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ottla.broker.telemetry.clients.telemetry import Telemetry
     from ottla.core.metadata.image import MetadataImage
 
-__all__ = ["SETTING", "Ports", "inspect_address", "inspect_page"]
+__all__ = ["SETTING", "InspectPorts", "inspect_address", "inspect_page"]
 
 SETTING: Final = "ottla.inspect.listeners"
 _ADDRESS: Final = re.compile(r"http://(\[[0-9A-Fa-f:]+\]|[^:/\[\]]+):(\d{1,5})/?")
@@ -32,7 +32,7 @@ _CLIENT_METRICS: Final = "/inspect/v1/client-metrics"
 _PORT_MAX: Final = 65_535
 
 
-class Ports(Protocol):
+class InspectPorts(Protocol):
     """What the inspect listener shows of a node."""
 
     is_serving: bool
@@ -58,7 +58,7 @@ def inspect_address(text: str) -> tuple[str, int]:
     return host, int(matched[2])
 
 
-def inspect_page(node: Ports) -> Find:
+def inspect_page(node: InspectPorts) -> Find:
     def find(path: str) -> Page | None:
         view = _view(node, path) if node.is_serving else None
         return None if view is None else Page("application/json", json.dumps(view, ensure_ascii=False) + "\n")
@@ -66,7 +66,7 @@ def inspect_page(node: Ports) -> Find:
     return find
 
 
-def _view(node: Ports, path: str) -> dict[str, object] | None:
+def _view(node: InspectPorts, path: str) -> dict[str, object] | None:
     if path == _CLIENT_METRICS:
         return node.telemetry.view()
     matched = _SHARE.fullmatch(path)

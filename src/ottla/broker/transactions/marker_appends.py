@@ -15,7 +15,7 @@ from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.network.request import DelayedResponse
 from ottla.broker.replicas.replicas import Replica
 from ottla.broker.replicas.unit_of_work import UnitOfWork
-from ottla.broker.transactions.ports import MarkerWriting
+from ottla.broker.transactions.ports import MarkerAppendPorts
 from ottla.core.coordinator.contract import Producer
 from ottla.core.metadata.fault import Reject
 from ottla.core.txn.transaction import Partition
@@ -48,7 +48,7 @@ def after_write(unit_of_work: UnitOfWork, call: Callable[[], None]) -> None:
     unit_of_work.deliver(later, None)
 
 
-def append_markers(node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+def append_markers(node: MarkerAppendPorts, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
     """Write markers to partitions of this node; `done` gets the answers, at once or later."""
     _MarkerAppend(node, request, done).begin()
 
@@ -63,7 +63,9 @@ class _Staged(NamedTuple):
 class _MarkerAppend:
     """The markers of one request."""
 
-    def __init__(self, node: MarkerWriting, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]) -> None:
+    def __init__(
+        self, node: MarkerAppendPorts, request: WriteTxnMarkersRequest, done: Callable[[Answers], None]
+    ) -> None:
         self._node = node
         self._markers = request.markers
         self._done = done

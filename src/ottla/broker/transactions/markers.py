@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.coordinators.edge import Perform
 from ottla.broker.transactions.marker_appends import append_markers
-from ottla.broker.transactions.ports import MarkerSending
+from ottla.broker.transactions.ports import MarkerSendPorts
 from ottla.core.coordinator.contract import Outcome
 from ottla.core.txn.messages import TakeProducerId, WriteMarkers
 from ottla.core.txn.transaction import Partition
@@ -27,7 +27,7 @@ __all__ = ["performers"]
 Done = Callable[[Outcome], None]
 
 
-def performers(node: MarkerSending) -> dict[type, Perform]:
+def performers(node: MarkerSendPorts) -> dict[type, Perform]:
     """The performers of the effects of transaction coordinators."""
     return {
         WriteMarkers: lambda effect, done: _MarkerSend(node, effect, done).begin(),
@@ -45,7 +45,7 @@ def _take_producer_id(producer_ids: ProducerIds, done: Done) -> None:
 class _MarkerSend:
     """The markers of one transaction."""
 
-    def __init__(self, node: MarkerSending, effect: WriteMarkers, done: Done) -> None:
+    def __init__(self, node: MarkerSendPorts, effect: WriteMarkers, done: Done) -> None:
         self._node = node
         self._effect = effect
         self._done = done

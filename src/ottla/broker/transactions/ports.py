@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ottla.broker.replicas.unit_of_work import UnitOfWork
     from ottla.core.metadata.image import MetadataImage
 
-__all__ = ["MarkerSending", "MarkerWriting", "Verification"]
+__all__ = ["MarkerAppendPorts", "MarkerSendPorts", "VerificationPorts"]
 
 
-class Verification(Protocol):
-    """Asks a transaction's coordinator before an append."""
+class VerificationPorts(Protocol):
+    """Needed to ask a transaction coordinator before an append."""
 
     clock: Clock
     image: MetadataImage
@@ -29,8 +29,8 @@ class Verification(Protocol):
     transactions: Runtime
 
 
-class MarkerWriting(Protocol):
-    """Writes markers to the partitions that are led here."""
+class MarkerAppendPorts(Protocol):
+    """Needed to write markers to the partitions of this node."""
 
     clock: Clock
     settings: Settings
@@ -40,8 +40,8 @@ class MarkerWriting(Protocol):
     groups: Runtime
 
 
-class MarkerSending(MarkerWriting, Protocol):
-    """Sends markers to the leaders of partitions."""
+class MarkerSendPorts(MarkerAppendPorts, Protocol):
+    """Needed to send markers to the leaders of partitions."""
 
     image: MetadataImage
     producer_ids: ProducerIds

@@ -55,7 +55,7 @@ class _FirstBatch(NamedTuple):
     producer: tuple[int, int]
 
 
-def verify_produce(node: ports.Verification, request: Request, produce: Produce) -> Answer:
+def verify_produce(node: ports.VerificationPorts, request: Request, produce: Produce) -> Answer:
     """The answer to a request with transactional batches."""
     batches = list(_transactional(node, request))
     producers = {each.producer for each in batches}
@@ -86,7 +86,7 @@ class _VerifiedProduce:
 
     def __init__(
         self,
-        node: ports.Verification,
+        node: ports.VerificationPorts,
         request: Request,
         produce: Produce,
         support: TransactionSupport,
@@ -127,7 +127,7 @@ class _VerifiedProduce:
             self._later.complete(answer)
 
 
-def _transactional(node: ports.Verification, request: Request) -> Iterator[_FirstBatch]:
+def _transactional(node: ports.VerificationPorts, request: Request) -> Iterator[_FirstBatch]:
     body: ProduceRequest = request.body
     for topic in body.topic_data:
         try:
@@ -143,7 +143,7 @@ def _transactional(node: ports.Verification, request: Request) -> Iterator[_Firs
                 yield _FirstBatch(Partition(name, partition.index), (batch.producer_id, batch.producer_epoch))
 
 
-def _guard(node: ports.Verification, first: _FirstBatch) -> int | None:
+def _guard(node: ports.VerificationPorts, first: _FirstBatch) -> int | None:
     """What the log must be given with the batch; None if the producer's transaction is open there already."""
     replica = node.replicas.get(*first.partition)
     if replica is None or not replica.is_leader or replica.is_offline:

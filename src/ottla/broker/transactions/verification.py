@@ -23,7 +23,7 @@ from typing import Final
 from ottla.broker.coordinators.internal_topics import GROUPS
 from ottla.broker.loop.delayed_operations import DelayedOperation
 from ottla.broker.replicas.replicas import Replicas
-from ottla.broker.transactions.ports import Verification
+from ottla.broker.transactions.ports import VerificationPorts
 from ottla.core.txn.messages import AddPartitions, VerifyPartitions
 from ottla.core.txn.transaction import Partition
 from ottla.wire.errors import ErrorCode
@@ -61,7 +61,7 @@ class _VerificationRequest:
 
     def __init__(
         self,
-        node: Verification,
+        node: VerificationPorts,
         transactional_id: str,
         producer: tuple[int, int],
         partitions: frozenset[Partition],
@@ -116,7 +116,7 @@ class _VerificationRequest:
 
 
 def ask_coordinator(
-    node: Verification,
+    node: VerificationPorts,
     transactional_id: str,
     producer: tuple[int, int],
     partitions: frozenset[Partition],
@@ -128,7 +128,11 @@ def ask_coordinator(
 
 
 def verify_offsets(
-    node: Verification, body: TxnOffsetCommitRequest, version: int, partition: int, done: Callable[[ErrorCode], None]
+    node: VerificationPorts,
+    body: TxnOffsetCommitRequest,
+    version: int,
+    partition: int,
+    done: Callable[[ErrorCode], None],
 ) -> None:
     """The same for the partition of `__consumer_offsets` to which a transaction commits offsets of a group."""
     wanted, producer = Partition(GROUPS.name, partition), (body.producer_id, body.producer_epoch)

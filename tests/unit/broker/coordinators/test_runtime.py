@@ -599,10 +599,10 @@ def test_timers_go_with_their_shard(running: RunningNode) -> None:
     say(running, "put", "a", 5)
     park(running, running.desk.connect(), "later", "a", 1000)
     shard = shard_of(running, "a")
-    turns = running.node.unit_of_work
-    assert shard in turns._deadlines
+    unit_of_work = running.node.unit_of_work
+    assert shard in unit_of_work._deadlines
     change_leader(running, "a", 99)
-    assert shard not in turns._deadlines
+    assert shard not in unit_of_work._deadlines
 
 
 def test_nothing_is_loaded_once_a_node_stops(running: RunningNode) -> None:

@@ -1,4 +1,4 @@
-"""Metrics that clients push to the broker (KIP-714): who is asked for what, what has come, and how it is shown."""
+"""Metrics that clients push to the broker (KIP-714): subscriptions, client instances, and the values they push."""
 
 from typing import Final
 

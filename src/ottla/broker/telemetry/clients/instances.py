@@ -1,10 +1,10 @@
-"""The clients that take part, and whether they may ask and push now.
+"""The client instances that push metrics, and whether they may send a request now.
 
-A client asks what is wanted and then pushes, each at most once in an interval; the first push after an answer may come
-at any time, since clients spread theirs. Whoever shows a number that does not stand for what is asked of him is told
-so, and may ask again at once, though not push. After a push that says it was the last there is no other. A client that
-is silent for three intervals, or whose connection ends, is forgotten; so is the one that was silent for longest when
-there are too many.
+A client gets its subscription and then pushes, each at most once in an interval; the first push after a response may
+come at any time, since clients spread theirs. A client with an outdated subscription id is told so; it may get its
+subscription again at once, but not push. A push that is marked as terminating is the last one. A client that is silent
+for three intervals, or whose connection is closed, is forgotten. When there are too many, the client that was silent
+for longest is forgotten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from ottla.broker.telemetry.clients.subscriptions import Client, Interest
+from ottla.broker.telemetry.clients.subscriptions import Client, ClientSubscription
 from ottla.wire.compress import Compression
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
@@ -29,27 +29,27 @@ _CODECS: Final = frozenset(Compression)
 
 
 class Instance:
-    """One client. `generation` is that of the subscriptions by which its interest was worked out."""
+    """One client. `generation` is that of the subscriptions from which its own was made."""
 
     __slots__ = (
-        "asked_at_ms",
         "client",
         "connection",
         "expires_at_ms",
         "generation",
+        "got_at_ms",
         "has_answer",
-        "interest",
         "is_terminating",
         "last_error",
         "pushed_at_ms",
+        "subscription",
     )
 
-    def __init__(self, client: Client, interest: Interest, generation: int, connection: Hashable) -> None:
+    def __init__(self, client: Client, subscription: ClientSubscription, generation: int, connection: Hashable) -> None:
         self.client = client
-        self.interest = interest
+        self.subscription = subscription
         self.generation = generation
         self.connection = connection
-        self.asked_at_ms = _NEVER
+        self.got_at_ms = _NEVER
         self.pushed_at_ms = _NEVER
         self.has_answer = False
         """Whether it has heard what is wanted and not pushed since."""
@@ -57,14 +57,14 @@ class Instance:
         self.is_terminating = False
         self.last_error = ErrorCode.NONE
 
-    def is_time_to_ask(self, now_ms: int) -> bool:
-        return now_ms - max(self.asked_at_ms, self.pushed_at_ms) >= self.interest.interval_ms
+    def is_time_to_get(self, now_ms: int) -> bool:
+        return now_ms - max(self.got_at_ms, self.pushed_at_ms) >= self.subscription.interval_ms
 
     def is_time_to_push(self, now_ms: int) -> bool:
-        return self.has_answer or now_ms - self.pushed_at_ms >= self.interest.interval_ms
+        return self.has_answer or now_ms - self.pushed_at_ms >= self.subscription.interval_ms
 
-    def note_ask(self, now_ms: int) -> None:
-        self.asked_at_ms = now_ms
+    def note_get(self, now_ms: int) -> None:
+        self.got_at_ms = now_ms
         self.has_answer = True
 
     def note_push(self, now_ms: int) -> None:
@@ -73,7 +73,7 @@ class Instance:
 
 
 class Instances:
-    """All clients that take part. `left` hears of those that are forgotten."""
+    """All client instances. `left` is called for those that are forgotten."""
 
     def __init__(self, left: Callable[[bytes], None]) -> None:
         self._left = left
@@ -90,26 +90,31 @@ class Instances:
         return list(self._by_id.values())
 
     def find(
-        self, client: Client, connection: Hashable, generation: int, interest: Callable[[], Interest], now_ms: int
+        self,
+        client: Client,
+        connection: Hashable,
+        generation: int,
+        subscription: Callable[[], ClientSubscription],
+        now_ms: int,
     ) -> Instance:
-        """The client, with what is asked of it by the present subscriptions."""
+        """The client, with its subscription from the present subscriptions."""
         instance = self._by_id.get(client.instance_id)
         if instance is None or instance.generation < generation:
             known = client if instance is None else instance.client
-            instance = Instance(known, interest(), generation, connection)
+            instance = Instance(known, subscription(), generation, connection)
             self._by_id[client.instance_id] = instance
         self._by_connection[connection] = client.instance_id
         instance.connection = connection
-        instance.expires_at_ms = now_ms + max(_KEPT_MS_MIN, instance.interest.interval_ms * _KEPT_INTERVALS)
+        instance.expires_at_ms = now_ms + max(_KEPT_MS_MIN, instance.subscription.interval_ms * _KEPT_INTERVALS)
         self._by_id.move_to_end(client.instance_id)
         if len(self._by_id) > INSTANCES_MAX:
             self._forget(next(iter(self._by_id)))
         return instance
 
-    def check_ask(self, instance: Instance, now_ms: int) -> None:
-        """Reject who asks too early."""
-        if instance.is_time_to_ask(now_ms):
-            instance.note_ask(now_ms)
+    def check_get(self, instance: Instance, now_ms: int) -> None:
+        """Reject a GetTelemetrySubscriptions that comes too early."""
+        if instance.is_time_to_get(now_ms):
+            instance.note_get(now_ms)
         elif instance.last_error not in _ASKS_AGAIN:
             raise Reject(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         instance.last_error = ErrorCode.NONE
@@ -149,7 +154,7 @@ class Instances:
             self._forget(instance.client.instance_id)
 
     def expire(self, now_ms: int) -> None:
-        """Forget those who were silent for too long."""
+        """Forget clients that were silent for too long."""
         for instance in self.all():
             if instance.expires_at_ms <= now_ms:
                 self._forget(instance.client.instance_id)
@@ -177,7 +182,7 @@ def _check_push(
         instance.note_push(now_ms)
     elif not is_terminating:
         raise Reject(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-    if subscription_id != instance.interest.subscription_id:
+    if subscription_id != instance.subscription.subscription_id:
         raise Reject(ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
     if compression_type not in _CODECS:
         raise Reject(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)

@@ -1,4 +1,4 @@
-"""What a push holds: OpenTelemetry's metrics (OTLP), perhaps compressed, as single points."""
+"""The data points of a push: OpenTelemetry metrics (OTLP), perhaps compressed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PushError(ValueError):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One number. A delta is to be added to what was known; other points take its place."""
+    """One data point. A delta is added to the known value; any other point replaces it."""
 
     name: str
     labels: Labels

@@ -1,4 +1,4 @@
-"""What a client is asked for: the subscriptions that match it, taken together.
+"""Subscriptions to client metrics, and the subscription of one client: all that match it, joined.
 
 A subscription is a resource of configs: prefixes of metrics' names, how often they are to be pushed, and which clients
 are meant. A client gets the metrics of all subscriptions that match it, at the shortest of their intervals. The number
@@ -16,7 +16,7 @@ import msgspec
 from ottla.core.metadata.config_defs import client_metrics_defs
 from ottla.wire import uuid_text
 
-__all__ = ["Client", "Interest", "Subscription", "interest_of", "subscription_from"]
+__all__ = ["Client", "ClientSubscription", "Subscription", "client_subscription", "subscription_from"]
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -50,7 +50,7 @@ _ATTRIBUTES: Final[Mapping[str, Callable[[Client], str | None]]] = {
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """What somebody wants to know of some clients; without selectors, of all."""
+    """A subscription: metrics that some clients are to push; without selectors, all clients."""
 
     name: str
     metrics: frozenset[str]
@@ -65,8 +65,8 @@ class Subscription(msgspec.Struct, frozen=True):
         return True
 
 
-class Interest(msgspec.Struct, frozen=True):
-    """What one client is asked for."""
+class ClientSubscription(msgspec.Struct, frozen=True):
+    """What one client is asked to push."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -94,13 +94,13 @@ def _matcher(expression: str) -> Matcher:
         return re.compile(expression).fullmatch  # with references back or looks ahead
 
 
-def interest_of(client: Client, subscriptions: Iterable[Subscription]) -> Interest:
+def client_subscription(client: Client, subscriptions: Iterable[Subscription]) -> ClientSubscription:
     matching = [each for each in subscriptions if each.matches(client)]
     metrics = {metric for each in matching for metric in each.metrics}
     wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
     interval_ms = min((each.interval_ms for each in matching), default=DEFAULT_INTERVAL_MS)
     interval_ms = min(interval_ms, DEFAULT_INTERVAL_MS)
-    return Interest(wanted, interval_ms, _subscription_id(wanted, interval_ms, client.instance_id))
+    return ClientSubscription(wanted, interval_ms, _subscription_id(wanted, interval_ms, client.instance_id))
 
 
 def _subscription_id(metrics: tuple[str, ...], interval_ms: int, instance_id: bytes) -> int:

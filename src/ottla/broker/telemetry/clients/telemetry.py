@@ -1,7 +1,7 @@
-"""The receiving end of client telemetry: requests in, the newest number of every series out.
+"""Receives client telemetry: keeps the newest value of every series that clients push.
 
-Numbers live as long as their client is known (`instances`). Kept are at most so many series of one client, and so many
-of all; those beyond are counted and left out. Sums that come as differences are added up.
+Values are kept as long as their client is known (`instances`). The number of series is bounded, for each client and in
+total; further series are counted and dropped. Delta sums are added up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ottla.broker.replicas.formatter import random_uuid
 from ottla.broker.telemetry.clients import SETTING
 from ottla.broker.telemetry.clients.instances import Instance, Instances
 from ottla.broker.telemetry.clients.points import Labels, Point, PushError, points, read_push
-from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, interest_of, subscription_from
+from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, client_subscription, subscription_from
 from ottla.core.metadata.image import CLIENT_METRICS, Changes, MetadataImage
 from ottla.core.metadata.uuids import draw, is_reserved
 from ottla.wire import uuid_text
@@ -40,7 +40,7 @@ _Series = dict[tuple[str, Labels], tuple[float, bool]]
 
 
 class Telemetry:
-    """What one node knows of its clients' metrics."""
+    """The client metrics of one node."""
 
     def __init__(self, settings: Settings, image: MetadataImage, clock: Clock) -> None:
         self._settings = settings
@@ -61,26 +61,26 @@ class Telemetry:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> GetTelemetrySubscriptionsResponse:
-        """What a client is to push. Raises Reject."""
+    def get_subscriptions(self, request: Request) -> GetTelemetrySubscriptionsResponse:
+        """Answer GetTelemetrySubscriptions: what the client is to push. Raises Reject."""
         instance_id = request.body.client_instance_id
         if not any(instance_id):
             instance_id = draw(random_uuid)
         instance, now_ms = self._instance(request, instance_id), self._clock.monotonic_ms()
-        self._counting_throttled(lambda: self._instances.check_ask(instance, now_ms))
-        interest = instance.interest
+        self._counting_throttled(lambda: self._instances.check_get(instance, now_ms))
+        subscription = instance.subscription
         return GetTelemetrySubscriptionsResponse(
             client_instance_id=instance_id,
-            subscription_id=interest.subscription_id,
+            subscription_id=subscription.subscription_id,
             accepted_compression_types=_ACCEPTED,
-            push_interval_ms=interest.interval_ms,
+            push_interval_ms=subscription.interval_ms,
             telemetry_max_bytes=self._settings["telemetry.max.bytes"],
             delta_temporality=True,
-            requested_metrics=interest.metrics,
+            requested_metrics=subscription.metrics,
         )
 
     def push(self, request: Request) -> None:
-        """Take what a client pushes. Raises Reject."""
+        """Answer PushTelemetry: take the client's metrics. Raises Reject."""
         body: PushTelemetryRequest = request.body
         if is_reserved(body.client_instance_id):
             raise Reject(ErrorCode.INVALID_REQUEST)
@@ -117,7 +117,7 @@ class Telemetry:
             client,
             id(request.connection),
             self._generation,
-            lambda: interest_of(client, self._present_subscriptions()),
+            lambda: client_subscription(client, self._present_subscriptions()),
             now_ms,
         )
 
@@ -131,7 +131,7 @@ class Telemetry:
         return self._subscriptions
 
     def follow(self, changes: Changes) -> None:
-        """Subscriptions may have changed: what clients are asked for is worked out anew."""
+        """Subscriptions may have changed: work out those of clients again."""
         if any(resource_type == CLIENT_METRICS for resource_type, _ in changes.configs):
             self._subscriptions = None
             self._generation += 1
@@ -170,7 +170,7 @@ class Telemetry:
         self._series_count -= len(self._series.pop(instance_id, ()))
 
     def samples(self) -> Iterator[Sample]:
-        """The numbers for the page of metrics, each with who has sent it."""
+        """The values for the metrics page, each with its client."""
         self._instances.expire(self._clock.monotonic_ms())
         yield "ottla_client_instances", {}, len(self._instances)
         yield "ottla_client_pushes_total", {}, self.pushes
@@ -182,7 +182,7 @@ class Telemetry:
                 yield _page_name(name, is_counter=is_counter), {**who, **_page_labels(labels)}, value
 
     def view(self) -> dict[str, object]:
-        """The clients with what they are asked for and what they have sent, for people."""
+        """The clients with their subscriptions and values, for the inspect listener."""
         now_ms = self._clock.monotonic_ms()
         self._instances.expire(now_ms)
         return {
@@ -193,14 +193,14 @@ class Telemetry:
         }
 
     def _view_of(self, instance: Instance, now_ms: int) -> dict[str, object]:
-        client, interest = instance.client, instance.interest
+        client, subscription = instance.client, instance.subscription
         series = self._series.get(client.instance_id, {})
         return {
             **_who(client),
             "address": f"{client.address}:{client.port}",
-            "metrics": list(interest.metrics),
-            "interval_ms": interest.interval_ms,
-            "silent_ms": now_ms - max(instance.asked_at_ms, instance.pushed_at_ms),
+            "metrics": list(subscription.metrics),
+            "interval_ms": subscription.interval_ms,
+            "silent_ms": now_ms - max(instance.got_at_ms, instance.pushed_at_ms),
             "terminating": instance.is_terminating,
             "values": [
                 {"name": name, "labels": dict(labels), "value": value} for (name, labels), (value, _) in series.items()

@@ -2,12 +2,12 @@ import pytest
 
 from ottla.broker.telemetry.clients import instances as module
 from ottla.broker.telemetry.clients.instances import Instance, Instances
-from ottla.broker.telemetry.clients.subscriptions import Client, Interest
+from ottla.broker.telemetry.clients.subscriptions import Client, ClientSubscription
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
 INTERVAL_MS = 10_000
-INTEREST = Interest(("*",), INTERVAL_MS, 77)
+INTEREST = ClientSubscription(("*",), INTERVAL_MS, 77)
 MAX_BYTES = 100
 
 
@@ -23,7 +23,7 @@ class Table:
 
     def ask(self, now_ms: int) -> ErrorCode:
         try:
-            self.instances.check_ask(self.find(now_ms=now_ms), now_ms)
+            self.instances.check_get(self.find(now_ms=now_ms), now_ms)
         except Reject as reject:
             return reject.code
         return ErrorCode.NONE

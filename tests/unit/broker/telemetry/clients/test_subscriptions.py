@@ -1,19 +1,19 @@
 import pytest
 
-from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, interest_of, subscription_from
+from ottla.broker.telemetry.clients.subscriptions import Client, Subscription, client_subscription, subscription_from
 
 ID = bytes.fromhex("963b916f1dd94f4c8d9fa2ce72a39bba")
 CLIENT = Client(ID, "orders-1", "apache-kafka-java", "4.3.1", "127.0.0.1", 40_001)
 
 
 def test_nothing_is_wanted_of_a_client_that_no_subscription_matches():
-    interest = interest_of(CLIENT, [])
-    assert (interest.metrics, interest.interval_ms) == ((), 300_000)
+    subscription = client_subscription(CLIENT, [])
+    assert (subscription.metrics, subscription.interval_ms) == ((), 300_000)
 
 
 def test_the_number_is_that_of_apache_kafka():
     """Measured on 4.3.1: this client, nothing wanted, five minutes."""
-    assert interest_of(CLIENT, []).subscription_id == -1608926071
+    assert client_subscription(CLIENT, []).subscription_id == -1608926071
 
 
 def test_the_number_changes_with_the_metrics_the_interval_and_the_client():
@@ -21,23 +21,23 @@ def test_the_number_changes_with_the_metrics_the_interval_and_the_client():
     slower = Subscription("a", frozenset({"org.apache.kafka.producer"}), 2_000)
     other = Client(ID[::-1], "orders-1", None, None, "127.0.0.1", 1)
     asked = [(CLIENT, []), (CLIENT, [wanted]), (CLIENT, [slower]), (other, [wanted])]
-    assert len({interest_of(client, subscriptions).subscription_id for client, subscriptions in asked}) == 4
+    assert len({client_subscription(client, subscriptions).subscription_id for client, subscriptions in asked}) == 4
 
 
 def test_all_that_match_are_taken_together_at_the_shortest_interval():
     first = Subscription("a", frozenset({"producer", "common"}), 60_000)
     second = Subscription("b", frozenset({"common", "consumer"}), 5_000)
-    interest = interest_of(CLIENT, [first, second])
-    assert (interest.metrics, interest.interval_ms) == (("common", "consumer", "producer"), 5_000)
+    subscription = client_subscription(CLIENT, [first, second])
+    assert (subscription.metrics, subscription.interval_ms) == (("common", "consumer", "producer"), 5_000)
 
 
 def test_a_star_stands_for_everything():
     both = [Subscription("a", frozenset({"producer"}), 60_000), Subscription("b", frozenset({"*"}), 60_000)]
-    assert interest_of(CLIENT, both).metrics == ("*",)
+    assert client_subscription(CLIENT, both).metrics == ("*",)
 
 
 def test_nobody_waits_longer_than_five_minutes():
-    assert interest_of(CLIENT, [Subscription("a", frozenset({"*"}), 3_600_000)]).interval_ms == 300_000
+    assert client_subscription(CLIENT, [Subscription("a", frozenset({"*"}), 3_600_000)]).interval_ms == 300_000
 
 
 @pytest.mark.parametrize(
