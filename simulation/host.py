@@ -138,7 +138,7 @@ class CoordinatorHost:
         self.start()
 
     def unload(self) -> None:
-        """Leadership moves away; whoever waits is told."""
+        """Leadership moves away; waiting requests get NOT_COORDINATOR."""
         self.shard.unload()
 
     # --- what comes in ------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class CoordinatorHost:
             self.shard.expire()
 
     def turn(self) -> None:
-        """Write what was decided and let go what is committed, until nothing moves."""
+        """Write what was decided and release what is committed, until nothing is left to do."""
         while True:
             self.shard.flush()
             try:

@@ -85,7 +85,7 @@ class Builder:
 
 
 def _uuid(call: Call) -> bytes:
-    """uuid(7): an id that nobody has given out."""
+    """uuid(7): an id that belongs to no topic."""
     return int(call.positional[0]).to_bytes(16, "big")
 
 

@@ -28,7 +28,7 @@ _CHAOS_MS: Final = (40_000, 180_000)
 _CALM_MS: Final = 180_000
 """Within this every group must settle: several session and rebalance time-outs one after another."""
 _STEADY_MS: Final = 50_000
-"""How long it must stay so: longer than any session, so that nobody is left in a group who is gone."""
+"""How long it must stay converged: longer than any session, so that no crashed member is left in a group."""
 
 
 AnyWorld = World | TransactionWorld | ShareWorld

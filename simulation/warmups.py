@@ -176,7 +176,7 @@ class _WarmupLaw:
         self._owners = owners
 
     def _judge_move(self, task: Task, old: str | None, new: str) -> None:
-        """A task that somebody runs who is still there."""
+        """Check the move of a task whose present owner is still a member."""
         if task[0] != STATEFUL or old is None:
             return
         process_id = self._process[new]

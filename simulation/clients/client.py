@@ -39,7 +39,7 @@ class ClientPorts(Protocol):
         ...
 
     def next_offset(self) -> int:
-        """An offset that nobody has committed yet."""
+        """An offset that no client has committed yet."""
         ...
 
 

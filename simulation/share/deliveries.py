@@ -96,7 +96,7 @@ class Deliveries:
         """By state epoch. The last one counts; but a kill may undo it."""
         self._now = self._chapters[0]
         self.slack = 0
-        """How many fetches were given up: what they had acquired has cost a delivery that nobody saw."""
+        """How many fetches were given up: what they had acquired counts as a delivery without a response."""
 
     # --- what the state says ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Time that stands still until somebody moves it."""
+"""A virtual clock, which stands still until a test moves it."""
 
 from __future__ import annotations
 

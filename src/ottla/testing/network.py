@@ -52,7 +52,7 @@ class InFlightRequest(NamedTuple):
     version: int
     request: Any
     is_echo: bool = False
-    """It arrives for the second time, and nobody waits for the answer."""
+    """It arrives for the second time, and its response is ignored."""
 
 
 class NetworkPorts(Protocol):
@@ -101,7 +101,7 @@ class Network:
             self._surface.after(delay_ms, lambda: self._surface.deliver(in_flight._replace(is_echo=True)))
 
     def answer(self, in_flight: InFlightRequest, message: Any) -> None:  # noqa: ANN401
-        """Bring an answer back to whoever sent the request."""
+        """Carry a response back to the sender of the request."""
         chances, draw = self.chances, self._random.random
         if in_flight.is_echo:
             return

@@ -163,9 +163,9 @@ class Shard:
     # --- calls of the core --------------------------------------------------------------------------------------------
 
     def handle(self, request: Any, context: Context) -> Result:  # noqa: ANN401
-        """Put a request to the core; whoever `context.token` stands for is answered through the edge.
+        """Let the core handle a request; the edge takes the reply for `context.token`.
 
-        Gives what the core has decided, so that the caller can tell an answer that waits for its records from none.
+        Returns what the core has decided, so that the caller can tell a reply that waits for its records from no reply.
         """
         try:
             result = self.core.handle(request, context)

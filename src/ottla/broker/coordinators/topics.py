@@ -42,7 +42,7 @@ class TopicsView:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._counts: dict[bytes, int] = {}
-        """Topic id -> number of partitions when somebody was last told."""
+        """Topic id -> number of partitions as of the last change that was reported."""
 
     @property
     def version(self) -> int:

@@ -110,7 +110,7 @@ class DescriptionPlugin:
             log.exception("the plugin for topology descriptions cannot be closed")
 
     def cancel(self) -> None:
-        """Nothing is waited for any more."""
+        """Cancel all calls."""
         self._is_open = False
         for task in self._tasks:
             task.cancel()
@@ -198,7 +198,7 @@ class _Call:
         self._task.add_done_callback(self._ended)
 
     def _give_up(self, expired: bool) -> bool:
-        """Its time is over; or the broker stops, which sends away whoever waits without our doing."""
+        """Give the call up: its time is over, or the broker stops; then coordinators answer waiting requests."""
         if self._task is None:
             self._order.remove(self._key, self.begin)
         else:

@@ -1,4 +1,4 @@
-"""DescribeAcls (29), CreateAcls (30) and DeleteAcls (31): without an authorizer there are no ACLs, and none is taken.
+"""DescribeAcls (29), CreateAcls (30) and DeleteAcls (31): without an authorizer there are no ACLs.
 
 Versions 1 to 3, which differ in form only. The answer, for each entry and filter where there are some, is
 SECURITY_DISABLED with Apache Kafka's own text. Like Apache Kafka, the broker closes the connection for the number 0 in

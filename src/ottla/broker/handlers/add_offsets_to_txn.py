@@ -1,8 +1,8 @@
 """AddOffsetsToTxn (25): let a transaction commit offsets of a group.
 
-Versions 0 to 4. Adds the group's partition of `__consumer_offsets` to the transaction. Before version 2 a producer that
-was shut out hears INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Producers of transaction version 2 do not send it:
-their first TxnOffsetCommit adds the partition.
+Versions 0 to 4. Adds the group's partition of `__consumer_offsets` to the transaction. Before version 2 a fenced
+producer gets INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Producers of transaction version 2 do not send it: their
+first TxnOffsetCommit adds the partition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (24): make partitions part of a transaction, or ask whether they are.
 
 Versions 0 to 3 come from producers, for one transaction. If one partition does not exist or may not be written, it gets
-its error, all others OPERATION_NOT_ATTEMPTED, and none is added. Before version 2 a producer that was shut out hears
+its error, all others OPERATION_NOT_ATTEMPTED, and none is added. Before version 2 a fenced producer gets
 INVALID_PRODUCER_EPOCH, later PRODUCER_FENCED. Versions 4 and 5 come from brokers (KIP-890): many transactions, each to
 be added or only verified.
 """

@@ -1,7 +1,7 @@
-"""AlterReplicaLogDirs (34): partitions of this node go to another of its log directories.
+"""AlterReplicaLogDirs (34): move partitions of this node to another of its log directories.
 
-Versions 1 and 2. The answer comes when a move has begun; DescribeLogDirs shows how far it has come. Asking for the
-directory in which a partition is calls it back. Directories are named as DescribeLogDirs names them.
+Versions 1 and 2. The answer comes when a move has begun; DescribeLogDirs shows how far it has come. A request for the
+directory in which a partition is cancels its move. Directories are named as DescribeLogDirs names them.
 """
 
 from __future__ import annotations

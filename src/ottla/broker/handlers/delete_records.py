@@ -1,4 +1,4 @@
-"""DeleteRecords (21): let a partition begin at an offset.
+"""DeleteRecords (21): delete the records of a partition before an offset.
 
 Versions 0 to 2. -1 means the high watermark; an offset at or below the start changes nothing. Files go when retention
 finds whole segments below the start. Internal topics and topics that are only compacted are refused.

@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): who leads the metadata log, who votes, and how far each has come.
+"""DescribeQuorum (55): the leader, voters and observers of the metadata log, and their end offsets.
 
 Versions 0 to 2: from 1 on with times of fetches, from 2 on with directories, messages and the voters' listeners.
 """

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (90): from where share groups go on, and how much lies before them (KIP-932, KIP-1226).
+"""DescribeShareGroupOffsets (90): start offsets and lag of share groups (KIP-932, KIP-1226).
 
 Versions 0 and 1: 1 has the lag. The offset is the one that was written last, which may be behind what the leader has in
 memory. All partitions that have state can be asked for, or some by name; of those that have none, or do not exist, the

@@ -1,7 +1,7 @@
 """Metadata (3): brokers, topics, partitions and their leaders, as seen through the listener of the request.
 
 Versions 0 to 13. An empty list of topics means all of them in version 0 and none from 1 on; null means all. From 12 on
-topics can be asked for by id; if any is, names are overlooked. Missing topics are created, where client and broker
+topics can be asked for by id; if any is, names are ignored. Missing topics are created, where client and broker
 allow it, before the answer is given: Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and creates meanwhile. Those
 that were deleted within the last half second are not created.
 The controller's id is that of a living broker: clients send admin requests there, and it takes them on.
@@ -44,7 +44,7 @@ _CLUSTER_OPERATIONS_IN: Final = range(8, 11)
 _IDS_FROM: Final = 12
 _LISTENER_NOT_FOUND_FROM: Final = 6
 _TRY_AGAIN: Final[dict[int, int]] = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-"""Who is over a quota is told that the topic is not there yet, which makes every client ask again."""
+"""A client over its quota is told that the topic does not exist yet, which makes every client retry."""
 _CREATE_VERSION: Final = 7
 
 

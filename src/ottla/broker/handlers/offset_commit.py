@@ -1,4 +1,4 @@
-"""OffsetCommit (8): store where a group goes on reading.
+"""OffsetCommit (8): commit offsets of a group.
 
 Versions 2 to 10: up to 4 the client may say how long its offsets are kept; from 6 on an offset comes with the leader
 epoch of the record before it, from 7 on static members say who they are, from 9 on errors of groups have codes of their

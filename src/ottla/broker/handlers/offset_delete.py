@@ -1,6 +1,6 @@
-"""OffsetDelete (47): forget where a group goes on reading.
+"""OffsetDelete (47): delete committed offsets of a group.
 
-Version 0. Offsets of topics that somebody in the group reads stay.
+Version 0. Offsets of topics that a member subscribes to stay.
 """
 
 from __future__ import annotations

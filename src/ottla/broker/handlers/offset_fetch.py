@@ -1,4 +1,4 @@
-"""OffsetFetch (9): where groups go on reading.
+"""OffsetFetch (9): the committed offsets of groups.
 
 Versions 1 to 10: from 2 on all offsets of a group can be asked for and errors of the group have a place of their own,
 from 7 on offsets that an open transaction is about to change can be refused, from 8 on several groups are asked for at

@@ -1,4 +1,4 @@
-"""What handlers need of a node, by family of APIs. A node has all of it; a handler sees what its family names."""
+"""What handlers need of a node, by family of APIs. A node implements all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SaslHandshake (17): here there is no login, and so nothing to agree on.
+"""SaslHandshake (17): refused, since no listener has SASL.
 
 Versions 0 and 1, which do not differ. On a listener without SASL the answer is ILLEGAL_SASL_STATE and an empty list of
 mechanisms, and the connection stays, as on Apache Kafka.

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79): say what has become of records of a share group.
+"""ShareAcknowledge (79): acknowledge records of a share group.
 
 Versions 1 and 2. From 2 on with renewals, and the answer says how long locks are held.
 """

@@ -1,7 +1,7 @@
-"""ShareGroupHeartbeat (76): a consumer joins its share group, lives in it, hears what to fetch, and leaves (KIP-932).
+"""ShareGroupHeartbeat (76): a consumer joins its share group, gets its assignment, and leaves (KIP-932).
 
-Version 1. Who names topics must be allowed to describe all of them. What the request itself says is looked at before
-its coordinator is looked for. An error is answered with its code and message alone.
+Version 1. A client that names topics must be allowed to describe all of them. The request itself is checked before its
+coordinator is looked up. An error is answered with its code and message alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): store where a group goes on reading, as part of a transaction.
+"""TxnOffsetCommit (28): commit offsets of a group as part of a transaction.
 
 Versions 0 to 6: from 2 on an offset comes with the leader epoch of the record before it, from 3 on members say who they
 are, up to 4 the transaction must have been told of the group (AddOffsetsToTxn), from 5 on it is told by this request,

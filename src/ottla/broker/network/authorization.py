@@ -10,7 +10,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 
 NOT_ASKED: Final = -(2**31)
-"""Stands for the bits where nobody asked for them."""
+"""The value of the bit set in a response whose request did not ask for it."""
 
 _TOPIC: Final = (
     Operation.READ,

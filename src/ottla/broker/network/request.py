@@ -123,7 +123,7 @@ class DelayedResponse:
 
     def __init__(self) -> None:
         self.deliver: Callable[[Any], None] | None = None
-        """Where the answer goes, once somebody waits for it."""
+        """Gets the response, once it is set."""
         self.message: Any = None
         """The answer, if it came before anybody said where it goes."""
         self.is_complete = False

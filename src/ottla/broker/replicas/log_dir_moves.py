@@ -50,11 +50,11 @@ log = logging.getLogger(__name__)
 _PIECE_BYTES_MIN: Final = 16 << 10
 _PIECE_BYTES_MAX: Final = 1 << 20
 _PIECE_SECONDS: Final = 0.001
-"""A piece that takes longer is followed by a smaller one, so that no slice is long."""
+"""A piece that takes longer is followed by a smaller one, so that the loop is never blocked for long."""
 _REST_BYTES_MAX: Final = 256 << 10
-"""So much may be missing for the last step, which nobody can interrupt."""
+"""The last step, which blocks the loop, begins when no more bytes than this are missing."""
 _SYNC_BYTES: Final = 16 << 20
-"""After so much the copy is synced, so that no sync is so large that others feel it."""
+"""After so much the copy is synced, so that no sync is so large that requests slow down."""
 _TURN_SECONDS: Final = 0.05
 """Then other cooperative tasks have their turn."""
 _WORK: Final = "log moves"

@@ -80,7 +80,7 @@ class NodeStorage:
         self._storages = {path: LogStorage(disk, open_files=open_files, jitter=_jitter) for path in config.all_dirs}
 
     def format_if_new(self, now_ms: int, controller_port: int) -> bool:
-        """Format empty directories, if nobody else can be meant to lead the cluster; whether it was done."""
+        """Format empty directories, unless the configuration names other controllers; whether it was done."""
         config = self._config
         usable = [path for path in config.all_dirs if path not in self._failed]
         unformatted = [path for path in usable if not is_formatted(self.disk, path)]

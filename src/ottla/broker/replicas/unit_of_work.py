@@ -31,15 +31,15 @@ __all__ = ["Participant", "UnitOfWork"]
 log = logging.getLogger(__name__)
 
 ROUNDS_MAX: Final = 16
-"""After so many rounds others have their turn first."""
+"""After so many rounds the loop runs other callbacks first."""
 PROBE_EVERY: Final = 32
-"""So many connections end their turns by themselves before it is tried whether others would join."""
+"""After so many turns that ended by themselves, the end of one is put off as a trial."""
 EXPIRED_MAX: Final = 100
-"""After so many deadlines of a shard, too."""
+"""After so many deadlines of a shard the loop runs other callbacks first."""
 
 
 Advance = Callable[[int], None]
-"""Is told of a partition of its topic that has moved."""
+"""Called with a partition of its topic whose log has changed."""
 
 
 class Participant(Protocol):
@@ -122,7 +122,7 @@ class UnitOfWork:
             self.end()
 
     def end(self) -> None:
-        """Flush what was decided, write what is staged, let go what is committed."""
+        """Flush the batches of shards, write what is staged, release what is committed."""
         if not (self._unflushed or self._moved or self._answers):
             self._replicas.write_staged()
             return

@@ -1,4 +1,4 @@
-"""Puts records that share groups give up into their dead-letter queues (KIP-1191).
+"""Writes records that share groups give up to their dead-letter queues (KIP-1191).
 
 A queue is a topic that the group names. The rules are looked at with every attempt:
 
@@ -52,7 +52,7 @@ Done = Callable[[], None]
 
 
 class _Forbidden(Exception):
-    """Why letters cannot go to a queue; trying again would not help."""
+    """A rule forbids the queue; a retry would not help."""
 
 
 class DeadLetterQueues:
@@ -78,12 +78,12 @@ class DeadLetterQueues:
                 yield f"ottla_share_dead_letter_{name}_total", {"group": group_id}, count
 
     def send(self, key: Key, source: Source, letters: DeadLetters, done: Done) -> None:
-        """Put records of a group into its queue; `done` is called when they are there or nobody tries any more."""
+        """Write records of a group to its queue; `done` is called when they are written or given up."""
         _DeadLetterWrite(self._node, self, key, source, letters, done).attempt()
 
 
 class _DeadLetterWrite:
-    """One range of records on its way."""
+    """The write of one range of records, with its retries."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _DeadLetterWrite:
             self._settle(replica, end_offset, expired=True)
 
     def _settle(self, replica: Replica, end_offset: int, *, expired: bool) -> bool:
-        """Whether it is known what became of the letters."""
+        """Whether the result of the write is known."""
         try:
             if replica.is_acknowledged(end_offset, -1):
                 self._queues.sent[self._group_id] += self._count

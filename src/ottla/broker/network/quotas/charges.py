@@ -1,4 +1,4 @@
-"""A request and its quotas, from its first byte to its answer.
+"""What a request counts against quotas, from its first byte to its response.
 
 While any client has a limit, each request carries a `Charge`. It knows how large the request was and how much of the
 loop's time it took, and when the answer is there it counts all of that and makes the connection pause if it must.
@@ -67,7 +67,7 @@ class Meter:
 
 
 class Charge:
-    """What one request costs."""
+    """What one request counts against quotas."""
 
     __slots__ = ("_is_counted", "_meter", "_mutations", "_request", "_size_bytes", "_spent_ns", "_started_ns", "_user")
 
@@ -84,7 +84,7 @@ class Charge:
     # --- while it is worked on ----------------------------------------------------------------------------------------
 
     def park(self) -> None:
-        """It waits from now on: that is not our time."""
+        """The request is parked: stop counting its time."""
         self._spent_ns = self._meter.now_ns() - self._started_ns
 
     def fetch_max_bytes(self) -> float:
@@ -128,7 +128,7 @@ class Charge:
         return pause_ms, is_sent
 
     def exempt(self) -> None:
-        """It is not counted at all."""
+        """Do not count the request at all."""
         self._is_counted = True
 
     def count_answer(self, message: Any) -> Any:  # noqa: ANN401

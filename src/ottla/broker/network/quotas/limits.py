@@ -1,10 +1,10 @@
-"""Whose limit a request counts against.
+"""The limits of clients, and which one a request counts against.
 
 Limits can be set for a user and a client id together, for a user, and for a client id, and for each a default. The most
 special one holds, in this order: user and client id; user and any client id; user; any user and client id; any user and
-any client id; any user; client id; any client id. All whom one entity of these stands for by name share its rate; a
-default gives each of them a rate of his own. Somebody without a client id has no limits of client ids. A bound that is
-infinite, or no number, is none, also for those whom a default would limit.
+any client id; any user; client id; any client id. All clients that an entity names share its rate; a default gives each
+client a rate of its own. A client without a client id has no limits of client ids. A bound that is infinite or not a
+number means no limit, also where a default would apply.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Limit(NamedTuple):
 
 
 class ClientLimits:
-    """The limits of one kind, and who has which."""
+    """All limits of one kind."""
 
     def __init__(self) -> None:
         self._by_entity: Mapping[QuotaEntity, float] = {}
@@ -45,7 +45,7 @@ class ClientLimits:
         self._found = {}
 
     def of(self, user: str, client_id: str) -> Limit | None:
-        """The limit of somebody, if he has any."""
+        """The limit of a user and client id, if there is one."""
         key = (user, client_id)
         if key in self._found:
             return self._found[key]

@@ -1,4 +1,4 @@
-"""The five kinds of limits of a node, as the metadata log tells them. Changes hold for what is counted next."""
+"""The quotas of a node, from the metadata log, in five kinds. Changes apply to what is counted next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Sample = tuple[str, dict[str, object], float]
 
 
 class ConnectionRates:
-    """How many connections an address may open in a second."""
+    """The limits of connections that an address may open in a second."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
@@ -41,7 +41,7 @@ class ConnectionRates:
         self._by_entity = by_entity
 
     def record(self, address: str, now_ms: int) -> int:
-        """Count a connection; if it is too many it does not count, and is to be closed after so long."""
+        """Count a connection; returns after how long one that is too many is to be closed. Those do not count."""
         bound = self._by_entity.get(((IP, address),), self._by_entity.get(((IP, None),)))
         if bound is None or not math.isfinite(bound):
             return 0
@@ -55,7 +55,7 @@ class ConnectionRates:
 
 
 class Quotas:
-    """What is limited on a node, and how fast everybody is."""
+    """All quotas of a node, and the rates of its clients."""
 
     def __init__(self, windows: Windows, controller_windows: Windows) -> None:
         self.produce = RateQuotas(windows)
@@ -65,7 +65,7 @@ class Quotas:
         self.connections = ConnectionRates(windows)
 
     def follow(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Take the limits as they are now."""
+        """Apply the quotas of the image."""
         for kind, key in (
             (self.produce.limits, PRODUCER_BYTE_RATE),
             (self.fetch.limits, CONSUMER_BYTE_RATE),

@@ -1,4 +1,4 @@
-"""How fast something goes, as Kafka works it out; `now_ms` comes in, so that tests can move time.
+"""Rates and token buckets, computed as in Kafka; `now_ms` is passed in, so that tests can move time.
 
 A `Rate` adds up what was recorded in the last windows of time (11 of 1 s unless configured otherwise), of which the
 newest is still running. It is cautious at the start: what has not been looked at for all but one of the windows is
@@ -19,7 +19,7 @@ _SECOND_MS: Final = 1000
 
 
 class Windows(NamedTuple):
-    """Over which time a rate is taken."""
+    """The windows of time over which a rate is computed."""
 
     num: int = 11
     size_ms: int = 1000
@@ -48,7 +48,7 @@ class _Sample:
 
 
 class Rate:
-    """So much in a second, on average."""
+    """A rate per second over moving windows."""
 
     __slots__ = ("_current", "_samples", "_windows")
 
@@ -98,7 +98,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that are taken faster than they come in only for a while."""
+    """A token bucket: a burst may take more tokens than come in."""
 
     __slots__ = ("_seconds", "_tokens", "_updated_ms")
 

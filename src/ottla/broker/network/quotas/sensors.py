@@ -1,7 +1,8 @@
-"""One kind of limit: the rates of all who have one, and the pause that follows.
+"""The sensors of one kind of limit: the rates of all limited clients, and the pauses that follow.
 
-Rates are kept by user and client id, the longest unused first. Those that nobody has used for an hour are dropped, and
-of more than `SENSORS_MAX` the longest unused: who changes his client id all the time has a new rate each time anyway.
+Rates are kept by user and client id, the longest unused first. Sensors that were unused for an hour are dropped, and
+beyond `SENSORS_MAX` the longest unused: a client that changes its client id all the time gets a new rate each time
+anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Meter = TypeVar("Meter")
 
 
 class Sensor(Generic[Meter]):
-    """How fast somebody is, and how long he was made to pause."""
+    """The rate of one client, and how long it was made to pause."""
 
     __slots__ = ("_pauses", "_pauses_ms", "meter", "used_ms")
 
@@ -52,7 +53,7 @@ class SensorSample(NamedTuple):
 
 
 class _Sensors(Generic[Meter]):
-    """Sensors by whose they are, made when first used."""
+    """Sensors by user and client id, made on first use."""
 
     def __init__(self, make: Callable[[float, int], Meter]) -> None:
         self._make = make
@@ -74,7 +75,7 @@ class _Sensors(Generic[Meter]):
         return sensor
 
     def expire(self, now_ms: int) -> None:
-        """Drop what is too old, and the oldest if there is no room for another."""
+        """Drop sensors that are too old, and the oldest if there are too many."""
         while self._by_tags:
             tags, oldest = next(iter(self._by_tags.items()))
             if now_ms - oldest.used_ms < EXPIRY_MS and len(self._by_tags) < SENSORS_MAX:
@@ -92,7 +93,7 @@ class RateQuotas:
         self.sensors: _Sensors[Rate] = _Sensors(lambda _, now_ms: Rate(windows, now_ms))
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Count something; how long a pause must follow."""
+        """Count a value; returns the pause that must follow."""
         limit = self.limits.of(user, client_id)
         if limit is None:
             return 0
@@ -102,7 +103,7 @@ class RateQuotas:
         return excess_ms if self._pause_max_ms is None else min(excess_ms, self._pause_max_ms)
 
     def add(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """Count something, or take it back, without asking what follows."""
+        """Count a value, or take it back."""
         limit = self.limits.of(user, client_id)
         if limit is not None:
             self.sensors.get(limit, now_ms).meter.record(value, now_ms)
@@ -113,7 +114,7 @@ class RateQuotas:
             self.sensors.get(limit, now_ms).paused(pause_ms, now_ms)
 
     def is_overdue(self, user: str, client_id: str, value: float, now_ms: int) -> bool:
-        """Whether something is too much for all windows together, and nothing else was counted lately."""
+        """Whether a value exceeds all windows together, and nothing else was counted lately."""
         limit = self.limits.of(user, client_id)
         if limit is None or value <= limit.bound * self._windows.all_seconds:
             return False
@@ -125,7 +126,7 @@ class RateQuotas:
         return 0 if limit is None else self.sensors.get(limit, now_ms).meter.excess_ms(limit.bound, now_ms)
 
     def most_without_pause(self, user: str, client_id: str) -> float:
-        """What can be counted at once, by somebody who has been quiet, before a pause follows."""
+        """What an idle client can use at once before a pause follows."""
         limit = self.limits.of(user, client_id)
         return math.inf if limit is None else limit.bound * self._windows.full_seconds
 
@@ -164,7 +165,7 @@ class Mutations:
 
 
 class TokenQuotas:
-    """Limits of what must not come at once: partitions that are created and deleted."""
+    """Limits with token buckets: partitions that are created and deleted."""
 
     def __init__(self, windows: Windows) -> None:
         self.limits = ClientLimits()
