@@ -8,7 +8,17 @@ from collections.abc import Mapping
 import pytest
 
 from tests.interop.share.brokers import Cluster
-from tests.interop.share.workers import JAVA, LIBRDKAFKA, OTTLA, Given, Workers, closing, polled, settled, silent
+from tests.interop.share.workers import (
+    JAVA,
+    LIBRDKAFKA,
+    OTTLA,
+    DeliveredRecord,
+    Workers,
+    closing,
+    polled,
+    settled,
+    silent,
+)
 
 CLIENTS = ("java-4.3.1", "java-4.4.0", LIBRDKAFKA, OTTLA)
 RENEWING = ("java-4.3.1", "java-4.4.0", OTTLA)
@@ -26,7 +36,7 @@ def topic(cluster: Cluster, name: str) -> str:
     return name
 
 
-def deliveries(given: list[Given]) -> Mapping[int, int]:
+def deliveries(given: list[DeliveredRecord]) -> Mapping[int, int]:
     return {each.offset: each.delivery_count for each in given}
 
 

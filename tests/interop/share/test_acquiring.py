@@ -12,7 +12,7 @@ from tests.interop.share.brokers import Cluster
 from tests.interop.share.workers import (
     LIBRDKAFKA,
     OTTLA,
-    Given,
+    DeliveredRecord,
     Worker,
     Workers,
     closing,
@@ -29,13 +29,13 @@ EARLIEST = {"share.auto.offset.reset": "earliest"}
 HOUR_MS = 3_600_000
 
 
-def offsets(given: list[Given]) -> list[int]:
+def offsets(given: list[DeliveredRecord]) -> list[int]:
     return [each.offset for each in given]
 
 
-def accepted(worker: Worker, count: int) -> list[Given]:
+def accepted(worker: Worker, count: int) -> list[DeliveredRecord]:
     """Accept what comes, until so many have come."""
-    found: list[Given] = []
+    found: list[DeliveredRecord] = []
 
     def step() -> bool:
         given = worker.poll()
@@ -92,7 +92,7 @@ def test_from_the_latest(workers: Workers, cluster: Cluster, name: str, client: 
     worker = workers.open(client, name, name, EXPLICIT)
     with closing(worker):
         # Latest is where the partition ends at the first fetch, so what is written after some time certainly counts.
-        given: list[Given] = []
+        given: list[DeliveredRecord] = []
 
         def step() -> bool:
             cluster.produce(name, "after")

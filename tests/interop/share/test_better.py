@@ -9,7 +9,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.types import ShareFetchRequest
 from tests.interop.node.brokers import OTTLA
 from tests.interop.share.brokers import Cluster, Node
-from tests.interop.share.workers import Given, OttlaWorker, Workers, closing, settled, silent, until
+from tests.interop.share.workers import DeliveredRecord, OttlaWorker, Workers, closing, settled, silent, until
 from tests.unit.broker.desk import Desk
 
 EXPLICIT = {"share.acknowledgement.mode": "explicit"}
@@ -28,9 +28,9 @@ def fetching(cluster: Cluster, worker: OttlaWorker, topic: str) -> None:
     until("the first record", step)
 
 
-def taken(worker: OttlaWorker, count: int) -> list[Given]:
+def taken(worker: OttlaWorker, count: int) -> list[DeliveredRecord]:
     """So many records, which stay in the worker's hands."""
-    given: list[Given] = []
+    given: list[DeliveredRecord] = []
     until(f"{count} records", lambda: given.extend(worker.poll()) or len(given) >= count)
     return given
 
@@ -65,7 +65,7 @@ def test_scenario_12_partitions_added_to_a_known_topic(cluster: Cluster, kind: s
         fetching(cluster, worker, name)
         cluster.run(lambda client: topics.add_partitions(client, name, 2))
         until("the partition can be written", lambda: written(cluster, name))
-        given: list[Given] = []
+        given: list[DeliveredRecord] = []
 
         def step() -> bool:
             cluster.produce(name, "later", partition=1)

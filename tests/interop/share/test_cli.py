@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cli import run
 from tests.interop.share.brokers import Cluster
-from tests.interop.share.workers import Given, OttlaWorker, closing, settled, until
+from tests.interop.share.workers import DeliveredRecord, OttlaWorker, closing, settled, until
 
 Capture = pytest.CaptureFixture[str]
 EXPLICIT = {"share.acknowledgement.mode": "explicit", "share.acquire.mode": "record_limit", "max.poll.records": "6"}
@@ -26,7 +26,7 @@ def test_commands(cluster: Cluster, name: str, capsys: Capture):
     cluster.produce(name, *(f"v{number}" for number in range(12)))
     worker = OttlaWorker(cluster.bootstrap_servers, name, name, EXPLICIT)
     with closing(worker):
-        given: list[Given] = []
+        given: list[DeliveredRecord] = []
         until("six records", lambda: given.extend(worker.poll()) or len(given) == 6)
         for each in given:
             worker.acknowledge(each, {2: "RELEASE", 3: "REJECT"}.get(each.offset, "ACCEPT"))

@@ -12,8 +12,8 @@ from tests.interop.share.workers import (
     JAVA,
     LIBRDKAFKA,
     OTTLA,
+    DeliveredRecord,
     Driver,
-    Given,
     JavaWorker,
     Workers,
     closing,
@@ -55,7 +55,7 @@ def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, n
         write_batch()
     settings = EXPLICIT | {"max.poll.records": str(BATCH)}
     members = [workers.open(client, name, name, settings) for _ in range(MEMBERS)]
-    given: dict[int, list[Given]] = {}
+    given: dict[int, list[DeliveredRecord]] = {}
 
     def step() -> bool:
         found = {n: worker.poll(0.1) for n, worker in enumerate(members) if n not in given}
@@ -72,7 +72,7 @@ def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, n
         assert {each.delivery_count for found in given.values() for each in found} == {1}
         for number, worker in enumerate(members):
             assert settled(worker, given[number], "ACCEPT") == {0: "NONE"}
-    rest: list[Given] = []
+    rest: list[DeliveredRecord] = []
     last = workers.open(client, name, name, settings)
 
     def drained() -> bool:

@@ -15,7 +15,7 @@ from ottla.client import groups
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA, booting
 from tests.interop.share.brokers import Cluster, Node, new_node
-from tests.interop.share.workers import Given, OttlaWorker, closing, polled, settled, silent, until
+from tests.interop.share.workers import DeliveredRecord, OttlaWorker, closing, polled, settled, silent, until
 
 GROUP, TOPIC = "workers", "jobs"
 EXPLICIT = {"share.acknowledgement.mode": "explicit"}
@@ -43,7 +43,7 @@ def prepare(cluster: Cluster) -> None:
 
 def work(worker: OttlaWorker) -> None:
     """All are delivered; in the end everything that is not done is in the worker's hands."""
-    given: list[Given] = []
+    given: list[DeliveredRecord] = []
     until("all records", lambda: given.extend(worker.poll()) or len(given) == 40)
     for each in given:
         if each.offset in DONE:
@@ -51,7 +51,7 @@ def work(worker: OttlaWorker) -> None:
         elif each.offset in RELEASED:
             worker.acknowledge(each, "RELEASE")
     assert worker.commit() == {0: "NONE"}
-    again: list[Given] = []
+    again: list[DeliveredRecord] = []
     until("what was released", lambda: again.extend(worker.poll()) or len(again) == len(RELEASED))
     assert {each.offset: each.delivery_count for each in again} == dict.fromkeys(RELEASED, 2)
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _names = count(1)
 
 
-class Given(NamedTuple):
+class DeliveredRecord(NamedTuple):
     """A record as a worker got it."""
 
     partition: int
@@ -41,8 +41,8 @@ class Given(NamedTuple):
 class Worker(Protocol):
     """A share consumer."""
 
-    def poll(self, timeout_s: float = POLL_S) -> list[Given]: ...
-    def acknowledge(self, given: Given, verdict: str) -> None:
+    def poll(self, timeout_s: float = POLL_S) -> list[DeliveredRecord]: ...
+    def acknowledge(self, given: DeliveredRecord, verdict: str) -> None:
         """ACCEPT, RELEASE, REJECT or RENEW."""
 
     def commit(self) -> dict[int, str]:
@@ -63,7 +63,7 @@ class History:
     """Reads what a program prints about the records that it got and accepted; its other lines are answers."""
 
     def __init__(self, program: subprocess.Popen[str]) -> None:
-        self.records: list[Given] = []
+        self.records: list[DeliveredRecord] = []
         self.accepted: list[tuple[int, int]] = []
         """Partition and offset of what a leader said it has accepted."""
         self.answers: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -138,10 +138,10 @@ class JavaWorker:
         self._name = f"worker-{next(_names)}"
         driver.tell("open", self._name, group, topic, *(word for pair in settings.items() for word in pair))
 
-    def poll(self, timeout_s: float = POLL_S) -> list[Given]:
+    def poll(self, timeout_s: float = POLL_S) -> list[DeliveredRecord]:
         return [_given(each) for each in self._driver.tell("poll", self._name, str(round(timeout_s * 1000)))]
 
-    def acknowledge(self, given: Given, verdict: str) -> None:
+    def acknowledge(self, given: DeliveredRecord, verdict: str) -> None:
         self._driver.tell("acknowledge", self._name, str(given.partition), str(given.offset), verdict)
 
     def commit(self) -> dict[int, str]:
@@ -156,9 +156,9 @@ class JavaWorker:
         self._driver.tell("close", self._name)
 
 
-def _given(text: str) -> Given:
+def _given(text: str) -> DeliveredRecord:
     partition, offset, delivery_count, value = text.split(" ", 3)
-    return Given(int(partition), int(offset), int(delivery_count), value)
+    return DeliveredRecord(int(partition), int(offset), int(delivery_count), value)
 
 
 # --- librdkafka -------------------------------------------------------------------------------------------------------
@@ -173,15 +173,15 @@ class LibrdkafkaWorker:
         self._consumer = ShareConsumer(own | dict(settings))
         self._consumer.subscribe([topic])
 
-    def poll(self, timeout_s: float = POLL_S) -> list[Given]:
+    def poll(self, timeout_s: float = POLL_S) -> list[DeliveredRecord]:
         found = []
         for message in self._consumer.poll(timeout_s):
             assert message.error() is None, message.error()
             value = message.value().decode()
-            found.append(Given(message.partition(), message.offset(), message.delivery_count(), value))
+            found.append(DeliveredRecord(message.partition(), message.offset(), message.delivery_count(), value))
         return found
 
-    def acknowledge(self, given: Given, verdict: str) -> None:
+    def acknowledge(self, given: DeliveredRecord, verdict: str) -> None:
         from confluent_kafka import AcknowledgeType
 
         kind = getattr(AcknowledgeType, verdict)
@@ -223,18 +223,20 @@ class OttlaWorker:
     def _run(self, what: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(TIME_LIMIT_S)
 
-    def poll(self, timeout_s: float = POLL_S) -> list[Given]:
+    def poll(self, timeout_s: float = POLL_S) -> list[DeliveredRecord]:
         found = []
         for acquired in self._run(self._consumer.poll(round(timeout_s * 1000))):
             for record in acquired.records():
                 self._held[record.partition, record.offset] = record
-                found.append(Given(record.partition, record.offset, record.delivery_count, record.value.decode()))
+                found.append(
+                    DeliveredRecord(record.partition, record.offset, record.delivery_count, record.value.decode())
+                )
         return found
 
     def assigned(self) -> bool:
         return bool(self._consumer.assignment)
 
-    def acknowledge(self, given: Given, verdict: str) -> None:
+    def acknowledge(self, given: DeliveredRecord, verdict: str) -> None:
         self._run(self._acknowledge(self._held[given.partition, given.offset], verdict))
 
     async def _acknowledge(self, record: Any, verdict: str) -> None:
@@ -316,7 +318,7 @@ def until(what: str, step: Callable[[], T]) -> T:
     return found
 
 
-def polled(worker: Worker) -> list[Given]:
+def polled(worker: Worker) -> list[DeliveredRecord]:
     """The next records that come."""
     return until("records", worker.poll)
 
@@ -326,7 +328,7 @@ def silent(worker: Worker, seconds: float = 1.5) -> bool:
     return not worker.poll(seconds)
 
 
-def settled(worker: Worker, given: Iterable[Given], verdict: str) -> dict[int, str]:
+def settled(worker: Worker, given: Iterable[DeliveredRecord], verdict: str) -> dict[int, str]:
     """Say the same of all of these, and hear what the leader makes of it."""
     for each in given:
         worker.acknowledge(each, verdict)
