@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import runner
 from benchmarks.runner import Case, Size, Subject
 from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.folding import Fold, RecordRow, fold
+from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
 from ottla.spark.jobs.params import Params
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.spark.jobs.folds.folding import Fold, RecordRow, fold
+from ottla.spark.jobs.folds.fold import Fold, RecordRow, fold
 from ottla.spark.jobs.folds.rows import Event, Row
 from ottla.spark.jobs.params import Params
 from tests.unit.spark.jobs.histories import listen, scenario_texts

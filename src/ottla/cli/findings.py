@@ -79,7 +79,7 @@ def _rules(texts: Iterable[str], muted: tuple[str, ...], fail_on: str | None) ->
         raise Failure(f"--rule: {error}") from None
 
 
-class Judge:
+class SampleEvaluator:
     """The rules over the samples of one cluster, and what cannot be seen there."""
 
     def __init__(
@@ -210,48 +210,48 @@ def healthy(engine: Engine, muted: Iterable[str] = ()) -> list[str]:
     return [name for name in RULES if name not in unseen | found | set(muted)]
 
 
-def state_json(judge: Judge, rules: Rules) -> dict[str, Any]:
+def state_json(evaluator: SampleEvaluator, rules: Rules) -> dict[str, Any]:
     import msgspec
 
     return {
-        "cluster": judge.cluster,
-        "from_ms": judge.first_ms,
-        "to_ms": judge.last_ms,
-        "findings": msgspec.to_builtins(judge.engine.findings()),
-        "healthy": healthy(judge.engine, rules.muted),
+        "cluster": evaluator.cluster,
+        "from_ms": evaluator.first_ms,
+        "to_ms": evaluator.last_ms,
+        "findings": msgspec.to_builtins(evaluator.engine.findings()),
+        "healthy": healthy(evaluator.engine, rules.muted),
         "muted": sorted(rules.muted),
-        "unseen": msgspec.to_builtins(judge.engine.unseen()),
-        "hidden": [{"what": each.what, "why": each.why} for each in judge.hidden],
+        "unseen": msgspec.to_builtins(evaluator.engine.unseen()),
+        "hidden": [{"what": each.what, "why": each.why} for each in evaluator.hidden],
     }
 
 
-def print_state_json(judge: Judge, rules: Rules, *, in_a_line: bool = False) -> None:
-    click.echo(json.dumps(state_json(judge, rules), indent=None if in_a_line else 2, ensure_ascii=False))
+def print_state_json(evaluator: SampleEvaluator, rules: Rules, *, in_a_line: bool = False) -> None:
+    click.echo(json.dumps(state_json(evaluator, rules), indent=None if in_a_line else 2, ensure_ascii=False))
 
 
-def print_state(judge: Judge, rules: Rules, note: str = "") -> None:
+def print_state(evaluator: SampleEvaluator, rules: Rules, note: str = "") -> None:
     """Findings, the worst first; what is healthy; what cannot be seen here."""
-    findings = judge.engine.findings()
-    click.echo(_headline(judge, findings))
+    findings = evaluator.engine.findings()
+    click.echo(_headline(evaluator, findings))
     for each in findings:
         _print_finding(each)
-    names = healthy(judge.engine, rules.muted)
+    names = healthy(evaluator.engine, rules.muted)
     if names:
         click.echo()
         _print_wrapped(f"{OVER} healthy ({len(names)} rules): ", ", ".join(names))
     if note:
         click.echo(f"  {note}")
-    _print_unseen(judge)
+    _print_unseen(evaluator)
 
 
-def _headline(judge: Judge, findings: list[Finding]) -> str:
+def _headline(evaluator: SampleEvaluator, findings: list[Finding]) -> str:
     counts = [
         f"{sum(each.is_open and each.severity.value == severity for each in findings)} {severity}"
         for severity in SEVERITIES
     ]
     over = sum(not each.is_open for each in findings)
-    span = f"{_clock(judge.first_ms)}–{_clock(judge.last_ms)} UTC" if judge.last_ms else "nothing was seen"
-    return f"cluster {judge.cluster or 'without id'}: {', '.join(counts)}, {over} over  ({span})"
+    span = f"{_clock(evaluator.first_ms)}–{_clock(evaluator.last_ms)} UTC" if evaluator.last_ms else "nothing was seen"
+    return f"cluster {evaluator.cluster or 'without id'}: {', '.join(counts)}, {over} over  ({span})"
 
 
 def _print_finding(finding: Finding) -> None:
@@ -266,10 +266,10 @@ def _print_finding(finding: Finding) -> None:
         click.echo(f"  → {step.text}{command}")
 
 
-def _print_unseen(judge: Judge) -> None:
-    unseen = judge.engine.unseen()
+def _print_unseen(evaluator: SampleEvaluator) -> None:
+    unseen = evaluator.engine.unseen()
     told = {each.why for each in unseen}
-    others = [(each.what, each.why or "") for each in judge.hidden if each.why not in told]
+    others = [(each.what, each.why or "") for each in evaluator.hidden if each.why not in told]
     if not unseen and not others:
         return
     click.echo()

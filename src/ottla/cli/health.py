@@ -12,7 +12,7 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, json_option, on_cluster, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
-from ottla.cli.findings import Judge, Rules, print_change, print_state, print_state_json, rule_options
+from ottla.cli.findings import Rules, SampleEvaluator, print_change, print_state, print_state_json, rule_options
 from ottla.cli.observing import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
 
 if TYPE_CHECKING:
@@ -79,19 +79,19 @@ def health(
         return _recorded(samples, rules, as_json=as_json, now_ms=time.time_ns() // 1_000_000)
     options = options_of(every, own_intervals, metrics)
     longest_hold_s = for_s / 2 if watch_s is None else None
-    judge = Judge(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
-    live = _Live(judge, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
+    evaluator = SampleEvaluator(rules, longest_hold_s=longest_hold_s, intervals_s=options.intervals_s)
+    live = _Live(evaluator, rules, options, for_s=for_s, watch_s=watch_s, as_json=as_json)
     code: int = on_quiet_cluster(target, live.run)
     if watch_s is None:
-        _print(judge, rules, as_json=as_json, note=BRIEF)
-    return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=False) else 0)
+        _print(evaluator, rules, as_json=as_json, note=BRIEF)
+    return code or (EXIT_REFUSED if evaluator.has_failed(rules.fail_on, ever=False) else 0)
 
 
-def _print(judge: Judge, rules: Rules, *, as_json: bool, note: str = "") -> None:
+def _print(evaluator: SampleEvaluator, rules: Rules, *, as_json: bool, note: str = "") -> None:
     if as_json:
-        print_state_json(judge, rules)
+        print_state_json(evaluator, rules)
     else:
-        print_state(judge, rules, note)
+        print_state(evaluator, rules, note)
 
 
 # --- recorded ---------------------------------------------------------------------------------------------------------
@@ -115,18 +115,18 @@ def _reader(topic: str, since_s: float | None) -> Callable[[Client], Awaitable[l
 
 def _recorded(samples: Iterable[Sample], rules: Rules, *, as_json: bool, now_ms: int | None = None) -> int:
     """One state for each cluster whose samples there are."""
-    judges: dict[str, Judge] = {}
+    evaluators: dict[str, SampleEvaluator] = {}
     for sample in samples:
-        judges.setdefault(sample.cluster, Judge(rules)).take(sample)
-    if not judges:
+        evaluators.setdefault(sample.cluster, SampleEvaluator(rules)).take(sample)
+    if not evaluators:
         raise Failure("there are no samples", "write some: ottla observe --to DIR, or --to-topic", code=EXIT_REFUSED)
-    for number, judge in enumerate(judges.values()):
+    for number, evaluator in enumerate(evaluators.values()):
         if now_ms is not None:
-            judge.advance(now_ms)
+            evaluator.advance(now_ms)
         if number and not as_json:
             click.echo()
-        _print(judge, rules, as_json=as_json)
-    return EXIT_REFUSED if any(each.has_failed(rules.fail_on, ever=False) for each in judges.values()) else 0
+        _print(evaluator, rules, as_json=as_json)
+    return EXIT_REFUSED if any(each.has_failed(rules.fail_on, ever=False) for each in evaluators.values()) else 0
 
 
 # --- live -------------------------------------------------------------------------------------------------------------
@@ -136,9 +136,16 @@ class _Live:
     """Looks at a cluster. While watching, a terminal shows the newest state; elsewhere each change is a line."""
 
     def __init__(
-        self, judge: Judge, rules: Rules, options: Options, *, for_s: float, watch_s: float | None, as_json: bool
+        self,
+        evaluator: SampleEvaluator,
+        rules: Rules,
+        options: Options,
+        *,
+        for_s: float,
+        watch_s: float | None,
+        as_json: bool,
     ) -> None:
-        self._judge = judge
+        self._evaluator = evaluator
         self._rules = rules
         self._options = options
         self._for_s = for_s if watch_s is None else None
@@ -160,7 +167,7 @@ class _Live:
         return await run_until_told(observer, longest_s, lambda: time.monotonic() >= end_s and observer.probed_all)
 
     def _take(self, sample: Sample) -> None:
-        changes = self._judge.take(sample)
+        changes = self._evaluator.take(sample)
         if self._for_s is not None:
             return
         if self._as_json or sys.stdout.isatty():
@@ -174,7 +181,7 @@ class _Live:
             return
         self._drawn_ms = now_ms
         if self._as_json:
-            print_state_json(self._judge, self._rules, in_a_line=True)
+            print_state_json(self._evaluator, self._rules, in_a_line=True)
             return
         click.clear()
-        print_state(self._judge, self._rules)
+        print_state(self._evaluator, self._rules)

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Seconds, Target, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
-from ottla.cli.findings import Judge, Rules, change_json, print_change, rule_options
+from ottla.cli.findings import Rules, SampleEvaluator, change_json, print_change, rule_options
 from ottla.cli.observing import (
     Progress,
     new_observer_id,
@@ -74,8 +74,8 @@ def observe(
     options = options_of(every, own_intervals, metrics)._replace(longest_pause_ms=round(backoff_max * 1000))
     if to_topic is not None and directory is not None:
         raise Failure("--to-topic and --to cannot both be given")
-    judge = Judge(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
-    watch = _Watch(judge, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
+    evaluator = SampleEvaluator(rules, longest_hold_s=0.0 if once else None, intervals_s=options.intervals_s)
+    watch = _Watch(evaluator, shows=apply_rules or rules.fail_on is not None, as_json=as_json, is_quiet=quiet)
 
     async def work(client: Client) -> int:
         where, sink = await _sink(client, to_topic, directory, is_needed=not (once or apply_rules))
@@ -83,7 +83,7 @@ def observe(
         return await watch.run(client, options, sink, for_s=for_s, once=once)
 
     code: int = on_quiet_cluster(target, work, backoff_max)
-    return code or (EXIT_REFUSED if judge.has_failed(rules.fail_on, ever=True) else 0)
+    return code or (EXIT_REFUSED if evaluator.has_failed(rules.fail_on, ever=True) else 0)
 
 
 async def _sink(
@@ -105,8 +105,8 @@ async def _sink(
 class _Watch:
     """An observer together with the rules, and what is printed of them."""
 
-    def __init__(self, judge: Judge, *, shows: bool, as_json: bool, is_quiet: bool) -> None:
-        self._judge = judge
+    def __init__(self, evaluator: SampleEvaluator, *, shows: bool, as_json: bool, is_quiet: bool) -> None:
+        self._evaluator = evaluator
         self._shows = shows
         self._as_json = as_json
         self._progress = Progress(is_quiet=is_quiet)
@@ -135,7 +135,7 @@ class _Watch:
 
     def _take(self, sample: Sample) -> None:
         self._progress.take(sample, self._observer.problem if self._observer is not None else None)
-        for change in self._judge.take(sample):
+        for change in self._evaluator.take(sample):
             if not self._shows:
                 continue
             if self._as_json:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ottla.cli.demo import judging, truth
+from ottla.cli.demo import evaluation, truth
 from ottla.cli.demo.cast import Cast
 from ottla.cli.demo.children import Children
 from ottla.cli.demo.command import Wishes, run
@@ -80,7 +80,7 @@ async def tell_on_apache(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         async with Children(ground.said) as children:
             cast = Cast(children, ground, plan, node, await kafka_streams(narrator))
             await Story(plan, ground, node, cast, Watcher(children, plan), narrator).tell()
-            report = await judging.without_spark(node, ground)
+            report = await evaluation.without_spark(node, ground)
     finally:
         node.close()
     return report, truth.told(ground, plan) | {"ledger": [each.facts() for each in accounts(ground)]}

@@ -14,7 +14,7 @@ import pytest
 
 from ottla.health.facts import Group, Member, TopicPartitions
 from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.folding import RecordRow, SampleRow, fold
+from ottla.spark.jobs.folds.fold import RecordRow, SampleRow, fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.pipeline.in_process import plan_of, rows_of
 from tests.interop.node.brokers import Node

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import ottla.testing
 from ottla.cli import GROUP, run
-from ottla.cli.findings import Judge, Rules
+from ottla.cli.findings import Rules, SampleEvaluator
 from ottla.health import Engine
 from ottla.health.facts import Broker as Node
 from ottla.health.facts import Cluster, Coverage, Fact, Partition, Quorum, Topic
@@ -177,11 +177,11 @@ def test_scenario_41_colours_only_where_they_are_wanted(quiet: dict[str, str], t
 
 @pytest.mark.parametrize(("every_s", "stale_after_s"), [(1, 30), (60, 180)])
 def test_samples_that_are_taken_seldom_are_not_missed_soon(every_s: float, stale_after_s: int):
-    judge = Judge(Rules({}, (), None), intervals_s={"group": every_s * 2, "quorum": every_s})
+    evaluator = SampleEvaluator(Rules({}, (), None), intervals_s={"group": every_s * 2, "quorum": every_s})
     sample = Stamp("run").sample(ToWrite(probe_result("", nodes())), at_ms=NOON_MS, cluster="c")
-    judge.take(sample)
-    assert judge.advance(NOON_MS + stale_after_s * SECOND_MS - 1) == []
-    (change,) = judge.advance(NOON_MS + stale_after_s * SECOND_MS)
+    evaluator.take(sample)
+    assert evaluator.advance(NOON_MS + stale_after_s * SECOND_MS - 1) == []
+    (change,) = evaluator.advance(NOON_MS + stale_after_s * SECOND_MS)
     assert change.finding.rule == "observer-stale"
 
 

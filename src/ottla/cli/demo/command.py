@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 
-from ottla.cli.demo import judging, truth
+from ottla.cli.demo import evaluation, truth
 from ottla.cli.demo.cast import Cast
 from ottla.cli.demo.children import ChildDied, Children
 from ottla.cli.demo.expected import expectations
@@ -56,7 +56,7 @@ def run(wishes: Wishes, console: Console | None = None) -> int:
     narrator = Narrator(console or _console())
     try:
         return asyncio.run(_terminable(_Demo(wishes, ground, narrator).run()))
-    except (ChildDied, TookTooLong, judging.NotJudged, ClientError) as error:
+    except (ChildDied, TookTooLong, evaluation.PipelineFailed, ClientError) as error:
         advice = f"what all processes said is in {ground.said}"
         raise Failure(f"the demo could not go on: {error}", advice, code=EXIT_REFUSED) from error
 
@@ -126,13 +126,13 @@ class _Demo:
 
     async def _judge(self, children: Children, node: Node) -> dict[str, Any]:
         began = monotonic()
-        reason = judging.why_no_spark() if self._wishes.spark else "not wanted"
+        reason = evaluation.why_no_spark() if self._wishes.spark else "not wanted"
         if reason is None:
-            facts = await judging.with_spark(children, self._ground, self._narrator)
+            facts = await evaluation.with_spark(children, self._ground, self._narrator)
             how = f"{facts['tables']['outputs']['total']} tables"
         else:
             self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
-            facts = await judging.without_spark(node, self._ground)
+            facts = await evaluation.without_spark(node, self._ground)
             how = "no tables"
         found = len(facts["findings"])
         self._narrator.step(6, "pipeline", f"{found} findings, {how}, in {monotonic() - began:.1f} s")

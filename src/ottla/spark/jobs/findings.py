@@ -1,7 +1,7 @@
-"""What the health rules find in all that was read.
+"""The job that evaluates the health rules over all events.
 
-The rules look at a cluster as a whole, so the facts of one cluster pass through one Python worker, in the order of
-their times and one by one: the worker remembers what the rules remember, and no more.
+The rules need a cluster as a whole, so the facts of one cluster pass through one Python worker, one by one and ordered
+by time. The worker holds only what the rules remember.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.folding import RecordRow
+from ottla.spark.jobs.folds.fold import RecordRow
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.frames import as_table, written_ms
-from ottla.spark.jobs.judging import CONFIG_RECORD, Judge, finding_row
 from ottla.spark.jobs.params import Params
+from ottla.spark.jobs.rule_evaluation import CONFIG_RECORD, RuleEvaluator, finding_row
 from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import FINDINGS, columns
 from ottla.spark.records.types import arrow_schema, ddl
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["UNSEEN", "findings", "judged", "judged_rows"]
+__all__ = ["UNSEEN", "findings", "rule_result_rows", "rule_results"]
 
 UNSEEN: Final = "unseen"
 FACTS_AT_ONCE: Final = 5_000
-_TOLD: Final = columns("cluster:text group:text ts:long seq:long kind:text body:text")
+_GROUP_FACTS: Final = columns("cluster:text group:text ts:long seq:long kind:text body:text")
 _SAMPLE_RANK, _RECORD_RANK = 1, 0
-_JUDGED: Final = (
+_RULE_RESULTS: Final = (
     *columns("what:text missing:texts"),
     *(each for each in FINDINGS.columns if each.name not in ("source", "run_date")),
 )
-"""A finding, or a rule that could not look (`rule`, `missing`, and why in `sentence`)."""
+"""A finding, or a rule that could not be checked (`rule`, `missing`, and the reason in `sentence`)."""
 _FACT: Final = ("cluster", "ts", "rank", "order_text", "order_number", "kind", "error", "body", "key")
 
 
 def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name. `judged`, if it is among the inputs, is not made again."""
-    found = inputs.get("judged")
-    rows = (judged(inputs, params) if found is None else found).where(F.col("what") == "finding")
+    """The table of that name. `rule_results`, if it is among the inputs, is not made again."""
+    found = inputs.get("rule_results")
+    rows = (rule_results(inputs, params) if found is None else found).where(F.col("what") == "finding")
     has = [name for name in ("records", "samples") if name in inputs]
     source = has[0] if len(has) == 1 else "both"
     # A finding that began before the range and was still open in it belongs to the range, too.
@@ -55,8 +55,8 @@ def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     return as_table(rows.withColumn("source", F.lit(source)), FINDINGS, Params())
 
 
-def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """Findings, and the rules that could not look."""
+def rule_results(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
+    """Findings, and the rules that could not be checked."""
     facts = list(_facts(inputs, params))
     if not facts:
         raise OttlaSparkError("findings needs samples or records of groups")
@@ -64,8 +64,8 @@ def judged(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
     in_order = everything.repartition("cluster").sortWithinPartitions(
         "cluster", "ts", "rank", "order_text", "order_number"
     )
-    judging = _Judging(dict(params.thresholds), dict(params.topic_names))
-    return in_order.select(*_FACT).mapInArrow(judging, ddl(_JUDGED))
+    evaluate = _RuleResults(dict(params.thresholds), dict(params.topic_names))
+    return in_order.select(*_FACT).mapInArrow(evaluate, ddl(_RULE_RESULTS))
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------
@@ -87,15 +87,15 @@ def _facts(inputs: Mapping[str, DataFrame], params: Params) -> Iterator[DataFram
         is_state = (F.col("kind") == "share_state") & F.col("body").isNotNull()
         others = samples.where(~is_state)
         yield _fact_rows(others, "ts", _SAMPLE_RANK, F.col("observer"), F.col("seq"), "kind", "body", nothing)
-        # Brokers delete what newer snapshots stand for: what an observer saw of it stands between the records that are
-        # left, where it was written. The judge takes none of them twice.
+        # Compaction deletes records that a newer snapshot replaces. Those that an observer has sampled are put back in
+        # their order, by the time they were written. The evaluator takes none of them twice.
         seen = samples.where(is_state).withColumn("ts", written_ms())
         group, offset = (F.get_json_object("body", f"$.{name}") for name in ("group", "offset"))
         yield _fact_rows(seen, "ts", _RECORD_RANK, group, offset.cast("bigint"), "kind", "body", nothing)
 
 
 def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) -> DataFrame:
-    """Groups as their records tell them, those that nobody observed: of the others the rules know what was seen."""
+    """Facts about groups from their records, for groups without samples."""
     history = records.where(F.col("type").isin(*GROUP_RECORDS) & F.col("group").isNotNull())
     if samples is not None:
         is_told = (F.col("kind") == "group") & F.col("body").isNotNull()
@@ -103,7 +103,7 @@ def _group_facts(records: DataFrame, samples: DataFrame | None, params: Params) 
         history = history.join(observed, ["cluster", "group"], "left_anti")
     wanted = history.select("cluster", "group", "partition", "offset", "timestamp", "type", "key", "value")
     in_order = wanted.repartition("cluster", "group").sortWithinPartitions("cluster", "group", "partition", "offset")
-    return in_order.mapInArrow(_Telling(params), ddl(_TOLD))
+    return in_order.mapInArrow(_GroupFacts(params), ddl(_GROUP_FACTS))
 
 
 def _fact_rows(
@@ -123,8 +123,8 @@ def _fact_rows(
     )
 
 
-class _Telling:
-    """Records of groups, in order, to facts."""
+class _GroupFacts:
+    """Turns the records of groups, in order, into facts."""
 
     def __init__(self, params: Params) -> None:
         self._params = params
@@ -132,7 +132,7 @@ class _Telling:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        schema = arrow_schema(_TOLD)
+        schema = arrow_schema(_GROUP_FACTS)
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         told = (
             (cluster, group, ts, seq, fact.kind, msgspec.json.encode(fact).decode())
@@ -146,10 +146,10 @@ class _Telling:
             )
 
 
-# --- judging, in one worker -------------------------------------------------------------------------------------------
+# --- rules, in one worker ---------------------------------------------------------------------------------------------
 
 
-class _Judging:
+class _RuleResults:
     def __init__(self, thresholds: dict[str, float], topic_names: dict[str, str]) -> None:
         self._thresholds = thresholds
         self._topic_names = topic_names
@@ -157,20 +157,20 @@ class _Judging:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        schema = arrow_schema(_JUDGED)
+        schema = arrow_schema(_RULE_RESULTS)
         rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         for cluster, facts in groupby(rows, key=lambda row: row[0]):
-            judge = Judge(self._thresholds, self._topic_names)
+            evaluator = RuleEvaluator(self._thresholds, self._topic_names)
             for _, ts, _, _, offset, kind, error, body, key in facts:
-                judge.take(ts, kind, error, body, key, offset)
-            yield pa.RecordBatch.from_pylist(list(judged_rows(cluster, judge)), schema=schema)
+                evaluator.take(ts, kind, error, body, key, offset)
+            yield pa.RecordBatch.from_pylist(list(rule_result_rows(cluster, evaluator)), schema=schema)
 
 
-def judged_rows(cluster: str, judge: Judge) -> Iterator[dict[str, Any]]:
-    """What a judge has to say at the end."""
-    for finding in judge.findings():
+def rule_result_rows(cluster: str, evaluator: RuleEvaluator) -> Iterator[dict[str, Any]]:
+    """The rows of an evaluator after the last fact."""
+    for finding in evaluator.findings():
         yield {"what": "finding", **finding_row(cluster, finding)}
-    for unseen in judge.unseen():
+    for unseen in evaluator.unseen():
         yield {
             "what": UNSEEN,
             "cluster": cluster,

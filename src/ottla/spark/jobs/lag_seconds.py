@@ -1,4 +1,4 @@
-"""Lag as time: how long ago the log ended where a group is now."""
+"""Lag as time: how long ago the end of the log was where the group's committed offset is now."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["HISTORY_MS", "with_lag_seconds"]
 
 HISTORY_MS: Final = 3_600_000
-"""Ends of the log that were seen longer ago than this are not used."""
+"""End offsets that are older than this are not used."""
 _POINT, _ROW = 0, 1
 
 
 def with_lag_seconds(rows: DataFrame, points: DataFrame, place: list[str]) -> DataFrame:
-    """Rows (`ts`, `committed`, `committed_ts`, `end`) with `lag_seconds`, from points (`ts`, `end`) of the same places.
+    """Rows (`ts`, `committed`, `committed_ts`, `end`) with `lag_seconds`, from points (`ts`, `end`) of the partitions.
 
-    Ends only grow. So the two points between which the log passed a committed offset are its neighbours when points and
-    offsets are laid out by value: one sort each way finds them, however many groups read the partition.
+    End offsets only grow. So the two points between which the log passed a committed offset are its neighbours when
+    points and offsets are sorted by value: one sort each way finds them, however many groups read the partition.
     """
     marked = points.distinct().select(
         *place, F.lit(_POINT).alias("order"), F.col("end").alias("at"), F.struct("ts", "end").alias("point")

@@ -1,4 +1,4 @@
-"""What can be set about the jobs."""
+"""The parameters of the jobs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Params:
     """The same for all jobs of a run. Times are milliseconds since 1970."""
 
     from_ms: int | None = None
-    """Rows of events before this are left out. What happened before is read all the same: a rebalance in whose middle
-    the range begins is known from its beginning."""
+    """Rows of events before this are left out. Earlier events are read all the same, so that a rebalance that began
+    before the range has its true beginning."""
     to_ms: int | None = None
     """Rows of events at this time or later are left out."""
     isolation: Isolation = "read_uncommitted"
@@ -35,14 +35,15 @@ class Params:
     lag_history_ms: int = HOUR_MS
     """How far back high watermarks are remembered to turn lag into time."""
     share_limit: int = 5
-    """How often share groups deliver a record, where no setting is seen: Kafka's default."""
+    """The delivery count limit of share groups whose configs are not known: Kafka's default."""
     share_lock_ms: int = 30_000
     state_timeout_ms: int = 7 * DAY_MS
-    """What a group held that has been empty for this long is forgotten: who comes then takes nothing over."""
+    """When a group has been empty for this long, its last assignment is forgotten: new members take nothing over."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Of the health rules, written as `rule.key`."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
-    """Topic id -> name, where known: the records of groups have ids alone."""
+    """Topic id -> name, where known: records of groups have only ids."""
+
     share_limits: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """(Cluster, group) -> the delivery count limit and the lock duration in milliseconds of a share group, where known.
     A group of no name stands for all that have no settings of their own."""

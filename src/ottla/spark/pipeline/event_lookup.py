@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ottla.spark.jobs.share_settings import Setting
+from ottla.spark.jobs.share_configs import ConfigValues
 from ottla.spark.pipeline.event_decoder import RECORDS, SAMPLES
 from ottla.spark.pipeline.in_process import INPUT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["METADATA_SCHEMA", "kinds_in", "metadata_table", "seen_in", "settings_in", "topic_names"]
+__all__ = ["METADATA_SCHEMA", "configs_in", "kinds_in", "metadata_table", "seen_in", "topic_names"]
 
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
 _JSON: Final = msgspec.json.Decoder()
@@ -111,13 +111,13 @@ def topic_names(events: Path, metadata: pa.Table) -> dict[str, str]:
     return found
 
 
-def settings_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[Setting]:
+def configs_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[ConfigValues]:
     """All values of configs in the metadata log and in samples."""
     for at_ms, body in _of_type(metadata, "ConfigRecord"):
         resource = _RESOURCES.get(body["resourceType"], "")
-        yield Setting(cluster, at_ms, resource, body["resourceName"], {body["name"]: body["value"]})
+        yield ConfigValues(cluster, at_ms, resource, body["resourceName"], {body["name"]: body["value"]})
     for told_of, ts, body in _samples(events, "configs"):
-        yield Setting(told_of, ts, body["resource"], body["name"], body["values"])
+        yield ConfigValues(told_of, ts, body["resource"], body["name"], body["values"])
 
 
 def seen_in(events: Path) -> dict[str, Any]:

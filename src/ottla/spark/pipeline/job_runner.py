@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.spark.jobs.params import Params
-from ottla.spark.jobs.share_settings import share_limits
+from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.jobs.share_state_json import STATE_TYPES
 from ottla.spark.jobs.tables import TABLES
 from ottla.spark.pipeline.end_offsets import ends_table
-from ottla.spark.pipeline.event_lookup import kinds_in, metadata_table, settings_in, topic_names
+from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, topic_names
 from ottla.spark.pipeline.events import frames_of
 from ottla.spark.pipeline.in_process import plan_of, rows_of
 from ottla.spark.pipeline.ingest import EventFiles
@@ -59,7 +59,7 @@ RELEVANT: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """The types of records and the kinds of samples that a job uses."""
 FINDINGS: Final = "findings"
-SHARED: Final = {"folded": "followed the groups", "judged": "asked the health rules"}
+SHARED: Final = {"folded": "followed the groups", "rule_results": "asked the health rules"}
 _GROUPS: Final = frozenset({"records", "samples"})
 
 
@@ -96,7 +96,7 @@ def prepare(origin: Origin | None, events: EventFiles, work: Path, options: RunO
         lateness_ms=options.lateness_ms,
         thresholds=options.thresholds,
         topic_names=topic_names(events.path, metadata),
-        share_limits=share_limits(settings_in(cluster, events.path, metadata)),
+        share_limits=share_limits(configs_in(cluster, events.path, metadata)),
     )
     return JobInputs(work, params, files)
 
@@ -167,8 +167,8 @@ def _shared(
     """What several tables are made from, computed once: the fold over groups, and what the rules say."""
     if not _GROUPS & set(inputs):
         return {}
-    from ottla.spark.jobs.findings import judged
-    from ottla.spark.jobs.folding import folded
+    from ottla.spark.jobs.findings import rule_results
+    from ottla.spark.jobs.group_fold import folded
 
     def keep(made: tuple[str, Callable[[Mapping[str, DataFrame], Params], DataFrame]]) -> str:
         name, job = made
@@ -178,7 +178,7 @@ def _shared(
         return name
 
     # Both are mostly Python in one worker or two, with little for the JVM to hold.
-    found = _each(keep, [("folded", folded), ("judged", judged)], rows=0)
+    found = _each(keep, [("folded", folded), ("rule_results", rule_results)], rows=0)
     return {name: spark.read.parquet(str(job_inputs.work / name)) for name in found}
 
 
@@ -206,7 +206,7 @@ def unseen_in(work: Path) -> list[dict[str, Any]]:
 
     from ottla.spark.jobs.findings import UNSEEN
 
-    files = [str(file) for file in (work / "judged").glob("*.parquet")]
+    files = [str(file) for file in (work / "rule_results").glob("*.parquet")]
     if not files:
         return []
     rows = ds.dataset(files).to_table(["rule", "missing", "sentence"], filter=ds.field("what") == UNSEEN).to_pylist()

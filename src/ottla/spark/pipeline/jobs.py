@@ -24,7 +24,7 @@ JOBS: Final = (*FOLDED, "share_delivery", "consumer_lag", "quorum_lag", "finding
 
 def job_of(name: str) -> Job:
     if name in FOLDED:
-        from ottla.spark.jobs.folding import table_of
+        from ottla.spark.jobs.group_fold import table_of
         from ottla.spark.jobs.tables import TABLES
 
         return partial(table_of, TABLES[name])

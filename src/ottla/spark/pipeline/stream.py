@@ -112,7 +112,7 @@ class Follower:
         first_ms = (new.from_ms or 0) // DAY_MS * DAY_MS - DAY_MS
         is_first = event_files.rows == new.rows
         options = replace(self.options, since_ms=None if is_first else first_ms)
-        for each in ("folded", "judged"):
+        for each in ("folded", "rule_results"):
             shutil.rmtree(self.work / each, ignore_errors=True)
         job_inputs = prepare(self.origin, event_files, self.work, options)
         return compute(spark, event_files, job_inputs, options, lambda _: None, is_complete=True)

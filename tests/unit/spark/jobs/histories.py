@@ -14,7 +14,7 @@ import msgspec
 from ottla import wire
 from ottla.core.groups.consumer import members
 from ottla.core.groups.consumer import records as consumer
-from ottla.spark.jobs.folds.folding import RecordRow
+from ottla.spark.jobs.folds.fold import RecordRow
 from ottla.wire.batch import BatchView
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from simulation.coordinator_kinds import KINDS

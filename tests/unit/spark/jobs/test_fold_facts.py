@@ -7,7 +7,7 @@ import pytest
 from ottla.health import Engine, Finding
 from ottla.health.facts import Fact, Gone, Group
 from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.folding import RecordRow
+from ottla.spark.jobs.folds.fold import RecordRow
 from tests.unit.spark.jobs.histories import Script, listen, scenario_texts
 
 

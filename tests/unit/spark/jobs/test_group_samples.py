@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ottla.health.facts import Gone, Group, Member, Tasks, TopicPartitions
-from ottla.spark.jobs.folds.folding import SampleRow, fold
+from ottla.spark.jobs.folds.fold import SampleRow, fold
 from ottla.spark.jobs.folds.rows import Out
 from tests.unit.spark.jobs.histories import Script
 

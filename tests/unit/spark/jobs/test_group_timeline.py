@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.jobs.folds.folding import Fold, fold
+from ottla.spark.jobs.folds.fold import Fold, fold
 from ottla.spark.jobs.params import Params
 from ottla.wire import uuid_text
 from tests.unit.spark.jobs.histories import FAMILIES, Listener, Script, listen, scenario_texts

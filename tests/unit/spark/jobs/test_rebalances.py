@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.jobs.folds.folding import RecordRow, fold
+from ottla.spark.jobs.folds.fold import RecordRow, fold
 from ottla.spark.jobs.folds.rows import Rebalance
 from tests.unit.spark.jobs.histories import Script, listen, scenario_texts
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.health import Engine, Severity
 from ottla.spark.jobs.folds.facts import group_facts
-from ottla.spark.jobs.folds.folding import fold
+from ottla.spark.jobs.folds.fold import fold
 from ottla.spark.jobs.folds.rows import Window
 from ottla.spark.jobs.params import HOUR_MS, Params
 from tests.unit.spark.jobs.histories import Script

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.spark.pipeline.test_reading import read
 
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.jobs.share_settings import share_limits
+from ottla.spark.jobs.share_configs import share_limits
 from ottla.spark.pipeline.archive import Archive
-from ottla.spark.pipeline.event_lookup import kinds_in, metadata_table, seen_in, settings_in, topic_names
+from ottla.spark.pipeline.event_lookup import configs_in, kinds_in, metadata_table, seen_in, topic_names
 from ottla.spark.pipeline.ingest import describe_events
 from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
 from tests.unit.spark.log_directories import CLUSTER
+from tests.unit.spark.pipeline.test_ingest import read
 from tests.unit.spark.pipeline.worlds import DAY, NOON, World
 
 
@@ -134,7 +134,7 @@ def test_names_of_topics_from_both_sides(events: Path):
 
 def test_settings_from_both_sides(events: Path):
     lock = {"resourceType": 4, "resourceName": "", "name": "group.share.record.lock.duration.ms", "value": "9000"}
-    found = share_limits(settings_in(CLUSTER, events, metadata(("ConfigRecord", lock))))
+    found = share_limits(configs_in(CLUSTER, events, metadata(("ConfigRecord", lock))))
     assert found == {(CLUSTER, ""): (5, 9_000), (CLUSTER, "risk"): (3, 9_000)}
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from ottla.spark.jobs.folds.following import Following
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError
 from ottla.wire.keyed import decode_versioned
 
@@ -38,7 +38,7 @@ class _Generation(msgspec.Struct, rename="camel", gc=False):
 _read: Final = msgspec.json.Decoder(_Generation).decode
 
 
-def follow_classic(group: Following, _: str, value: str | None) -> None:
+def follow_classic(group: GroupTracker, _: str, value: str | None) -> None:
     if value is None:
         group.delete()
         return
@@ -52,13 +52,13 @@ def follow_classic(group: Following, _: str, value: str | None) -> None:
         group.adopt(found.generation, found.generation)  # it was made, or is empty since before the history began
     elif found.generation != state.epoch:
         since_ms = found.current_state_timestamp
-        group.rise(found.generation, since_ms if 0 < since_ms <= state.ts else state.ts)
+        group.bump_epoch(found.generation, since_ms if 0 < since_ms <= state.ts else state.ts)
         group.target(found.generation)
     for each in found.members:
         _give(group, state.members[each.member_id], each.assignment, found)
 
 
-def _membership(group: Following, found: _Generation) -> None:
+def _membership(group: GroupTracker, found: _Generation) -> None:
     here = {each.member_id for each in found.members}
     for gone in [each for each in group.state.members if each not in here]:
         group.leave(gone)
@@ -82,7 +82,7 @@ def _subscribed(subscription: str) -> str:
     return ",".join(sorted(found.topics))
 
 
-def _give(group: Following, member: Member, assignment: str, found: _Generation) -> None:
+def _give(group: GroupTracker, member: Member, assignment: str, found: _Generation) -> None:
     held = member.active
     if assignment != member.assignment:
         held = _partitions(assignment) if found.protocol_type == _CONSUMER else NOTHING

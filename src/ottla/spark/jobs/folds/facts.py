@@ -1,4 +1,4 @@
-"""A followed group as the health rules take it, so that they can judge a log that nobody observed.
+"""A followed group as the health rules take it, so that they can check a log that nobody observed.
 
 The records know more than a description of the group does: what a member still has to give up counts as held, and the
 hash of its topics changes only when a topic really has.
@@ -14,10 +14,10 @@ import msgspec
 
 from ottla.health.facts import Gone, Group, Subtopology, Tasks, TopicPartitions
 from ottla.health.facts import Member as SeenMember
-from ottla.spark.jobs.folds.folding import RecordRow
-from ottla.spark.jobs.folds.following import Following
+from ottla.spark.jobs.folds.fold import RecordRow
 from ottla.spark.jobs.folds.records import TargetPartitions, TargetTasks, follow_record, tasks_of
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member, State
+from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.folds.windows import Limits
 from ottla.spark.jobs.params import Params
 
@@ -58,7 +58,7 @@ def group_facts(
     """How a group was, each time that it changed, from its records in order."""
     params = params or Params()
     names = params.topic_names
-    following = Following(State(), Limits.of(params))
+    following = GroupTracker(State(), Limits.of(params))
     told_ms, is_told = NOBODY, True
     for ts, moment in groupby(rows, key=lambda row: row.timestamp):
         state, records = following.state, list(moment)
@@ -78,7 +78,7 @@ def group_facts(
         yield following.state.ts, group_fact(group, following.state, names.get)
 
 
-def _take(following: Following, ts: int, records: list[RecordRow]) -> None:
+def _take(following: GroupTracker, ts: int, records: list[RecordRow]) -> None:
     for each in records:
         if each.partition == following.state.partition and each.offset <= following.state.offset:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.spark.jobs.folds.state import NOTHING, Member, Placed
+from ottla.spark.jobs.folds.state import NOTHING, Assignments, Member
 
 __all__ = ["Move", "Moves", "is_same_holder", "moves", "placed"]
 
@@ -24,17 +24,17 @@ class Moves(NamedTuple):
     """The members, of those still there, that hold something else than before."""
 
 
-def placed(members: Mapping[str, Member], before: Mapping[str, Placed] | None) -> dict[str, Placed]:
+def placed(members: Mapping[str, Member], before: Mapping[str, Assignments] | None) -> dict[str, Assignments]:
     """Who holds what; what is as before is the same object."""
     found = {}
     for member in members.values():
         old = before.get(member.id) if before else None
-        new = Placed(member.instance, member.process, member.active, member.standby, member.warmup)
+        new = Assignments(member.instance, member.process, member.active, member.standby, member.warmup)
         found[member.id] = old if old is not None and old == new else new
     return found
 
 
-def is_same_holder(before: Mapping[str, Placed], after: Mapping[str, Placed], giver: str, taker: str) -> bool:
+def is_same_holder(before: Mapping[str, Assignments], after: Mapping[str, Assignments], giver: str, taker: str) -> bool:
     """Whether a member is another that came back under a new id: the same static instance, or the same process."""
     if giver in after or taker in before:
         return False
@@ -44,7 +44,7 @@ def is_same_holder(before: Mapping[str, Placed], after: Mapping[str, Placed], gi
     return bool(old.process) and old.process == new.process
 
 
-def moves(before: Mapping[str, Placed], after: Mapping[str, Placed]) -> Moves:
+def moves(before: Mapping[str, Assignments], after: Mapping[str, Assignments]) -> Moves:
     gained, lost = _differences(before, after)
     givers = {what: member for member, lost_ones in lost.items() for what in lost_ones}
     moved: list[Move] = []
@@ -64,7 +64,7 @@ def moves(before: Mapping[str, Placed], after: Mapping[str, Placed]) -> Moves:
 
 
 def _differences(
-    before: Mapping[str, Placed], after: Mapping[str, Placed]
+    before: Mapping[str, Assignments], after: Mapping[str, Assignments]
 ) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
     gained, lost = {}, {}
     for member in before.keys() | after.keys():

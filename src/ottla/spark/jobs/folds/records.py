@@ -14,8 +14,8 @@ from zlib import crc32
 import msgspec
 
 from ottla.spark.jobs.folds.classic import follow_classic
-from ottla.spark.jobs.folds.following import Following
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.wire import WireError
 
 __all__ = ["GROUP_RECORDS", "TargetPartitions", "TargetTasks", "follow_record", "tasks_of"]
@@ -112,7 +112,7 @@ _read_topology: Final = msgspec.json.Decoder(_Topology).decode
 _read_initialized: Final = msgspec.json.Decoder(_Initialized).decode
 
 
-def follow_record(group: Following, record_type: str, key: str | None, value: str | None) -> None:
+def follow_record(group: GroupTracker, record_type: str, key: str | None, value: str | None) -> None:
     """Take in a record. `group.at` has said where and when it stands."""
     found = GROUP_RECORDS.get(record_type)
     if found is None:
@@ -122,7 +122,7 @@ def follow_record(group: Following, record_type: str, key: str | None, value: st
         return
     try:
         if value is not None:
-            group.be(kind)
+            group.set_type(kind)
         step(group, key or "{}", value)
     except _UNREADABLE as error:
         group.out.faults.append(f"{record_type} at offset {group.state.offset} cannot be read: {error}")
@@ -131,7 +131,7 @@ def follow_record(group: Following, record_type: str, key: str | None, value: st
 # --- the group --------------------------------------------------------------------------------------------------------
 
 
-def _epoch(group: Following, _: str, value: str | None) -> None:
+def _epoch(group: GroupTracker, _: str, value: str | None) -> None:
     if value is None:
         group.delete()
         return
@@ -141,10 +141,10 @@ def _epoch(group: Following, _: str, value: str | None) -> None:
         _note_settings(group, found)
     if found.epoch != state.epoch or state.metadata_hash is None:
         group.see_hash(found.metadata_hash)
-    group.rise(found.epoch)
+    group.bump_epoch(found.epoch)
 
 
-def _note_settings(group: Following, found: _Epoch) -> None:
+def _note_settings(group: GroupTracker, found: _Epoch) -> None:
     state = group.state
     state.validated_topology_epoch = found.validated_topology_epoch
     failed = found.failed_description_topology_epoch
@@ -154,18 +154,18 @@ def _note_settings(group: Following, found: _Epoch) -> None:
         group.cause("config_changed")
 
 
-def _target_epoch(group: Following, _: str, value: str | None) -> None:
+def _target_epoch(group: GroupTracker, _: str, value: str | None) -> None:
     if value is not None:
         group.target(_read_target_epoch(value).assignment_epoch)
 
 
-def _topology(group: Following, _: str, value: str | None) -> None:
+def _topology(group: GroupTracker, _: str, value: str | None) -> None:
     if value is not None:
         group.set_topology(_read_topology(value).epoch)
         group.state.topology = value
 
 
-def _regex(group: Following, key: str, value: str | None) -> None:
+def _regex(group: GroupTracker, key: str, value: str | None) -> None:
     regexes, regex = group.state.regexes, _read_key(key).regular_expression
     if value is None:
         regexes.pop(regex, None)
@@ -177,7 +177,7 @@ def _regex(group: Following, key: str, value: str | None) -> None:
         group.cause("regex_changed")
 
 
-def _initialized(group: Following, _: str, value: str | None) -> None:
+def _initialized(group: GroupTracker, _: str, value: str | None) -> None:
     """Which partitions of a share group may be given to members."""
     if value is None:
         return
@@ -190,7 +190,7 @@ def _initialized(group: Following, _: str, value: str | None) -> None:
 # --- its members ------------------------------------------------------------------------------------------------------
 
 
-def _metadata(group: Following, key: str, value: str | None) -> None:
+def _metadata(group: GroupTracker, key: str, value: str | None) -> None:
     member_id = _read_key(key).member_id
     if value is None:
         group.leave(member_id)
@@ -224,7 +224,7 @@ def _subscribed(found: _MemberMetadata) -> str:
     return f"{names} ~{found.subscribed_topic_regex}".strip()
 
 
-def _member(group: Following, key: str) -> Member:
+def _member(group: GroupTracker, key: str) -> Member:
     """The member that a record is about. Where its beginning is lost, it was there before."""
     member_id = _read_key(key).member_id
     member = group.state.members.get(member_id)
@@ -234,12 +234,12 @@ def _member(group: Following, key: str) -> Member:
     return member
 
 
-def _target(group: Following, key: str, value: str | None) -> None:
+def _target(group: GroupTracker, key: str, value: str | None) -> None:
     if value is not None:
         _member(group, key).target = value
 
 
-def _target_tasks(group: Following, key: str, value: str | None) -> None:
+def _target_tasks(group: GroupTracker, key: str, value: str | None) -> None:
     if value is None:
         return
     member, state = _member(group, key), group.state
@@ -257,7 +257,7 @@ def _placements(found: TargetTasks) -> set[tuple[str, str]]:
     return {(task, role) for role, ids in roles for task in tasks_of(ids)}
 
 
-def _current(group: Following, key: str, value: str | None) -> None:
+def _current(group: GroupTracker, key: str, value: str | None) -> None:
     if value is None:
         return
     found = _read_current(value)
@@ -271,7 +271,7 @@ def _current(group: Following, key: str, value: str | None) -> None:
     )
 
 
-def _current_tasks(group: Following, key: str, value: str | None) -> None:
+def _current_tasks(group: GroupTracker, key: str, value: str | None) -> None:
     if value is None:
         return
     found = _read_current_tasks(value)
@@ -302,7 +302,7 @@ def _name(first: str, between: str, number: int) -> str:
     return f"{first}{between}{number}"
 
 
-_Step = Callable[[Following, str, str | None], None]
+_Step = Callable[[GroupTracker, str, str | None], None]
 _COMMON: Final[dict[str, _Step]] = {
     "GroupMetadata": _epoch,
     "GroupMemberMetadata": _metadata,

@@ -13,8 +13,8 @@ import msgspec
 
 from ottla.health.facts import Gone, Group, Tasks, TopicPartitions
 from ottla.health.facts import Member as Seen
-from ottla.spark.jobs.folds.following import Following
 from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Member
+from ottla.spark.jobs.folds.tracker import GroupTracker
 
 __all__ = ["GAP_MS", "SAMPLES", "follow_sample"]
 
@@ -27,7 +27,7 @@ _read_group: Final = msgspec.json.Decoder(Group, strict=False).decode
 _read_gone: Final = msgspec.json.Decoder(Gone, strict=False).decode
 
 
-def follow_sample(group: Following, kind: str, body: str | None) -> None:
+def follow_sample(group: GroupTracker, kind: str, body: str | None) -> None:
     """Take in a sample. `group.at` has said when it was taken."""
     if body is None or kind not in SAMPLES:
         return
@@ -40,15 +40,15 @@ def follow_sample(group: Following, kind: str, body: str | None) -> None:
         group.out.faults.append(f"the sample of {kind} at {group.state.ts} cannot be read: {error}")
 
 
-def _follow_gone(group: Following, fact: Gone) -> None:
+def _follow_gone(group: GroupTracker, fact: Gone) -> None:
     if fact.what == "group" and group.state.type:
         group.delete()
 
 
-def _follow_group(group: Following, fact: Group) -> None:
+def _follow_group(group: GroupTracker, fact: Group) -> None:
     state = group.state
     is_first = state.type != fact.type
-    group.be(fact.type, "first_seen" if not state.type else None)
+    group.set_type(fact.type, "first_seen" if not state.type else None)
     if state.rebalance is not None and state.ts - state.seen_ms > GAP_MS:
         state.has_gap = True
     state.seen_ms = state.ts
@@ -65,15 +65,15 @@ def _follow_group(group: Following, fact: Group) -> None:
     for seen in fact.members:
         _current(group, fact, seen)
     if state.converged is None and state.has_converged:
-        group.place()
-    group.be_in(fact.state)
+        group.note_converged()
+    group.set_state(fact.state)
     group.settle()
 
 
 # --- members ----------------------------------------------------------------------------------------------------------
 
 
-def _membership(group: Following, fact: Group, *, is_first: bool) -> None:
+def _membership(group: GroupTracker, fact: Group, *, is_first: bool) -> None:
     here = {each.member for each in fact.members}
     for gone in [each for each in group.state.members if each not in here]:
         group.leave(gone)
@@ -88,14 +88,14 @@ def _membership(group: Following, fact: Group, *, is_first: bool) -> None:
             group.run_topology(known, seen.topology_epoch)
 
 
-def _joined(group: Following, seen: Seen, subscribed: str, *, is_first: bool) -> Member:
+def _joined(group: GroupTracker, seen: Seen, subscribed: str, *, is_first: bool) -> Member:
     member = Member(seen.member, NOBODY if is_first else group.state.ts, seen.client, seen.host, seen.rack)
     member.instance, member.process, member.subscribed = seen.instance, seen.process, subscribed
     member.rebalance_timeout_ms, member.topology_epoch = seen.rebalance_timeout_ms, seen.topology_epoch
     return member
 
 
-def _current(group: Following, fact: Group, seen: Seen) -> None:
+def _current(group: GroupTracker, fact: Group, seen: Seen) -> None:
     member = group.state.members[seen.member]
     tasks, target_tasks = seen.tasks, seen.target_tasks
     if fact.type == "streams":
@@ -121,12 +121,12 @@ def _partitions(assignment: tuple[TopicPartitions, ...]) -> frozenset[str]:
 # --- epochs -----------------------------------------------------------------------------------------------------------
 
 
-def _epochs(group: Following, fact: Group, *, is_first: bool) -> None:
+def _epochs(group: GroupTracker, fact: Group, *, is_first: bool) -> None:
     state = group.state
     if is_first and _is_over(fact):
         group.adopt(fact.group_epoch, fact.assignment_epoch)
         return
-    group.rise(fact.group_epoch)
+    group.bump_epoch(fact.group_epoch)
     if fact.assignment_epoch != state.assignment_epoch:
         group.target(fact.assignment_epoch)
 
@@ -135,7 +135,7 @@ def _is_over(fact: Group) -> bool:
     return fact.group_epoch == fact.assignment_epoch and all(each.epoch == fact.group_epoch for each in fact.members)
 
 
-def _classic_epochs(group: Following, fact: Group, *, is_first: bool) -> None:
+def _classic_epochs(group: GroupTracker, fact: Group, *, is_first: bool) -> None:
     """The generation rises when all have joined: until then the rebalance is that of the next one."""
     state = group.state
     is_at_rest = fact.state in _AT_REST
@@ -144,8 +144,8 @@ def _classic_epochs(group: Following, fact: Group, *, is_first: bool) -> None:
         return
     known = state.epoch if state.epoch != NOBODY else fact.group_epoch
     if not is_at_rest and state.rebalance is None:
-        group.rise(max(fact.group_epoch, known + 1))
+        group.bump_epoch(max(fact.group_epoch, known + 1))
     elif fact.group_epoch > known:
-        group.rise(fact.group_epoch)
+        group.bump_epoch(fact.group_epoch)
     if is_at_rest and state.rebalance is not None:
         group.target(state.epoch)

@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.spark.jobs.folds.rows import Rebalance
 
-__all__ = ["NOBODY", "NOTHING", "Counted", "Handover", "Member", "Placed", "Rise", "State", "Warmup"]
+__all__ = ["NOBODY", "NOTHING", "Assignments", "Counted", "EpochBump", "Handover", "Member", "State", "Warmup"]
 
 NOTHING: Final[frozenset[str]] = frozenset()
 NOBODY: Final = -1
@@ -17,7 +17,7 @@ Held = frozenset[str]
 """Partitions as `topic id-partition`, or tasks as `subtopology_partition`."""
 
 
-class Placed(msgspec.Struct, array_like=True, frozen=True):
+class Assignments(msgspec.Struct, array_like=True, frozen=True):
     """What a member held when an assignment had arrived everywhere."""
 
     instance: str | None
@@ -52,7 +52,7 @@ class Member(msgspec.Struct, array_like=True):
     """The record's value as it came: it is seldom asked for."""
     assignment: str = ""
     """Of a classic member: the bytes that its leader gave it, as they came."""
-    is_settled: bool = False
+    is_reconciled: bool = False
 
 
 class Handover(msgspec.Struct, array_like=True):
@@ -74,7 +74,7 @@ class Warmup(msgspec.Struct, array_like=True):
     ended_ms: int | None = None
 
 
-class Rise(msgspec.Struct, array_like=True):
+class EpochBump(msgspec.Struct, array_like=True):
     """The group epoch rose."""
 
     at_ms: int
@@ -136,7 +136,7 @@ class State(msgspec.Struct, array_like=True):
     """A digest of the partitions that a share group may use."""
     regexes: dict[str, str] = msgspec.field(default_factory=dict)
     members: dict[str, Member] = msgspec.field(default_factory=dict)
-    unsettled: int = 0
+    reconciling: int = 0
     away: int = 0
     """Static members that have left for a while."""
     causes: list[tuple[str, str | None]] = msgspec.field(default_factory=list)
@@ -145,7 +145,7 @@ class State(msgspec.Struct, array_like=True):
     """And before, since the last target."""
     has_new_who: bool = False
     rebalance: Rebalance | None = None
-    converged: dict[str, Placed] | None = None
+    converged: dict[str, Assignments] | None = None
     """Who held what when an assignment last had arrived everywhere."""
     has_converged: bool = False
     """Whether the newest group epoch has."""
@@ -153,7 +153,7 @@ class State(msgspec.Struct, array_like=True):
     target_tasks_warming: set[str] = msgspec.field(default_factory=set)
     handovers: dict[str, Handover] = msgspec.field(default_factory=dict)
     warmups: list[Warmup] = msgspec.field(default_factory=list)
-    rises: list[Rise] = msgspec.field(default_factory=list)
+    rises: list[EpochBump] = msgspec.field(default_factory=list)
     counted: Counted | None = None
     seen_ms: int = NOBODY
     """When the last sample was taken."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ottla.spark.jobs.folds.moves import Move
 from ottla.spark.jobs.folds.rows import Movement, Rebalance
-from ottla.spark.jobs.folds.state import Handover, Member, Placed, State, Warmup
+from ottla.spark.jobs.folds.state import Assignments, Handover, Member, State, Warmup
 
 __all__ = ["movements", "note_current", "note_left"]
 
@@ -60,7 +60,11 @@ def _end_warmups(state: State, member: Member, tasks: frozenset[str]) -> None:
 
 
 def movements(
-    state: State, over: Rebalance, moved: list[Move], before: Mapping[str, Placed], after: Mapping[str, Placed]
+    state: State,
+    over: Rebalance,
+    moved: list[Move],
+    before: Mapping[str, Assignments],
+    after: Mapping[str, Assignments],
 ) -> Iterator[Movement]:
     """The rows of a rebalance that is over. What it takes to tell the next ones stays in the state."""
     yield from _moved(state, over, moved, before, after)
@@ -71,7 +75,11 @@ def movements(
 
 
 def _moved(
-    state: State, over: Rebalance, moved: list[Move], before: Mapping[str, Placed], after: Mapping[str, Placed]
+    state: State,
+    over: Rebalance,
+    moved: list[Move],
+    before: Mapping[str, Assignments],
+    after: Mapping[str, Assignments],
 ) -> Iterator[Movement]:
     for move in sorted(moved):
         process = after[move.taker].process
@@ -98,7 +106,7 @@ def _first(*times: int | None) -> int:
 
 
 def _standbys(
-    over: Rebalance, before: Mapping[str, Placed], after: Mapping[str, Placed], warmed: set[tuple[str, str]]
+    over: Rebalance, before: Mapping[str, Assignments], after: Mapping[str, Assignments], warmed: set[tuple[str, str]]
 ) -> Iterator[Movement]:
     for member, new in sorted(after.items()):
         old = before.get(member)
@@ -123,8 +131,8 @@ def _standby(
     kind: str,
     giver: str | None,
     taker: str | None,
-    before: Mapping[str, Placed],
-    after: Mapping[str, Placed],
+    before: Mapping[str, Assignments],
+    after: Mapping[str, Assignments],
 ) -> Movement:
     return Movement(
         group_epoch=over.group_epoch,
@@ -140,12 +148,12 @@ def _standby(
     )
 
 
-def _process(placed: Mapping[str, Placed], member: str | None) -> str | None:
+def _process(placed: Mapping[str, Assignments], member: str | None) -> str | None:
     found = placed.get(member) if member is not None else None
     return found.process if found else None
 
 
-def _ended_warmups(state: State, over: Rebalance, after: Mapping[str, Placed]) -> Iterator[Movement]:
+def _ended_warmups(state: State, over: Rebalance, after: Mapping[str, Assignments]) -> Iterator[Movement]:
     running: list[Warmup] = []
     for warmup in state.warmups:
         if warmup.ended_ms is None or _holds(after, "warmup", warmup.task, warmup.member, warmup.process):
@@ -170,7 +178,7 @@ def _ended_warmups(state: State, over: Rebalance, after: Mapping[str, Placed]) -
     state.warmups = running
 
 
-def _holds(placed: Mapping[str, Placed], role: str, task: str, member: str, process: str | None) -> bool:
+def _holds(placed: Mapping[str, Assignments], role: str, task: str, member: str, process: str | None) -> bool:
     """Whether a member, or another of its process, holds a task in a role: state lies with the process."""
     if process:
         return any(each.process == process and task in _of(each, role) for each in placed.values())
@@ -178,7 +186,7 @@ def _holds(placed: Mapping[str, Placed], role: str, task: str, member: str, proc
     return found is not None and task in _of(found, role)
 
 
-def _of(placed: Placed, role: str) -> frozenset[str]:
+def _of(placed: Assignments, role: str) -> frozenset[str]:
     if role == "active":
         return placed.active
     return placed.standby if role == "standby" else placed.warmup

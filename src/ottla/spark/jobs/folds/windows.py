@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from ottla.health.group_history import WINDOW_MS
 from ottla.health.rule import RULES, limits_of
 from ottla.spark.jobs.folds.rows import Out, Window
-from ottla.spark.jobs.folds.state import NOBODY, Counted, Member, Rise, State
+from ottla.spark.jobs.folds.state import NOBODY, Counted, EpochBump, Member, State
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params
 
-__all__ = ["Limits", "count_left", "judge", "note_duration", "note_rise", "roll", "spend", "window_rows"]
+__all__ = ["Limits", "count_left", "evaluator", "note_duration", "note_epoch_bump", "roll", "spend", "window_rows"]
 
 SHORT_MS: Final = 10_000
 """Two heartbeats, at the interval that Kafka uses when nobody says otherwise."""
@@ -123,7 +123,7 @@ def count_left(counted: Counted, member: Member, ts: int, *, is_fenced: bool) ->
 # --- the alarm --------------------------------------------------------------------------------------------------------
 
 
-def note_rise(state: State, rise: Rise) -> None:
+def note_epoch_bump(state: State, rise: EpochBump) -> None:
     """Remembers a rise as long as the alarm asks for it."""
     from_ms = rise.at_ms - WINDOW_MS
     if state.rises and (state.rises[0].at_ms <= from_ms or len(state.rises) >= RISES):
@@ -131,7 +131,7 @@ def note_rise(state: State, rise: Rise) -> None:
     state.rises.append(rise)
 
 
-def judge(state: State, counted: Counted, limits: Limits) -> None:
+def evaluator(state: State, counted: Counted, limits: Limits) -> None:
     """What the rule epochs-climb says at the last rise; the worst that it says in a window is kept."""
     rises = _unprovoked(state.rises)
     count = sum(each.by for each in rises)
@@ -144,9 +144,9 @@ def judge(state: State, counted: Counted, limits: Limits) -> None:
         counted.alarm_reason = _reason(rises, count, has_converged)
 
 
-def _unprovoked(rises: list[Rise]) -> list[Rise]:
+def _unprovoked(rises: list[EpochBump]) -> list[EpochBump]:
     """The rises back to the last that came with other members, subscriptions, topology or topics."""
-    found: list[Rise] = []
+    found: list[EpochBump] = []
     for rise in reversed(rises):
         if not rise.is_same_who or rise.at_ms <= rises[-1].at_ms - WINDOW_MS:
             break
@@ -155,7 +155,7 @@ def _unprovoked(rises: list[Rise]) -> list[Rise]:
     return found
 
 
-def _reason(rises: list[Rise], count: int, has_converged: bool) -> str:
+def _reason(rises: list[EpochBump], count: int, has_converged: bool) -> str:
     trigger = Counter(each.trigger for each in rises).most_common(1)[0][0]
     cause = _CAUSES.get(trigger, _CAUSES["unknown"])
     ends = "" if has_converged else "; no rebalance was over before the next began"

@@ -1,6 +1,6 @@
-"""The health rules over what was read: facts in the order of their times, findings at the end.
+"""Evaluates the health rules: takes facts ordered by time, and gives the findings at the end.
 
-Plain Python, without Spark. What the rules say depends on the facts and their times alone.
+Plain Python, without Spark. The findings depend on the facts and their times alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.health.facts import FACTS, Configs, Fact, Failed, ShareState, StateBa
 from ottla.health.samples import UNREACHABLE
 from ottla.spark.jobs.share_state_json import STATE_TYPES, read_state, read_state_key
 
-__all__ = ["CONFIG_RECORD", "Judge", "finding_row"]
+__all__ = ["CONFIG_RECORD", "RuleEvaluator", "finding_row"]
 
 CONFIG_RECORD: Final = "ConfigRecord"
 _RESOURCES: Final = {2: "topic", 4: "broker", 32: "group"}
@@ -32,8 +32,8 @@ _CONFIG: Final = msgspec.json.Decoder(_Config)
 _BODY: Final = msgspec.json.Decoder()
 
 
-class Judge:
-    """The findings of one cluster. Rows are taken in the order of their times."""
+class RuleEvaluator:
+    """The findings of one cluster. Rows are given in the order of their times."""
 
     def __init__(self, thresholds: Mapping[str, float], topic_names: Mapping[str, str]) -> None:
         self._engine = Engine(thresholds)
@@ -43,7 +43,7 @@ class Judge:
         self._now_ms = 0
         self._taken: dict[tuple[str, str | None, int], int] = {}
         self.misfits = 0
-        """Rows whose body was not what their kind says."""
+        """How many rows had a body that does not fit their kind."""
 
     def take(
         self, ts: int, kind: str, error: str | None, body: str | None, key: str | None = None, offset: int | None = None
@@ -72,7 +72,7 @@ class Judge:
         return fact_of(kind, _BODY.decode(body)) if kind in FACTS else None
 
     def _is_known(self, fact: ShareState, kind: str, offset: int | None) -> bool:
-        """Whether a record was taken already: what an observer saw of the state topic may be there itself, too."""
+        """Whether a record was taken already: a record and a sample of it may both be there."""
         at = offset if kind in STATE_TYPES else fact.offset
         place = (fact.group, fact.topic_id, fact.partition)
         if at is None:
@@ -103,7 +103,7 @@ class Judge:
         )
 
     def _config(self, value: str) -> Configs | None:
-        """A record tells one setting; what is known of the resource is all that were told."""
+        """A record holds one config; the fact holds all configs of the resource that are known."""
         told = _CONFIG.decode(value)
         resource = _RESOURCES.get(told.resource_type)
         if resource is None:
@@ -113,10 +113,10 @@ class Judge:
         return Configs(resource=resource, name=told.resource_name, values=dict(values))
 
     def findings(self) -> Iterator[Finding]:
-        """How each finding stood at the time of the last fact, the oldest first."""
+        """All findings as of the last fact, the oldest first."""
         for change in self._engine.advance(self._now_ms):
             self._findings[change.finding.id] = change.finding
-        # Evidence may have grown since the last change that was told; of those resolved long ago only that is known.
+        # Evidence may have grown since the last change. The engine has forgotten findings that were resolved long ago.
         self._findings |= {each.id: each for each in self._engine.findings()}
         return iter(sorted(self._findings.values(), key=lambda each: (each.since_ms, each.rule, each.id)))
 

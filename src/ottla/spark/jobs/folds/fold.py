@@ -1,9 +1,9 @@
-"""Folds: from what is known of a group and more of its history to what is known then, and rows.
+"""The fold over the history of a group: from its state and more of its history to the next state, and rows.
 
-A history may be cut anywhere, in the middle of one write, too: the rows are the same, but that some come twice, the
-later in place of the earlier. At a cut, what is open is told as it stands: the rebalance under way, the running hour,
-and the state of the group as if nothing more came at that moment. What was told is remembered as digests, so that it is
-not told again as it was; a change of state that turns out to be none is taken back.
+A history may be cut anywhere, even in the middle of one write. The rows are the same, except that some come twice: the
+later one replaces the earlier. At a cut, unfinished rows are given as they stand: the rebalance under way, the running
+hour, and the state of the group as if nothing more came at that moment. Digests of these rows are remembered, so that
+they are not given again unchanged; a change of state that turns out to be none is taken back.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from zlib import crc32
 
 import msgspec
 
-from ottla.spark.jobs.folds.following import Following
 from ottla.spark.jobs.folds.records import follow_record
 from ottla.spark.jobs.folds.rows import Event, Out, Row
 from ottla.spark.jobs.folds.samples import follow_sample
 from ottla.spark.jobs.folds.state import NOBODY, State
+from ottla.spark.jobs.folds.tracker import GroupTracker
 from ottla.spark.jobs.folds.windows import Limits, window_rows
 from ottla.spark.jobs.params import Params
 
@@ -37,7 +37,7 @@ class RecordRow(NamedTuple):
 
 
 class SampleRow(NamedTuple):
-    """What an observer saw of a group: the kind of the sample and its body, as JSON."""
+    """A sample of a group: its kind and its body, as JSON."""
 
     ts: int
     kind: str
@@ -61,7 +61,7 @@ _unpack_state: Final = msgspec.msgpack.Decoder(State).decode
 
 
 class Fold:
-    """A group that is followed from one stretch of its history to the next."""
+    """The fold of one group. `kept` is the state after the history so far."""
 
     __slots__ = ("_group", "_told")
 
@@ -69,7 +69,7 @@ class Fold:
         found = _unpack(kept) if kept else None
         self._told = found.told if found else []
         state = _unpack_state(found.state) if found else State()
-        self._group = Following(state, Limits.of(params), _namer(params))
+        self._group = GroupTracker(state, Limits.of(params), _namer(params))
 
     @property
     def state(self) -> State:
@@ -82,7 +82,7 @@ class Fold:
     def take_record(
         self, partition: int, offset: int, timestamp: int, record_type: str, key: str | None, value: str | None
     ) -> None:
-        """The next record of the group. One that was there before, or comes from before, is passed over."""
+        """The next record of the group. Records up to the last offset are skipped."""
         group = self._group
         state = group.state
         if partition == state.partition and offset <= state.offset:
@@ -94,7 +94,7 @@ class Fold:
         follow_record(group, record_type, key, value)
 
     def take_sample(self, ts: int, kind: str, body: str | None) -> None:
-        """The next sample of the group. Where there are records, samples have nothing to add."""
+        """The next sample of the group. Once there are records, samples are skipped."""
         state = self._group.state
         if (state.source == "records" and state.offset != NOBODY) or ts < state.ts:
             return
@@ -102,10 +102,10 @@ class Fold:
         self._group.at(ts)
         follow_sample(self._group, kind, body)
 
-    def _begin_anew(self) -> Following:
-        """Records have come of a group that only samples told of: they know better."""
+    def _begin_anew(self) -> GroupTracker:
+        """Start over with records, which are more exact than the samples so far."""
         before = self._group
-        self._group = Following(State(), before.limits, before.name_of)
+        self._group = GroupTracker(State(), before.limits, before.name_of)
         self._group.out = before.out
         return self._group
 

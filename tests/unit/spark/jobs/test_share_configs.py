@@ -1,10 +1,10 @@
 """Limits of share groups, from what was said of settings."""
 
-from ottla.spark.jobs.share_settings import Setting, share_limits
+from ottla.spark.jobs.share_configs import ConfigValues, share_limits
 
 
-def told(at: int, resource: str, name: str, **values: str | None) -> Setting:
-    return Setting("c", at, resource, name, {key.replace("_", "."): value for key, value in values.items()})
+def told(at: int, resource: str, name: str, **values: str | None) -> ConfigValues:
+    return ConfigValues("c", at, resource, name, {key.replace("_", "."): value for key, value in values.items()})
 
 
 def test_a_group_s_own_settings_come_before_the_brokers_and_the_defaults():

@@ -1,8 +1,8 @@
-"""Following a group: what happens to it goes in, step by step, and the rows of its history come out.
+"""The tracker of a group: takes what happens to it, step by step, and makes the rows of its history.
 
-Records and samples are told in the same steps (`join`, `leave`, `rise`, `target`, `current` and so on), so whatever the
-source, a rebalance is the same thing. Records of one write share their time: what a group's state is between two of
-them means nothing, so it is looked at when the time moves on, or at the end (`settle`).
+Records and samples are given as the same steps (`join`, `leave`, `bump_epoch`, `target`, `current` and so on), so a
+rebalance is the same whatever the source. Records of one write have the same time, and the state of the group between
+two of them means nothing; so the state is noted when the time moves on, or at the end (`settle`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import msgspec
 from ottla.spark.jobs.folds import tasks, windows
 from ottla.spark.jobs.folds.moves import moves, placed
 from ottla.spark.jobs.folds.rows import Event, Out, Rebalance
-from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, Member, Rise, State
+from ottla.spark.jobs.folds.state import NOBODY, NOTHING, Counted, EpochBump, Member, State
 
-__all__ = ["AWAY_EPOCH", "LEFT", "Following", "listed"]
+__all__ = ["AWAY_EPOCH", "LEFT", "GroupTracker", "listed"]
 
 AWAY_EPOCH: Final = -2
-"""The member epoch of a static member that has left for a while."""
+"""The member epoch of a static member that has left and may return."""
 STABLE: Final = 0
 REVOKING: Final = 1
 
@@ -50,8 +50,8 @@ def listed(things: Iterable[str]) -> str:
     return _to_json(sorted(things, key=lambda each: (len(each), each))).decode()
 
 
-class Following:
-    """One group, as far as its history was told."""
+class GroupTracker:
+    """One group, up to the last step of its history."""
 
     __slots__ = ("_in_record", "_window_end_ms", "counted", "limits", "name_of", "out", "state")
 
@@ -69,7 +69,7 @@ class Following:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def at(self, ts: int, offset: int = NOBODY) -> None:
-        """What follows happened at this time, and is told by this record."""
+        """The next steps happened at this time, and come from the record at this offset."""
         state = self.state
         if ts != state.ts:
             if state.ts != NOBODY:
@@ -85,19 +85,19 @@ class Following:
         self._in_record = 0
 
     def _forget(self) -> None:
-        """What was held so long ago is nobody's any more."""
+        """Forget assignments from long ago: nobody takes them over any more."""
         self.state.converged = None
         self.state.rises, self.state.warmups = [], []
         self.state.handovers = {}
 
     def settle(self) -> None:
-        """All of a moment is told: in which state is the group now?"""
-        if self.state.rebalance is not None and not self.state.unsettled:
+        """Note the state of the group, after all steps of a moment."""
+        if self.state.rebalance is not None and not self.state.reconciling:
             self._converge_or_empty()
         self.note_state()
 
     def close(self) -> None:
-        """The history ends here, though perhaps in the middle of a moment."""
+        """The history ends here, perhaps in the middle of a moment."""
         if self.state.rebalance is not None and not self.state.members:
             self._end("emptied")
         self.note_state()
@@ -105,10 +105,10 @@ class Following:
     def note_state(self) -> None:
         if self.state.source == "records" and self.state.type:
             self._in_record = _LAST_OF_RECORD
-            self.be_in(self._state_name())
+            self.set_state(self._state_name())
 
-    def be_in(self, name: str) -> None:
-        """It is in this state."""
+    def set_state(self, name: str) -> None:
+        """The group is in this state now."""
         old = self.state.state
         if name != old:
             windows.spend(self.state, self.state.ts)
@@ -125,7 +125,7 @@ class Following:
             return "NotReady"
         if state.epoch > state.assignment_epoch:
             return "Assigning"
-        return "Reconciling" if state.unsettled or state.away else "Stable"
+        return "Reconciling" if state.reconciling or state.away else "Stable"
 
     def _is_ready(self) -> bool:
         state = self.state
@@ -153,8 +153,8 @@ class Following:
 
     # --- the group ----------------------------------------------------------------------------------------------------
 
-    def be(self, kind: str, detail: str | None = None) -> None:
-        """It is a group of this kind. If it was none, or of another kind, it begins here."""
+    def set_type(self, kind: str, detail: str | None = None) -> None:
+        """The group has this type. If it did not exist, or had another type, its history begins here."""
         state = self.state
         if state.type == kind:
             return
@@ -164,7 +164,7 @@ class Following:
         self.event("created", None, None, kind, detail)
 
     def delete(self, detail: str | None = None) -> None:
-        """It is no more. What is known of it is forgotten, but for where we are."""
+        """The group was deleted: forget everything but the position in the log."""
         state = self.state
         for member in list(state.members):
             self.leave(member, detail="deleted")
@@ -187,17 +187,17 @@ class Following:
             state.has_new_who = True
 
     def cause(self, kind: str, member: str | None = None) -> None:
-        """Something that may be why the epoch rises next."""
+        """A possible reason for the next bump of the epoch."""
         if len(self.state.causes) < CAUSES:
             self.state.causes.append((kind, member))
 
     # --- members ------------------------------------------------------------------------------------------------------
 
     def join(self, member: Member, *, is_new: bool = True) -> None:
-        """A member is there. If it is not new, it was so before the history began."""
+        """A member joins. If it is not new, it had joined before the history began."""
         state = self.state
         state.members[member.id] = member
-        state.unsettled += 1
+        state.reconciling += 1
         state.has_new_who = True
         self.counted.members.add(member.id)
         if is_new:
@@ -219,7 +219,7 @@ class Following:
         return _to_json(about).decode()
 
     def _same_before(self, member: Member) -> str | None:
-        """The id under which the same static instance held something last."""
+        """The member id under which the same static member last held something."""
         if member.instance is None:
             return None
         found = (name for name, each in (self.state.converged or {}).items() if each.instance == member.instance)
@@ -230,7 +230,7 @@ class Following:
         member = state.members.pop(member_id, None)
         if member is None:
             return
-        state.unsettled -= not member.is_settled
+        state.reconciling -= not member.is_reconciled
         state.away -= member.epoch == AWAY_EPOCH
         state.has_new_who = True
         limit_ms = member.rebalance_timeout_ms
@@ -260,7 +260,7 @@ class Following:
     # --- epochs -------------------------------------------------------------------------------------------------------
 
     def see_hash(self, metadata_hash: int) -> None:
-        """The hash of the topics that the group reads. One that was there lately is no new topic."""
+        """The metadata hash of the group's topics. A hash that was there recently is no change of topics."""
         state = self.state
         old, state.metadata_hash = state.metadata_hash, metadata_hash
         if metadata_hash == old:
@@ -272,8 +272,8 @@ class Following:
         if old is not None:
             self.cause("metadata_changed")
 
-    def rise(self, epoch: int, started_ms: int | None = None) -> None:
-        """The group epoch (of a classic group: the generation) is now this."""
+    def bump_epoch(self, epoch: int, started_ms: int | None = None) -> None:
+        """The group epoch (of a classic group: the generation) rises to this."""
         state = self.state
         old = state.epoch
         if epoch == old:
@@ -287,7 +287,7 @@ class Following:
             state.assignment_epoch = NOBODY
         state.epoch = epoch
         self.event("epoch_bumped", None, _text(old), str(epoch), trigger)
-        self._count_rise(by, trigger, is_first=old == NOBODY)
+        self._count_epoch_bump(by, trigger, is_first=old == NOBODY)
         state.rebalance = Rebalance(
             type=state.type, group_epoch=epoch, started=state.ts if started_ms is None else started_ms,
             trigger=trigger, trigger_members=members, members_before=max(0, before),
@@ -306,25 +306,25 @@ class Following:
         state.causes = []
         return trigger, list(who)[:TRIGGER_MEMBERS], changes
 
-    def _count_rise(self, by: int, trigger: str, *, is_first: bool) -> None:
+    def _count_epoch_bump(self, by: int, trigger: str, *, is_first: bool) -> None:
         state, counted = self.state, self.counted
         counted.epochs += by
         counted.quiet_epochs += by if trigger not in _MEMBERSHIP else by - 1
         if not is_first:
-            rise = Rise(state.ts, by, not state.has_new_who, state.has_converged, trigger)
-            windows.note_rise(state, rise)
+            rise = EpochBump(state.ts, by, not state.has_new_who, state.has_converged, trigger)
+            windows.note_epoch_bump(state, rise)
             if state.type != "streams":
-                windows.judge(state, counted, self.limits)
+                windows.evaluator(state, counted, self.limits)
         state.has_new_who = False
 
     def adopt(self, epoch: int, assignment_epoch: int) -> None:
-        """It had these epochs, and was at rest, when it was first seen."""
+        """The group had these epochs, and no rebalance, when it was first seen."""
         self.state.epoch, self.state.assignment_epoch = epoch, assignment_epoch
         self.state.has_new_who = False
         self.state.has_converged = True
 
-    def place(self) -> None:
-        """What members hold now is what they hold at rest."""
+    def note_converged(self) -> None:
+        """The assignment has converged: remember what each member holds."""
         self.state.converged = placed(self.state.members, self.state.converged)
 
     def target(self, epoch: int) -> None:
@@ -340,13 +340,13 @@ class Following:
             rebalance.target_at = state.ts
             rebalance.computing_ms = max(0, state.ts - rebalance.started)
         self._note_warmup_step()
-        state.unsettled = 0
+        state.reconciling = 0
         for member in state.members.values():
-            member.is_settled = self._is_settled(member)
-            state.unsettled += not member.is_settled
+            member.is_reconciled = self._is_reconciled(member)
+            state.reconciling += not member.is_reconciled
 
     def _note_warmup_step(self) -> None:
-        """A step of a streams assignor: the target differs only in tasks that warm up, or did."""
+        """Note a warm-up step of a streams assignor: the target differs only in tasks that warm up, or did."""
         state = self.state
         if state.type != "streams":
             return
@@ -357,9 +357,9 @@ class Following:
                 state.rebalance.trigger = "warmup_step"
         state.target_tasks_changed, state.target_tasks_warming = set(), set()
         if state.rises:
-            windows.judge(state, self.counted, self.limits)
+            windows.evaluator(state, self.counted, self.limits)
 
-    def _is_settled(self, member: Member) -> bool:
+    def _is_reconciled(self, member: Member) -> bool:
         if member.epoch == AWAY_EPOCH:
             return True
         return member.epoch == self.state.assignment_epoch and member.state == STABLE and not member.pending
@@ -379,9 +379,9 @@ class Following:
         if standby != member.standby or warmup != member.warmup:
             self._prepare(member, standby, warmup)
         member.state = member_state
-        was_settled, member.is_settled = member.is_settled, self._is_settled(member)
-        state.unsettled += was_settled - member.is_settled
-        if not state.unsettled and state.rebalance is not None:
+        was_reconciled, member.is_reconciled = member.is_reconciled, self._is_reconciled(member)
+        state.reconciling += was_reconciled - member.is_reconciled
+        if not state.reconciling and state.rebalance is not None:
             self._converge_or_empty()
 
     def _hold(self, member: Member, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]) -> None:
@@ -449,7 +449,7 @@ class Following:
         self.out.rebalances.append(over)
 
     def _converged(self, over: Rebalance) -> None:
-        """Everybody is there: counts what moved since this was last so."""
+        """All members have reached the assignment: count what moved since the last time."""
         state = self.state
         before = state.converged
         after = placed(state.members, before)

@@ -2,7 +2,7 @@
 
 import json
 
-from ottla.spark.jobs.judging import Judge
+from ottla.spark.jobs.rule_evaluation import RuleEvaluator
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 KEY = json.dumps({"groupId": "workers", "topicId": TOPIC_ID, "partition": 0})
@@ -13,12 +13,14 @@ def update(offset: int, state: int, count: int) -> str:
     return json.dumps({"startOffset": offset, "stateBatches": [batch]})
 
 
-def given_up(offsets: range) -> Judge:
-    judge = Judge({}, {TOPIC_ID: "jobs"})
+def given_up(offsets: range) -> RuleEvaluator:
+    evaluator = RuleEvaluator({}, {TOPIC_ID: "jobs"})
     for offset in offsets:
         for count in range(1, 6):
-            judge.take(1_000 * offset + count, "ShareUpdate", None, update(offset, 4 if count == 5 else 0, count), KEY)
-    return judge
+            evaluator.take(
+                1_000 * offset + count, "ShareUpdate", None, update(offset, 4 if count == 5 else 0, count), KEY
+            )
+    return evaluator
 
 
 def test_findings_have_all_evidence_that_came():
@@ -28,8 +30,8 @@ def test_findings_have_all_evidence_that_came():
 
 
 def test_rows_that_do_not_fit_are_counted():
-    judge = Judge({}, {})
-    judge.take(1, "ShareUpdate", None, "{", KEY)
-    judge.take(2, "ShareUpdate", None, update(1, 0, 1), "[]")
-    assert judge.misfits == 2
-    assert list(judge.findings()) == []
+    evaluator = RuleEvaluator({}, {})
+    evaluator.take(1, "ShareUpdate", None, "{", KEY)
+    evaluator.take(2, "ShareUpdate", None, update(1, 0, 1), "[]")
+    assert evaluator.misfits == 2
+    assert list(evaluator.findings()) == []

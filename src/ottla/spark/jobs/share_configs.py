@@ -1,4 +1,4 @@
-"""The settings of share groups that deliveries are judged by: a group's own, else the brokers', else the default."""
+"""The configs of share groups that deliveries are measured by: a group's own, else the brokers', else the default."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.health.configs import DEFAULTS
 
-__all__ = ["Setting", "share_limits"]
+__all__ = ["ConfigValues", "share_limits"]
 
 LIMIT: Final = "share.delivery.count.limit"
 LOCK: Final = "share.record.lock.duration.ms"
@@ -15,8 +15,8 @@ BROKER: Final = "broker"
 _EVERY_GROUP: Final = ""
 
 
-class Setting(NamedTuple):
-    """What was said of a resource at a time: some settings by their names."""
+class ConfigValues(NamedTuple):
+    """Values of some configs of a resource, as known at a time."""
 
     cluster: str
     at_ms: int
@@ -25,9 +25,9 @@ class Setting(NamedTuple):
     values: dict[str, Any]
 
 
-def share_limits(told: Iterable[Setting]) -> dict[tuple[str, str], tuple[int, int]]:
-    """For each group that was spoken of the delivery count limit and the lock duration in milliseconds, as they were
-    last; a group of no name stands for all others."""
+def share_limits(told: Iterable[ConfigValues]) -> dict[tuple[str, str], tuple[int, int]]:
+    """The last delivery count limit and lock duration in milliseconds of each group with configs; the empty name stands
+    for all other groups."""
     known: dict[tuple[str, str], dict[str, int]] = {}
     for each in sorted(told, key=lambda each: each.at_ms):
         is_broker = each.resource == BROKER

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ottla.health.facts import Group, Member, TopicPartitions
-from ottla.spark.jobs.folding import folded
-from ottla.spark.jobs.folds.folding import fold
+from ottla.spark.jobs.folds.fold import fold
+from ottla.spark.jobs.group_fold import folded
 from ottla.spark.jobs.params import Params
 from ottla.spark.jobs.tables import TABLES, Table
 from ottla.spark.pipeline.jobs import FOLDED, job_of

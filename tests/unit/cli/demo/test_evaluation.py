@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from ottla.cli.demo import judging
-from ottla.cli.demo.judging import StateRecord, judged, why_no_spark
+from ottla.cli.demo import evaluation
+from ottla.cli.demo.evaluation import StateRecord, rule_results, why_no_spark
 from ottla.cli.doctor import Check
 from ottla.health.samples import Sample
 
@@ -15,7 +15,7 @@ def cluster(seq: int, ts: int, error: str | None = None) -> Sample:
 
 def test_the_rules_look_at_samples():
     down = [cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(5, 20)]
-    facts = judged([cluster(1, 1_000), *down, *(cluster(seq, seq * 1_000) for seq in range(20, 60))])
+    facts = rule_results([cluster(1, 1_000), *down, *(cluster(seq, seq * 1_000) for seq in range(20, 60))])
     (found,) = facts["findings"]
     assert (found["rule"], found["state"], found["subject"]["name"]) == ("node-unreachable", "resolved", "1")
     assert found["since_ms"] == 5_000
@@ -24,7 +24,7 @@ def test_the_rules_look_at_samples():
 
 
 def test_what_is_open_has_no_end():
-    facts = judged([cluster(1, 1_000), *(cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(2, 20))])
+    facts = rule_results([cluster(1, 1_000), *(cluster(seq, seq * 1_000, "UNREACHABLE") for seq in range(2, 20))])
     assert [(each["state"], each["until_ms"]) for each in facts["findings"]] == [("open", None)]
 
 
@@ -43,21 +43,21 @@ def state_record(offset: int, poison: int, state: int = 4) -> StateRecord:
 def test_what_records_tell_no_more_is_taken_from_samples():
     samples = [state_sample(1, 40, 7), state_sample(2, 41, 8)]
     for states in ([], [state_record(41, 8)], [state_record(40, 7), state_record(41, 8)]):
-        (found,) = judged(samples, states, {"x": "jobs"})["findings"]
+        (found,) = rule_results(samples, states, {"x": "jobs"})["findings"]
         assert found["evidence"]["records"] == [["jobs", 0, 7], ["jobs", 0, 8]]
 
 
 def test_what_both_tell_counts_once():
-    (found,) = judged([state_sample(1, 41, 8)], [state_record(41, 9)], {"x": "jobs"})["findings"]
+    (found,) = rule_results([state_sample(1, 41, 8)], [state_record(41, 9)], {"x": "jobs"})["findings"]
     assert found["evidence"]["records"] == [["jobs", 0, 9]]
 
 
 def test_nothing_was_seen():
-    assert judged([])["findings"] == []
+    assert rule_results([])["findings"] == []
 
 
 def test_why_there_is_no_spark(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(judging, "java", lambda: Check("Java", "missing", "11.0.2 in /opt/java"))
+    monkeypatch.setattr(evaluation, "java", lambda: Check("Java", "missing", "11.0.2 in /opt/java"))
     assert "Java 17 or newer: 11.0.2" in (why_no_spark() or "")
-    monkeypatch.setattr(judging, "find_spec", lambda name: None)
+    monkeypatch.setattr(evaluation, "find_spec", lambda name: None)
     assert "pyspark is not installed" in (why_no_spark() or "")

@@ -1,7 +1,7 @@
-"""Finding out what happened, from what the broker wrote and what the observer saw: with Spark, or without.
+"""Evaluates the health rules over the demo's samples, with Spark or without.
 
-With Spark it is `ottla pipeline run`, as anybody would run it. Without, the same rules look at the same samples, and
-there are findings, but no tables.
+With Spark it is `ottla pipeline run`, as a user would run it. Without, the same rules check the same samples: there are
+findings, but no tables.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ottla.cli.doctor import java
 from ottla.client import EARLIEST, LATEST, Client, fetch
 from ottla.health.samples import OBSERVATIONS, Sample
 from ottla.observe import read_topic
-from ottla.spark.jobs.judging import Judge, finding_row
+from ottla.spark.jobs.rule_evaluation import RuleEvaluator, finding_row
 from ottla.spark.report import facts_of_findings, page
 from ottla.wire import to_json, uuid_text
 from ottla.wire.keyed import decode_keyed
 
-__all__ = ["NotJudged", "why_no_spark", "with_spark", "without_spark"]
+__all__ = ["PipelineFailed", "why_no_spark", "with_spark", "without_spark"]
 
 SHARE_STATE: Final = "__share_group_state"
 
@@ -35,7 +35,7 @@ Row = tuple[int, int, int, str, str | None, str | None, str | None]
 """Time, rank, number, kind, error, body and key: records come before samples of the same moment."""
 
 
-class NotJudged(Exception):
+class PipelineFailed(Exception):
     """The pipeline failed; the text has the end of what it said."""
 
 
@@ -64,7 +64,7 @@ async def with_spark(children: Children, ground: Ground, narrator: Narrator) -> 
     async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the broker's files"):
         code = await child.wait()
     if code or not ground.report_json.exists():
-        raise NotJudged(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")
+        raise PipelineFailed(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")
     facts: dict[str, Any] = json.loads(ground.report_json.read_text(encoding="utf-8"))
     return facts
 
@@ -75,7 +75,7 @@ async def without_spark(node: Node, ground: Ground) -> dict[str, Any]:
         samples = await read_topic(client, OBSERVATIONS)
         states = [row async for row in _share_states(client)]
         names = {uuid_text(topic.topic_id): name for name, topic in (await client.all_topics()).items()}
-    facts = judged(samples, states, names)
+    facts = rule_results(samples, states, names)
     ground.report_json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     ground.report_html.write_text(page(facts), encoding="utf-8")
     return facts
@@ -101,19 +101,19 @@ async def _share_states(client: Client) -> AsyncIterator[StateRecord]:
             yield StateRecord(record.timestamp_ms, record.offset, kind, json.dumps(key), json.dumps(value))
 
 
-def judged(
+def rule_results(
     samples: Sequence[Sample], states: Sequence[StateRecord] = (), topic_names: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The facts of a report that has findings alone.
 
     Brokers forget old records of share groups, and an observer comes too late for the first: each tells what it knows.
     """
-    judge = Judge({}, topic_names or {})
+    evaluator = RuleEvaluator({}, topic_names or {})
     times = [each.ts for each in samples]
     rows: list[Row] = [(each.timestamp_ms, 0, each.offset, each.kind, None, each.value, each.key) for each in states]
     rows += map(_sample_row, samples)
     for ts, _, number, kind, error, body, key in sorted(rows, key=lambda row: row[:3]):
-        judge.take(ts, kind, error, body, key, number)
+        evaluator.take(ts, kind, error, body, key, number)
     cluster = samples[-1].cluster if samples else ""
     run = {
         "run_id": "without-spark",
@@ -121,10 +121,10 @@ def judged(
         "clusters": [cluster],
         "range": {"from_ms": min(times, default=None), "to_ms": max(times, default=None)},
         "inputs": [{"name": "samples", "rows": len(samples)}, {"name": "records", "rows": len(states)}],
-        "unseen": [{"rule": each.rule, "missing": each.needs, "why": each.why} for each in judge.unseen()],
+        "unseen": [{"rule": each.rule, "missing": each.needs, "why": each.why} for each in evaluator.unseen()],
         "notes": ["there are no tables: the rules looked at the samples without Spark"],
     }
-    return facts_of_findings((finding_row(cluster, each) for each in judge.findings()), run, now_ms())
+    return facts_of_findings((finding_row(cluster, each) for each in evaluator.findings()), run, now_ms())
 
 
 def _sample_row(sample: Sample) -> Row:

@@ -1,10 +1,10 @@
-"""The folds over groups, run by Spark: all four tables about groups come out of one pass over their history.
+"""Runs the folds over groups in Spark: one pass over their history makes all four tables about groups.
 
-`folded` gives one frame with the rows of all of them, told apart by `table`; each job takes its own rows out of it. In
-a batch, the rows of a group stand together and in order, and are read as they come: what is held is one group's state,
-not its history. In a stream, the state is kept between batches, for as long as the group exists: a healthy group may
-write nothing for weeks, and its next rebalance is to be told from where it stood. What is left of a deleted group is
-its place in the log. (A time-out of Spark's would also make a query that is to end with the data go on for ever.)
+`folded` gives one frame with the rows of all four, distinguished by `table`; each job selects its own rows. In a batch,
+the rows of a group come together and in order, so a worker holds the state of one group, not its history. In a stream,
+the state is kept between batches as long as the group exists: a healthy group may write nothing for weeks, and the rows
+of its next rebalance need its last state. Of a deleted group only the position in the log is kept. (A time-out of
+Spark's would keep a query running for ever that should end with its data.)
 
 Where a group has records, its samples are not used: they can miss what happens between two of them.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from ottla.spark.jobs.folds.folding import Fold
+from ottla.spark.jobs.folds.fold import Fold
 from ottla.spark.jobs.folds.records import GROUP_RECORDS
 from ottla.spark.jobs.folds.rows import Out, Row
 from ottla.spark.jobs.folds.samples import SAMPLES
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDED", "folded", "table_of"]
 
 ROWS: Final = 20_000
-"""So many rows go out together."""
+"""How many rows one batch has, about."""
 RECORDS_FIRST, SAMPLES_AFTER = 0, 1
 _ORDER: Final = ("rank", "partition", "place", "seq")
 _COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
@@ -173,7 +173,7 @@ class _Rows:
 
 
 def _all_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
-    """The rows of whole histories; those of one group come in one piece, and in order."""
+    """The rows of whole histories. The input of one group comes in one piece, and in order."""
     schema = arrow_schema(FOLDED)
     rows = _Rows()
     whose: tuple[str, str] | None = None
@@ -214,7 +214,7 @@ def _arrow(rows: _Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _next_rows(
     key: tuple[str, str], frames: Iterable[pd.DataFrame], state: GroupState, params: Params
 ) -> Iterator[pd.DataFrame]:
-    """The rows that come with the next stretch of a group's history."""
+    """The rows for the next part of a group's history."""
     import pandas as pd
 
     fold = Fold(params, bytes(state.get[0]) if state.exists else None)
