@@ -23,8 +23,8 @@ from benchmarks.runner import Case, Size, Subject
 from ottla.cli import run as ottla
 from ottla.explain.capture import Capture, Seen
 from ottla.explain.capture_file import read_packets
+from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import TopicNames, exchange_facts
-from ottla.explain.pairing import Exchange
 
 PACKAGES = ("dpkt", "msgspec", "rich")
 ROUNDS = {Size.FULL: 5, Size.QUICK: 2, Size.SMOKE: 1}

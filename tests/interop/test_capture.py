@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.explain.pairing import Exchange
+from ottla.explain.exchanges import Exchange
 from tests.interop import process
 from tests.interop.apache import ApacheKafka
 from tests.interop.programs import JARS, PROGRAMS, can_run, run_program

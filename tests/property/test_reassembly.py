@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.explain.pairing import Connection, Exchange, Side
+from ottla.explain.exchanges import Connection, Exchange, Side
 from ottla.explain.reassembly import Direction, Gap
 from tests.unit.explain import packets as made
 

@@ -60,7 +60,7 @@ def doctor(as_json: bool) -> int:
 
 
 def check_all() -> list[Check]:
-    return [look() for look in CHECKS.values()]
+    return [check() for check in CHECKS.values()]
 
 
 def _print(found: list[Check]) -> None:

@@ -97,7 +97,7 @@ def _also(kind: str, name: str) -> list[str]:
 
 
 def _bounds(name: str) -> list[str]:
-    from ottla.cli.configs.look import bound_name
+    from ottla.cli.configs.get import bound_name
     from ottla.core.metadata.config_defs import broker_defs
 
     names = (bound_name(bound, name) for bound in ("min", "max"))

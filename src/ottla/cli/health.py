@@ -13,7 +13,7 @@ import click
 from ottla.cli.cluster import Seconds, Target, json_option, on_cluster, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import Rules, SampleEvaluator, print_change, print_state, print_state_json, rule_options
-from ottla.cli.observing import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
+from ottla.cli.observer_run import new_observer_id, observer_options, on_quiet_cluster, options_of, run_until_told
 
 if TYPE_CHECKING:
     from ottla.client import Client

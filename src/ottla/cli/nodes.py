@@ -11,7 +11,7 @@ import click
 from ottla.cli.cluster import Column, Target, json_option, numbers, print_table, target_options
 from ottla.cli.refusal import one_line
 from ottla.cli.topics.find import found_topics
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.health.wording import plural, size
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def nodes(target: Target, as_json: bool, watch: Watch) -> None:
 
     LOGS is what the logs in a directory take, LEFT what its disk has room for, and DISK how large that is.
     """
-    look(target, watch, _find, _json if as_json else None, _print)
+    find_and_show(target, watch, _find, _json if as_json else None, _print)
 
 
 async def _find(client: Client) -> list[Found]:

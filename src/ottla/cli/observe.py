@@ -10,7 +10,7 @@ import click
 from ottla.cli.cluster import Seconds, Target, target_options
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.findings import Rules, SampleEvaluator, change_json, print_change, rule_options
-from ottla.cli.observing import (
+from ottla.cli.observer_run import (
     Progress,
     new_observer_id,
     observer_options,

@@ -51,7 +51,7 @@ def serve(
         file_settings,
         set_option,
     )
-    from ottla.cli import serving
+    from ottla.cli import node_process
 
     if data and ephemeral:
         raise Failure("--data and --ephemeral exclude each other")
@@ -72,7 +72,7 @@ def serve(
         ]
         if port is not None and any("listeners" in place for place in places):
             raise Failure("--port and the setting listeners exclude each other")
-        return serving.run(
+        return node_process.run(
             places,
             port=DEFAULT_PORT if port is None else port,
             is_ephemeral=ephemeral,
@@ -83,7 +83,7 @@ def serve(
         raise _unknown(error.names, config) from None
     except ConfigError as error:
         raise Failure(str(error)) from None
-    except serving.CannotServe as error:
+    except node_process.CannotServe as error:
         raise _cannot_serve(str(error)) from None
 
 
@@ -114,7 +114,7 @@ def _cannot_serve(text: str) -> Failure:
     taken = re.search(r"cannot listen on \S*:(\d+): Address already in use", text)
     if taken is None:
         return Failure(text, code=EXIT_REFUSED)
-    from ottla.cli.taken import holder
+    from ottla.cli.port_owner import holder
 
     who = holder(int(taken[1]))
     by = f" (by {who})" if who else ""

@@ -18,7 +18,7 @@ from ottla.cli.cluster import (
     target_options,
 )
 from ottla.cli.topology import topology
-from ottla.cli.watch import Watch, look, watching_options
+from ottla.cli.watch import Watch, find_and_show, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -92,7 +92,7 @@ def _state(name: str) -> str:
 @target_options
 def describe(target: Target, group: str, as_json: bool) -> None:
     """Show a group: epochs, topology, members, and who holds up a rebalance."""
-    look(target, Watch(), _finder(group), _json if as_json else None, _show)
+    find_and_show(target, Watch(), _finder(group), _json if as_json else None, _show)
 
 
 @streams.command("tasks")
@@ -101,7 +101,7 @@ def describe(target: Target, group: str, as_json: bool) -> None:
 @target_options
 def tasks(target: Target, group: str, as_json: bool) -> None:
     """Show every task of a group: who runs it, who keeps a copy, how far behind it is."""
-    look(target, Watch(), _finder(group), _tasks_json if as_json else None, _show_tasks)
+    find_and_show(target, Watch(), _finder(group), _tasks_json if as_json else None, _show_tasks)
 
 
 @streams.command("watch")
@@ -124,7 +124,7 @@ def watch(target: Target, group: str, watch: Watch, as_json: bool) -> None:
     def as_object(seen: GroupSnapshot) -> object:
         return _json(seen) | {"warning": epochs.take(seen.group)}
 
-    look(target, watch, _finder(group), as_object if as_json else None, show)
+    find_and_show(target, watch, _finder(group), as_object if as_json else None, show)
 
 
 def _finder(group_id: str) -> Any:  # noqa: ANN401 - a coroutine function over a client

@@ -1,4 +1,4 @@
-"""Looking once, or again and again."""
+"""Finds something in a cluster and shows it: once, or repeatedly with `--watch`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _count_option(text: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
     return click.option("--count", type=click.IntRange(1), metavar="N", help=text)
 
 
-def look(
+def find_and_show(
     target: Target,
     watch: Watch,
     find: Callable[[Client], Awaitable[T]],
@@ -91,8 +91,8 @@ def look(
 ) -> None:
     """Find something out and print it: once, or as often as `watch` says, over one connection.
 
-    A terminal shows the newest look alone; elsewhere each look is added below a line with the time, or with JSON as one
-    line of its own. While watching, a cluster that does not answer is waited for.
+    A terminal shows only the newest result; elsewhere each result is added below a line with the time, or with JSON as
+    one line of its own. While watching, a cluster that does not answer is waited for.
     """
     if watch.interval_s is None:
         found = on_cluster(target, find)
@@ -109,12 +109,12 @@ def look(
             if rounds:
                 await asyncio.sleep(interval_s)
             rounds += 1
-            await _one_look(client, find, as_json, show)
+            await _show_once(client, find, as_json, show)
 
     on_cluster(target, watching)
 
 
-def look_at_each(
+def find_and_show_each(
     target: Target,
     watch: Watch,
     find: Callable[[Client], Awaitable[list[T]]],
@@ -129,10 +129,12 @@ def look_at_each(
                 click.echo()
             show(each)
 
-    look(target, watch, find, None if as_json is None else lambda found: [as_json(each) for each in found], show_all)
+    find_and_show(
+        target, watch, find, None if as_json is None else lambda found: [as_json(each) for each in found], show_all
+    )
 
 
-async def _one_look(
+async def _show_once(
     client: Client,
     find: Callable[[Client], Awaitable[T]],
     as_json: Callable[[T], object] | None,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.draw.layers import Item, Layered, Link, Piece, layered
-from ottla.draw.ordering import order
-from ottla.draw.placing import place
-from ottla.draw.routing import Routed, route
+from ottla.draw.line_routes import Routed, route
+from ottla.draw.vertex_order import order
+from ottla.draw.vertex_positions import place
 
 Point = tuple[int, int]
 

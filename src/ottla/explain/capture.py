@@ -9,7 +9,7 @@ undecided  the client's first bytes begin a request         reading; who sent th
 undecided  in mid-stream a segment begins with a request    reading, and what came just before is read too
 undecided  a TLS handshake                                  foreign, with a notice: nothing in it can be read
 undecided  anything else at the start of a connection       foreign
-reading    bytes and gaps                                   exchanges and losses (`ottla.explain.pairing`)
+reading    bytes and gaps                                   exchanges and losses (`ottla.explain.exchanges`)
 any        RST, FIN from both sides, a new SYN              over: what was left is handed out
 =========  ===============================================  ===========================================================
 
@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple
 from ottla.explain import resync
 from ottla.explain.capture_file import CaptureError, RawPacket
 from ottla.explain.capture_packet import LINK_TYPES, Endpoint, Segment, endpoint_text, read_segment
-from ottla.explain.pairing import Connection, Exchange, Loss, Side
+from ottla.explain.exchanges import Connection, Exchange, Loss, Side
 from ottla.explain.reassembly import Duplex, Gap
 from ottla.explain.show_exchange import Label
 from ottla.explain.stream import HOLD_BYTES

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from ottla.explain.exchanges import Exchange, Message
 from ottla.explain.open_records import METADATA_TOPIC, METADATA_TOPIC_ID
-from ottla.explain.pairing import Exchange, Message
 from ottla.explain.values_text import error_name
 from ottla.wire.batch_view import BatchView, split_batches
 from ottla.wire.compile import message_shape

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import Facts
-from ottla.explain.pairing import Exchange
 from ottla.wire.frames import api_names
 
 __all__ = ["Filters", "UnknownApi", "make_filters"]

@@ -6,7 +6,7 @@ of a quorum voter). Addresses of other things have no node id (a Streams applica
 stay as they are.
 
     changed = rewrite_response(response, version, lambda host, port, node_id: ("localhost", 9000 + node_id))
-    sent = rewrite_frame(exchange.response, mapping)             # the same for a message of ottla.explain.pairing
+    sent = rewrite_frame(exchange.response, mapping)             # the same for a message of ottla.explain.exchanges
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ottla import wire
-from ottla.explain.pairing import Message
+from ottla.explain.exchanges import Message
 from ottla.wire import frames
 from ottla.wire.compile import message_shape
 from ottla.wire.index import MESSAGES

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from ottla import wire
 from ottla.explain.as_json import body_json
 from ottla.explain.dissect import Dissection, TopicLookup, dissect, dissect_message
+from ottla.explain.exchanges import SASL_TOKEN, Exchange, Loss, Message, response_body_start
 from ottla.explain.facts import Facts
 from ottla.explain.guess import Verdict, Wrapping, guess_response
 from ottla.explain.open_fields import OPENINGS
-from ottla.explain.pairing import SASL_TOKEN, Exchange, Loss, Message, response_body_start
 from ottla.explain.redact import RULES, carries_secret
 from ottla.explain.render.lines import Line, Styled, width_of
 from ottla.explain.show_tree import tree_lines

@@ -15,17 +15,17 @@ import pytest
 from rich.console import Console
 
 from ottla.cli.demo import evaluation, truth
-from ottla.cli.demo.cast import Cast
 from ottla.cli.demo.children import Children
-from ottla.cli.demo.command import Wishes, run
+from ottla.cli.demo.command import DemoOptions, run
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.expected import Expectation, expectations
-from ottla.cli.demo.ground import Ground
 from ottla.cli.demo.ledger import accounts
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.story import Story
 from ottla.cli.demo.watcher import Watcher
 from ottla.cli.demo.word_totals import kafka_streams
+from ottla.cli.demo.workload_processes import WorkloadProcesses
 from tests.interop.demo.apache_node import ApacheNode
 
 pytestmark = pytest.mark.interop
@@ -40,7 +40,7 @@ def broken(report: dict[str, Any], told: dict[str, Any]) -> list[Expectation]:
 
 def test_the_demo_finds_out_what_happened(tmp_path: Path):
     out, terminal, began = tmp_path / "demo", StringIO(), time.monotonic()
-    code = run(Wishes(out=out), Console(file=terminal, width=100))
+    code = run(DemoOptions(out=out), Console(file=terminal, width=100))
     assert code == 0, terminal.getvalue()
     assert time.monotonic() - began < DEMO_MAX_S
     report, told = (json.loads((out / name).read_text()) for name in ("report.json", "truth.json"))
@@ -72,18 +72,18 @@ def test_without_java_and_maven_it_says_so_and_finds_the_same(tmp_path: Path):
 
 
 async def tell_on_apache(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    plan, ground = Plan(), Ground(path / "demo")
-    ground.prepare()
+    plan, directory = Plan(), DemoDirectory(path / "demo")
+    directory.prepare()
     narrator = Narrator(Console(file=StringIO()))
     node = ApacheNode(path / "kafka", plan)
     try:
-        async with Children(ground.said) as children:
-            cast = Cast(children, ground, plan, node, await kafka_streams(narrator))
-            await Story(plan, ground, node, cast, Watcher(children, plan), narrator).tell()
-            report = await evaluation.without_spark(node, ground)
+        async with Children(directory.said) as children:
+            cast = WorkloadProcesses(children, directory, plan, node, await kafka_streams(narrator))
+            await Story(plan, directory, node, cast, Watcher(children, plan), narrator).tell()
+            report = await evaluation.without_spark(node, directory)
     finally:
         node.close()
-    return report, truth.told(ground, plan) | {"ledger": [each.facts() for each in accounts(ground)]}
+    return report, truth.collect(directory, plan) | {"ledger": [each.facts() for each in accounts(directory)]}
 
 
 def test_the_same_is_seen_on_apache_kafka(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.network.memory_pool import HELD_MAX_MS, MemoryPool
 from ottla.broker.network.request import Close
 from ottla.broker.node import Node
-from ottla.cli.serving import _start
+from ottla.cli.node_process import _start
 from ottla.wire import frames
 from tests.unit.broker.desk import Line, batch, produce_request, running_node
 

@@ -11,7 +11,7 @@ import pytest
 
 from ottla.cli import run
 from ottla.cli.decode import decode as command
-from ottla.explain.pairing import Side
+from ottla.explain.exchanges import Side
 from ottla.wire import frames, keyed, types
 from ottla.wire.batch import Record, build_batch
 from tests.unit.explain import packets as made
@@ -239,7 +239,7 @@ def test_an_empty_file_is_refused(ottla: Ottla, tmp_path: Path):
 
 
 def test_a_file_that_is_too_large_is_refused(ottla: Ottla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ottla.cli.decode.asked.INPUT_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("ottla.cli.decode.input.INPUT_BYTES_MAX", 1 << 20)
     path = tmp_path / "large"
     path.write_bytes(bytes((1 << 20) + 1))
     assert "is larger than 1 MiB" in ottla.refused(f"@{path}")

@@ -8,7 +8,7 @@ import pytest
 from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.pcap import PcapWriter
 from ottla.cli.proxy.relay import Link
-from ottla.explain.pairing import Side
+from ottla.explain.exchanges import Side
 
 AT_NS = 1_700_000_000_123_456_789
 LARGE = bytes(range(256)) * 400

@@ -11,7 +11,7 @@ from ottla.cli.failure import Failure
 from ottla.cli.proxy.address import Address, parse_listen, parse_target
 from ottla.cli.proxy.fronts import Front, Fronts
 from ottla.cli.proxy.relay import LINGER_S, PIECE_BYTES, Link, Relay
-from ottla.explain.pairing import Exchange, Side
+from ottla.explain.exchanges import Exchange, Side
 from ottla.wire import frames, types
 
 HOLD_BYTES = 1 << 20

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from ottla.cli.proxy.session import Session, may_lead_away
-from ottla.explain.pairing import Exchange, Side
+from ottla.explain.exchanges import Exchange, Side
 from ottla.wire import frames, types
 
 METADATA = types.MetadataResponse

@@ -12,8 +12,8 @@ from ottla.cli.proxy.report import report_lines
 from ottla.cli.proxy.session import Session
 from ottla.cli.proxy.show import Show
 from ottla.cli.proxy.watch import Watch
+from ottla.explain.exchanges import Side
 from ottla.explain.filters import make_filters
-from ottla.explain.pairing import Side
 from ottla.wire import frames, types
 
 SECRET = b"\0me\0correct horse"

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from ottla.cli.serving import CannotServe, run
+from ottla.cli.node_process import CannotServe, run
 from ottla.wire.types import ApiVersionsRequest, CreateTopicsRequest
 from tests.unit.broker.desk import Desk
 

@@ -10,7 +10,7 @@ import dpkt
 
 from ottla.explain.capture import Capture, Notice, Seen
 from ottla.explain.capture_file import read_packets
-from ottla.explain.pairing import Exchange, Loss, Side
+from ottla.explain.exchanges import Exchange, Loss, Side
 from ottla.wire import frames, types
 
 START_NS = 1_763_179_200_000_000_000

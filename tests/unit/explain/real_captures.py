@@ -11,8 +11,8 @@ from typing import BinaryIO
 from ottla import wire
 from ottla.explain.capture import Capture, Notice
 from ottla.explain.capture_file import read_packets
+from ottla.explain.exchanges import Exchange, Loss, Message
 from ottla.explain.facts import TopicNames, exchange_facts
-from ottla.explain.pairing import Exchange, Loss, Message
 from ottla.explain.show_exchange import message_dissection
 from ottla.explain.tree import Node
 

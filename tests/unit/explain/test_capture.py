@@ -8,7 +8,7 @@ import pytest
 
 from ottla.explain.capture import Capture, Notice
 from ottla.explain.capture_file import CaptureError, RawPacket, read_packets
-from ottla.explain.pairing import SASL_TOKEN, Loss, Side
+from ottla.explain.exchanges import SASL_TOKEN, Loss, Side
 from ottla.wire import frames, types
 from tests.unit.explain import packets as made
 from tests.unit.explain.packets import Packet, Talk

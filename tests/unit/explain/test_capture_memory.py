@@ -8,8 +8,8 @@ import pytest
 from benchmarks.explain.traffic import write_capture
 from ottla.explain.capture import Capture, Seen
 from ottla.explain.capture_file import read_packets
+from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import TopicNames, exchange_facts
-from ottla.explain.pairing import Exchange
 
 PEAK_BYTES_MAX = 6_000_000
 SEGMENT_BYTES = 8_000  # as interfaces hand them up that put segments together

@@ -3,9 +3,9 @@
 import pytest
 
 from ottla import wire
+from ottla.explain.exchanges import Connection, Exchange, Side
 from ottla.explain.facts import Facts, TopicNames, exchange_facts
 from ottla.explain.filters import Filters, UnknownApi, api_named, make_filters
-from ottla.explain.pairing import Connection, Exchange, Side
 from ottla.wire import frames, types
 from ottla.wire.batch import Record, build_batch
 from tests.unit.explain import packets as made

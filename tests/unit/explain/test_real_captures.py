@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.explain.pairing import Exchange
+from ottla.explain.exchanges import Exchange
 from tests.unit.explain import real_captures
 from tests.unit.explain.real_captures import complaints, exchanges_of
 
@@ -44,7 +44,7 @@ def test_a_broker_that_is_older_than_the_client_answers_api_versions_in_version_
 @pytest.mark.parametrize("api", ["Fetch", "ShareFetch", "StreamsGroupHeartbeat"])
 def test_a_wrong_byte_would_be_noticed(api: str, by_path: dict[Path, list[Exchange]]):
     """The judge can say no: each message of the API with one byte less is complained of."""
-    from ottla.explain.pairing import read_response
+    from ottla.explain.exchanges import read_response
 
     answered = [each for each in by_path[TCPDUMP] if each.first.api == api and each.response is not None]
     assert answered

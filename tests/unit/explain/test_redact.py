@@ -8,8 +8,8 @@ import pytest
 from ottla import wire
 from ottla.explain.as_json import body_json, tree_json
 from ottla.explain.dissect import Dissection, dissect, dissect_batches
+from ottla.explain.exchanges import Connection, Exchange, Side
 from ottla.explain.facts import TopicNames, exchange_facts
-from ottla.explain.pairing import Connection, Exchange, Side
 from ottla.explain.redact import RULES, is_sensitive_setting
 from ottla.explain.show_exchange import Label, exchange_block, exchange_json, exchange_line
 from ottla.explain.show_tree import tree_lines

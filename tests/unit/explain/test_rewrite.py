@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla import wire
-from ottla.explain.pairing import Conversation, Message
+from ottla.explain.exchanges import Conversation, Message
 from ottla.explain.rewrite import has_addresses, rewrite_frame, rewrite_response
 from ottla.explain.stream import Frame
 from ottla.wire import types

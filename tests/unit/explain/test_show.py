@@ -5,9 +5,9 @@ import json
 import pytest
 
 from ottla.explain.dissect import dissect, no_topic_names
+from ottla.explain.exchanges import Connection, Event, Exchange, Loss, Side
 from ottla.explain.facts import TopicNames, exchange_facts
 from ottla.explain.guess import Wrapping
-from ottla.explain.pairing import Connection, Event, Exchange, Loss, Side
 from ottla.explain.render.lines import Line, width_of
 from ottla.explain.show_exchange import (
     WIDE,

@@ -1,7 +1,7 @@
 """`ottla configs`: settings, levels of loggers, and quotas, on any cluster.
 
-`subject` says whose settings are meant, `show` lays them out; the commands that look and those that change have a
-module each. Quotas of users, clients and addresses are settings here like others, but another API serves them.
+`subject` says whose settings are meant, `show` lays them out; `get` has the commands that show settings, and `change`
+those that change them. Quotas of users, clients and addresses are settings here, too, though another API serves them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.cluster import ClusterGroup, help_alone
 from ottla.cli.configs.change import set_configs, unset
-from ottla.cli.configs.look import get, list_configs
+from ottla.cli.configs.get import get, list_configs
 
 
 @click.group(cls=ClusterGroup, invoke_without_command=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.cluster import Target, on_cluster, target_options
-from ottla.cli.configs.look import bound_name, bounds_of, known
+from ottla.cli.configs.get import bound_name, bounds_of, known
 from ottla.cli.configs.subject import Subject, client_option, type_argument
 from ottla.cli.failure import Failure
 

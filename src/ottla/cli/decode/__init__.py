@@ -72,12 +72,12 @@ def decode(
 def _decode_bytes(
     words: tuple[str, ...], topics: tuple[str, ...], form: Form | None, as_json: bool, verbose: bool, width: int | None
 ) -> int:
-    from ottla.cli.decode.asked import read_asked
+    from ottla.cli.decode.input import read_input
     from ottla.cli.decode.message import How, show
 
     if len(topics) > 1:
         raise Failure("bare batches are of one topic", f"choose between {' and '.join(topics)}")
-    return show(read_asked(words, form), topics[0] if topics else None, How(as_json, verbose, width))
+    return show(read_input(words, form), topics[0] if topics else None, How(as_json, verbose, width))
 
 
 def _decode_capture(

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 import click
 
-from ottla.cli.decode.asked import nearest_file
-from ottla.cli.decode.printing import Printer, printer
+from ottla.cli.decode.input import nearest_file
+from ottla.cli.decode.printer import Printer, printer
 from ottla.cli.failure import Failure
 from ottla.explain.capture import Capture, Notice, Seen, Tally
 from ottla.explain.capture_file import CaptureError, RawPacket, read_packets
+from ottla.explain.exchanges import Exchange, Loss
 from ottla.explain.facts import Facts, TopicNames, exchange_facts
 from ottla.explain.filters import Filters
-from ottla.explain.pairing import Exchange, Loss
 from ottla.explain.render.lines import Styled
 from ottla.explain.show_exchange import (
     cut,

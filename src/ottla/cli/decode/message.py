@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import click
 
-from ottla.cli.decode.asked import Asked
-from ottla.cli.decode.printing import dissection_json, printer
+from ottla.cli.decode.input import DecodeInput
+from ottla.cli.decode.printer import dissection_json, printer
 from ottla.cli.failure import EXIT_BAD_INPUT, Failure
 from ottla.explain.as_json import tree_json
 from ottla.explain.dissect import Dissection, dissect, dissect_batches
@@ -32,7 +32,7 @@ class How(NamedTuple):
     width: int | None
 
 
-def show(asked: Asked, topic: str | None, how: How) -> int:
+def show(asked: DecodeInput, topic: str | None, how: How) -> int:
     """Show the message or the batches, and give the exit code: 2 for half a message."""
     if asked.names == (RECORD_BATCH,):
         return _show_batches(asked, "as named", topic, how)
@@ -42,7 +42,7 @@ def show(asked: Asked, topic: str | None, how: How) -> int:
     return _show_one(asked, topic, how)
 
 
-def _show_one(asked: Asked, topic: str | None, how: How) -> int:
+def _show_one(asked: DecodeInput, topic: str | None, how: How) -> int:
     verdict = guess_name(asked.data, asked.names, asked.version) if asked.names else guess(asked.data)
     best = verdict.best
     if best is None:
@@ -60,7 +60,7 @@ def _show_one(asked: Asked, topic: str | None, how: How) -> int:
     return EXIT_BAD_INPUT
 
 
-def _refuse_secret(asked: Asked, verdict: Verdict) -> None:
+def _refuse_secret(asked: DecodeInput, verdict: Verdict) -> None:
     """A guess may be wrong: what may as well be a secret is shown only to who names the message."""
     if verdict.sureness >= SURE:
         return
@@ -74,7 +74,7 @@ def _refuse_secret(asked: Asked, verdict: Verdict) -> None:
             )
 
 
-def _show_message(asked: Asked, verdict: Verdict, taken_apart: Dissection, how: How) -> None:
+def _show_message(asked: DecodeInput, verdict: Verdict, taken_apart: Dissection, how: How) -> None:
     if how.as_json:
         is_named = bool(asked.names)
         click.echo(json.dumps(dissection_json(taken_apart, asked.data, verdict, is_named=is_named)))
@@ -85,7 +85,7 @@ def _show_message(asked: Asked, verdict: Verdict, taken_apart: Dissection, how: 
     out.close()
 
 
-def _heading(asked: Asked, verdict: Verdict, width: int) -> Iterator[Line]:
+def _heading(asked: DecodeInput, verdict: Verdict, width: int) -> Iterator[Line]:
     """What it is, how sure that is, and what else it may be."""
     best = verdict.candidates[0]
     said = "as named" if asked.names else f"guessed, {verdict.phrase}"
@@ -106,7 +106,7 @@ def _wrapping_text(best: Candidate) -> str:
     return f", behind {' and '.join(words)}" if words else ""
 
 
-def _show_batches(asked: Asked, said: str, topic: str | None, how: How) -> int:
+def _show_batches(asked: DecodeInput, said: str, topic: str | None, how: How) -> int:
     nodes = dissect_batches(asked.data, topic)
     if how.as_json:
         for node in nodes:

@@ -23,6 +23,6 @@ def demo(seed: int, out: Path, no_spark: bool, no_java: bool, stay: bool, speed:
 
     Takes about five minutes and ends by itself, with a report in --out.
     """
-    from ottla.cli.demo.command import Wishes, run
+    from ottla.cli.demo.command import DemoOptions, run
 
-    return run(Wishes(seed, out, not (no_spark or no_java), not no_java, stay, speed))
+    return run(DemoOptions(seed, out, not (no_spark or no_java), not no_java, stay, speed))

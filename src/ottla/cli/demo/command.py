@@ -13,12 +13,11 @@ from typing import Any, Final, NamedTuple
 from rich.console import Console
 
 from ottla.cli.demo import evaluation, truth
-from ottla.cli.demo.cast import Cast
 from ottla.cli.demo.children import ChildDied, Children
+from ottla.cli.demo.cluster_state import DemoTimeoutError
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.expected import expectations
-from ottla.cli.demo.ground import Ground
 from ottla.cli.demo.ledger import accounts
-from ottla.cli.demo.look import TookTooLong
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node, OttlaNode
 from ottla.cli.demo.plan import Plan
@@ -26,11 +25,12 @@ from ottla.cli.demo.story import Story
 from ottla.cli.demo.summary import show_accounts, show_expectations, show_findings
 from ottla.cli.demo.watcher import Watcher
 from ottla.cli.demo.word_totals import Application, Missing, kafka_streams
+from ottla.cli.demo.workload_processes import WorkloadProcesses
 from ottla.cli.doctor import check_all
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.client import ClientError
 
-__all__ = ["Wishes", "run"]
+__all__ = ["DemoOptions", "run"]
 
 EXIT_TERMINATED: Final = 143
 WIDTH_OF_FILES: Final = 100
@@ -38,7 +38,7 @@ TOLD: Final = ("Python", "Spark", "Java", "Maven", "ports", "disk")
 """What of the doctor's words the story is about."""
 
 
-class Wishes(NamedTuple):
+class DemoOptions(NamedTuple):
     """What was asked for on the command line."""
 
     seed: int = 1
@@ -49,15 +49,15 @@ class Wishes(NamedTuple):
     speed: float = 1.0
 
 
-def run(wishes: Wishes, console: Console | None = None) -> int:
+def run(options: DemoOptions, console: Console | None = None) -> int:
     """Tell the story and give the exit code; Failure says what got in the way."""
-    ground = Ground(wishes.out)
-    ground.prepare()
+    directory = DemoDirectory(options.out)
+    directory.prepare()
     narrator = Narrator(console or _console())
     try:
-        return asyncio.run(_terminable(_Demo(wishes, ground, narrator).run()))
-    except (ChildDied, TookTooLong, evaluation.PipelineFailed, ClientError) as error:
-        advice = f"what all processes said is in {ground.said}"
+        return asyncio.run(_terminable(_Demo(options, directory, narrator).run()))
+    except (ChildDied, DemoTimeoutError, evaluation.PipelineFailed, ClientError) as error:
+        advice = f"what all processes said is in {directory.said}"
         raise Failure(f"the demo could not go on: {error}", advice, code=EXIT_REFUSED) from error
 
 
@@ -81,27 +81,27 @@ async def _terminable(work: Coroutine[object, object, int]) -> int:
 
 
 class _Demo:
-    def __init__(self, wishes: Wishes, ground: Ground, narrator: Narrator) -> None:
-        self._wishes = wishes
-        self._ground = ground
+    def __init__(self, options: DemoOptions, directory: DemoDirectory, narrator: Narrator) -> None:
+        self._options = options
+        self._directory = directory
         self._narrator = narrator
-        self._plan = Plan(wishes.seed, wishes.speed)
+        self._plan = Plan(options.seed, options.speed)
 
     async def run(self) -> int:
         await self._doctor()
         application = await self._application()
-        async with Children(self._ground.said) as children:
-            node = OttlaNode(children, self._ground.data, self._plan)
-            cast = Cast(children, self._ground, self._plan, node, application)
+        async with Children(self._directory.said) as children:
+            node = OttlaNode(children, self._directory.data, self._plan)
+            workloads = WorkloadProcesses(children, self._directory, self._plan, node, application)
             watcher = Watcher(children, self._plan)
-            await Story(self._plan, self._ground, node, cast, watcher, self._narrator).tell()
-            settled = accounts(self._ground)
-            told = truth.told(self._ground, self._plan) | {"ledger": [each.facts() for each in settled]}
-            truth.write(told, self._ground.truth)
+            await Story(self._plan, self._directory, node, workloads, watcher, self._narrator).tell()
+            settled = accounts(self._directory)
+            told = truth.collect(self._directory, self._plan) | {"ledger": [each.facts() for each in settled]}
+            truth.write(told, self._directory.truth)
             is_well = show_accounts(self._narrator.console, settled)
             facts = await self._judge(children, node)
             is_well = self._sum_up(facts, told) and is_well
-            if self._wishes.stay:
+            if self._options.stay:
                 await self._stay(node)
         return 0 if is_well else EXIT_REFUSED
 
@@ -115,7 +115,7 @@ class _Demo:
         self._narrator.say(f"doctor: {' · '.join(shown)}")
 
     async def _application(self) -> Application | None:
-        if not self._wishes.java:
+        if not self._options.java:
             self._narrator.say("--no-java: a member in Python plays the streams group")
             return None
         try:
@@ -126,13 +126,13 @@ class _Demo:
 
     async def _judge(self, children: Children, node: Node) -> dict[str, Any]:
         began = monotonic()
-        reason = evaluation.why_no_spark() if self._wishes.spark else "not wanted"
+        reason = evaluation.why_no_spark() if self._options.spark else "not wanted"
         if reason is None:
-            facts = await evaluation.with_spark(children, self._ground, self._narrator)
+            facts = await evaluation.with_spark(children, self._directory, self._narrator)
             how = f"{facts['tables']['outputs']['total']} tables"
         else:
             self._narrator.warn(f"no Spark ({reason}): the same rules look at the same samples, without tables")
-            facts = await evaluation.without_spark(node, self._ground)
+            facts = await evaluation.without_spark(node, self._directory)
             how = "no tables"
         found = len(facts["findings"])
         self._narrator.step(6, "pipeline", f"{found} findings, {how}, in {monotonic() - began:.1f} s")
@@ -144,11 +144,11 @@ class _Demo:
         show_findings(console, facts["findings"])
         console.print()
         is_well = True
-        if self._wishes.speed == 1:
+        if self._options.speed == 1:
             is_well = show_expectations(console, expectations(facts, told))
         else:
             console.print("told too fast for the rules to be judged by it: their times are those of real clusters")
-        console.print(f"report {self._ground.report_html}", soft_wrap=True)
+        console.print(f"report {self._directory.report_html}", soft_wrap=True)
         return is_well
 
     async def _stay(self, node: Node) -> None:

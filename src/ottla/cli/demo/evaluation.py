@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla import __version__
 from ottla.cli.demo.children import Children
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import now_ms
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node
@@ -47,7 +47,7 @@ def why_no_spark() -> str | None:
     return None if found.state == "ok" else f"Spark needs Java 17 or newer: {found.found}"
 
 
-async def with_spark(children: Children, ground: Ground, narrator: Narrator) -> dict[str, Any]:
+async def with_spark(children: Children, directory: DemoDirectory, narrator: Narrator) -> dict[str, Any]:
     """Run the pipeline over the data directory; gives the facts of its report."""
     command = [
         sys.executable,
@@ -56,28 +56,28 @@ async def with_spark(children: Children, ground: Ground, narrator: Narrator) -> 
         "pipeline",
         "run",
         "--from-log",
-        str(ground.data),
+        str(directory.data),
         "--out",
-        str(ground.path),
+        str(directory.path),
     ]
     child = await children.start("pipeline", command)
     async with narrator.doing(lambda: child.tail(1) or "Spark starts, and reads the broker's files"):
         code = await child.wait()
-    if code or not ground.report_json.exists():
+    if code or not directory.report_json.exists():
         raise PipelineFailed(f"ottla pipeline run ended with exit code {code}; it said:\n{child.tail()}")
-    facts: dict[str, Any] = json.loads(ground.report_json.read_text(encoding="utf-8"))
+    facts: dict[str, Any] = json.loads(directory.report_json.read_text(encoding="utf-8"))
     return facts
 
 
-async def without_spark(node: Node, ground: Ground) -> dict[str, Any]:
+async def without_spark(node: Node, directory: DemoDirectory) -> dict[str, Any]:
     """Let the rules look at samples and at the state of share groups, and write what they find."""
     async with Client(node.bootstrap, client_id="demo") as client:
         samples = await read_topic(client, OBSERVATIONS)
         states = [row async for row in _share_states(client)]
         names = {uuid_text(topic.topic_id): name for name, topic in (await client.all_topics()).items()}
     facts = rule_results(samples, states, names)
-    ground.report_json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    ground.report_html.write_text(page(facts), encoding="utf-8")
+    directory.report_json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    directory.report_html.write_text(page(facts), encoding="utf-8")
     return facts
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import Entry, entries
 from ottla.cli.demo.plan import AUDIT, BILLING, LINES, ORDERS, PAYMENTS, RISK_CHECKS, WORD_TOTALS
 from ottla.cli.demo.workloads.producers import WORDS_A_LINE
@@ -35,15 +35,15 @@ class Account(NamedTuple):
         return {**self._asdict(), "wrong": list(self.wrong), "balanced": self.is_balanced}
 
 
-def accounts(ground: Ground) -> list[Account]:
-    written = _records(entries(ground.journal_of("producers"), "written"))
-    poison = {(e["topic"], e["partition"], e["offset"]) for e in entries(ground.journal_of("producers"), "poison")}
+def accounts(directory: DemoDirectory) -> list[Account]:
+    written = _records(entries(directory.journal_of("producers"), "written"))
+    poison = {(e["topic"], e["partition"], e["offset"]) for e in entries(directory.journal_of("producers"), "poison")}
     by_topic = {topic: {record for record in written if record[0] == topic} for topic in (ORDERS, PAYMENTS, LINES)}
     return [
-        _read(ground, BILLING, "billing-*", by_topic[ORDERS], ORDERS),
-        _read(ground, AUDIT, AUDIT, by_topic[ORDERS], ORDERS),
-        _shared(ground, by_topic[PAYMENTS], poison),
-        _counted(ground, by_topic[LINES]),
+        _read(directory, BILLING, "billing-*", by_topic[ORDERS], ORDERS),
+        _read(directory, AUDIT, AUDIT, by_topic[ORDERS], ORDERS),
+        _shared(directory, by_topic[PAYMENTS], poison),
+        _counted(directory, by_topic[LINES]),
     ]
 
 
@@ -55,21 +55,21 @@ def _records(journal: Iterable[Entry]) -> Counter[Record]:
     return found
 
 
-def _of(ground: Ground, pattern: str, *what: str) -> Counter[Record]:
-    paths = sorted(ground.journal.glob(f"{pattern}.jsonl"))
+def _of(directory: DemoDirectory, pattern: str, *what: str) -> Counter[Record]:
+    paths = sorted(directory.journal.glob(f"{pattern}.jsonl"))
     return sum((_records(entries(path, *what)) for path in paths), Counter())
 
 
-def _read(ground: Ground, group: str, pattern: str, written: set[Record], topic: str) -> Account:
+def _read(directory: DemoDirectory, group: str, pattern: str, written: set[Record], topic: str) -> Account:
     """Each record is committed, once: a commit that follows a crash begins where the last one ended."""
-    done = _of(ground, pattern, "committed")
+    done = _of(directory, pattern, "committed")
     wrong = [*_lacking("not committed", written - set(done)), *_lacking("committed twice", _repeated(done))]
     return Account(group, topic, len(written), len(done), tuple(wrong))
 
 
-def _shared(ground: Ground, written: set[Record], poison: set[Record]) -> Account:
+def _shared(directory: DemoDirectory, written: set[Record], poison: set[Record]) -> Account:
     """Each record is accepted, once; poison never is. Where an answer got lost, nobody knows, and twice is allowed."""
-    journal = ground.journal_of(RISK_CHECKS)
+    journal = directory.journal_of(RISK_CHECKS)
     done = _records(entries(journal, "accepted"))
     doubted = set(_records(entries(journal, "doubted")))
     wrong = [
@@ -80,15 +80,15 @@ def _shared(ground: Ground, written: set[Record], poison: set[Record]) -> Accoun
     return Account(RISK_CHECKS, PAYMENTS, len(written), len(set(done) | doubted), tuple(wrong))
 
 
-def _counted(ground: Ground, written: set[Record]) -> Account:
+def _counted(directory: DemoDirectory, written: set[Record]) -> Account:
     """Kafka Streams counts words, at least once each; our own member commits lines."""
     totals = [
         entry["words"]
-        for path in sorted(ground.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
+        for path in sorted(directory.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
         for entry in entries(path, "counted")
     ]
     if not totals:
-        return _read(ground, WORD_TOTALS, f"{WORD_TOTALS}-*", written, LINES)
+        return _read(directory, WORD_TOTALS, f"{WORD_TOTALS}-*", written, LINES)
     words = sum(totals)
     missing = len(written) * WORDS_A_LINE - words
     wrong = (f"{missing} words not counted",) if missing > 0 or min(totals) < 0 else ()

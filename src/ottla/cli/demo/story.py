@@ -6,14 +6,14 @@ import asyncio
 from time import monotonic
 from typing import Final
 
-from ottla.cli.demo.cast import Cast
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.cluster_state import ClusterState
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import Journal, now_ms
-from ottla.cli.demo.look import Look
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.node import Node
 from ottla.cli.demo.plan import BILLING, PAYMENTS, RISK_CHECKS, TOPICS, VICTIM, WORD_TOTALS, Plan
 from ottla.cli.demo.watcher import Watcher
+from ottla.cli.demo.workload_processes import WorkloadProcesses
 from ottla.client import TopicPartition
 
 __all__ = ["Story"]
@@ -27,15 +27,21 @@ class Story:
     """Each scene returns when what it tells has happened. What it did itself stands in a journal of its own."""
 
     def __init__(
-        self, plan: Plan, ground: Ground, node: Node, cast: Cast, watcher: Watcher, narrator: Narrator
+        self,
+        plan: Plan,
+        directory: DemoDirectory,
+        node: Node,
+        workloads: WorkloadProcesses,
+        watcher: Watcher,
+        narrator: Narrator,
     ) -> None:
         self._plan = plan
         self._node = node
-        self._cast = cast
+        self._workloads = workloads
         self._watcher = watcher
         self._narrator = narrator
-        self._look = Look(node.bootstrap)
-        self._journal = Journal(ground.journal_of("story"))
+        self._cluster = ClusterState(node.bootstrap)
+        self._journal = Journal(directory.journal_of("story"))
         self._began_s = monotonic()
 
     async def tell(self) -> None:
@@ -55,13 +61,13 @@ class Story:
     async def set_up(self) -> None:
         began = monotonic()
         await self._node.start()
-        await self._look.create_topics()
+        await self._cluster.create_topics()
         took_s = monotonic() - began
         self._journal.note(
             "cluster",
             what_runs=self._node.what,
             bootstrap=self._node.bootstrap,
-            cluster_id=await self._look.cluster_id(),
+            cluster_id=await self._cluster.cluster_id(),
         )
         sizes = ", ".join(f"{name} ({count} p)" for name, count in TOPICS.items())
         self._narrator.step(1, "cluster", f"1 node in {took_s:.1f} s at {self._node.bootstrap}; topics {sizes}")
@@ -69,11 +75,11 @@ class Story:
         self._narrator.say(f"told by --set: sessions end after {sessions}, locks of share groups after {locks}")
 
     async def enter(self) -> None:
-        await self._look.start_share_at_the_beginning()
+        await self._cluster.start_share_at_the_beginning()
         await self._watcher.start(self._node)
-        await self._cast.enter()
+        await self._workloads.enter()
         async with self._narrator.doing("the groups form"):
-            views = await self._look.stable(STABLE_S)
+            views = await self._cluster.stable(STABLE_S)
         self._began_s = monotonic()
         self._journal.note("began", members={name: len(view.members) for name, view in views.items()})
         self._narrator.step(2, "workloads", "all four kinds of groups stable: " + ", ".join(
@@ -82,8 +88,8 @@ class Story:
     async def second_application(self) -> None:
         await self._until(self._plan.second_app_s, "200 records a second")
         self._journal.note("second-app")
-        await self._cast.enter_word_totals(2)
-        views = await self._look.stable(STABLE_S, {WORD_TOTALS: 2})
+        await self._workloads.enter_word_totals(2)
+        views = await self._cluster.stable(STABLE_S, {WORD_TOTALS: 2})
         shares = " and ".join(str(len(member.assignment)) for member in views[WORD_TOTALS].members)
         self._narrator.say(f"a second process of {WORD_TOTALS}: its tasks are now {shares}")
 
@@ -91,21 +97,21 @@ class Story:
 
     async def kill_member(self) -> None:
         await self._until(self._plan.kill_member_s, "all is well")
-        view = (await self._look.stable(STABLE_S, {WORD_TOTALS: 2}))[BILLING]
+        view = (await self._cluster.stable(STABLE_S, {WORD_TOTALS: 2}))[BILLING]
         victim = next(member for member in view.members if member.client_id == VICTIM)
         owned = frozenset(at for at in victim.assignment if isinstance(at, TopicPartition))
         self._journal.note("member-killed", member=victim.member_id)
-        await self._cast.kill(VICTIM)
+        await self._workloads.kill(VICTIM)
         began = monotonic()
         self._narrator.begin(3, f"killed {VICTIM} (owned {', '.join(map(str, sorted(owned)))})")
         async with self._narrator.doing("its session runs out"):
-            await self._look.taken_over(owned, victim.member_id, TAKEN_OVER_S)
+            await self._cluster.taken_over(owned, victim.member_id, TAKEN_OVER_S)
         self._journal.note("taken-over")
         self._narrator.say(f"taken over after {monotonic() - began:.1f} s")
 
     async def kill_node(self) -> None:
         await self._until(self._plan.kill_broker_s, "all is well")
-        before = await self._look.quorum()
+        before = await self._cluster.quorum()
         partitions = sum(TOPICS.values())
         await self._node.kill()
         self._journal.note("node-killed", node=before.leader_id, epoch_before=before.leader_epoch)
@@ -114,7 +120,7 @@ class Story:
         began, restarted_ms = monotonic(), now_ms()
         await self._node.start()
         ready_ms = now_ms()
-        after = await self._look.quorum()
+        after = await self._cluster.quorum()
         self._journal.note(
             "node-back",
             restarted_ms=restarted_ms,
@@ -125,17 +131,17 @@ class Story:
         self._narrator.say(f"started again on the same directory; leads after {monotonic() - began:.1f} s, epoch "
                            f"{before.leader_epoch} → {after.leader_epoch}")  # fmt: skip
         async with self._narrator.doing("the members find their way back"):
-            await self._look.stable(STABLE_S, {BILLING: 2, WORD_TOTALS: 2})
+            await self._cluster.stable(STABLE_S, {BILLING: 2, WORD_TOTALS: 2})
         self._narrator.say("all groups stable again, nobody was lost")
 
     async def storm(self) -> None:
         await self._until(self._plan.storm_s, "all is well")
         self._journal.note("storm")
-        await self._cast.tell(RISK_CHECKS, "storm")
+        await self._workloads.tell(RISK_CHECKS, "storm")
         length = f"{self._plan.storm_length_s:.0f} s"
         self._narrator.begin(5, f'downstream "fails": for {length} {RISK_CHECKS} releases 90 % of what it gets')
         await self._pause(self._plan.storm_length_s, f"{PAYMENTS} are delivered again and again")
-        await self._cast.tell(RISK_CHECKS, "calm")
+        await self._workloads.tell(RISK_CHECKS, "calm")
         self._journal.note("calm")
         self._narrator.say("the workers accept again")
 
@@ -143,12 +149,12 @@ class Story:
 
     async def drain(self) -> None:
         await self._until(self._plan.end_s, "all is well")
-        await self._cast.exit("producers")
+        await self._workloads.exit("producers")
         async with self._narrator.doing("the groups read to the end"):
-            ends = await self._look.drained(DRAIN_S)
+            ends = await self._cluster.drained(DRAIN_S)
         self._journal.note("drained", records=sum(ends.values()))
         await self._watcher.stop()
-        await self._cast.exit_all()
+        await self._workloads.exit_all()
 
     async def _until(self, moment_s: float, meanwhile: str) -> None:
         """Wait for a moment of the plan. What is late already makes all that follows late: distances stay."""
@@ -163,7 +169,7 @@ class Story:
         until_s = monotonic() + seconds
         async with self._narrator.doing(meanwhile, seconds):
             while (left_s := until_s - monotonic()) > 0:
-                self._cast.check()
+                self._workloads.check()
                 self._watcher.check()
                 await asyncio.sleep(min(left_s, 0.25))
 

@@ -10,18 +10,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.journal import Entry, entries
 from ottla.cli.demo.plan import BILLING, RISK_CHECKS, VICTIM, WORD_TOTALS, Plan
 
-__all__ = ["Truth", "told"]
+__all__ = ["Truth", "collect"]
 
 Truth = dict[str, Any]
 
 
-def told(ground: Ground, plan: Plan) -> Truth:
+def collect(directory: DemoDirectory, plan: Plan) -> Truth:
     """Put together what the journals say; times are epoch ms."""
-    story = _last_of_each(ground.journal_of("story"))
+    story = _last_of_each(directory.journal_of("story"))
     found: Truth = {
         "v": 1,
         "seed": plan.seed,
@@ -29,26 +29,26 @@ def told(ground: Ground, plan: Plan) -> Truth:
         **{name: _facts(story[name]) for name in ("cluster", "streams") if name in story},
         "began_ms": story["began"]["at_ms"],
         "ended_ms": story["drained"]["at_ms"] if "drained" in story else None,
-        "written": _written(ground),
-        "poison": sorted([e["topic"], e["partition"], e["offset"]] for e in entries(_producers(ground), "poison")),
+        "written": _written(directory),
+        "poison": sorted([e["topic"], e["partition"], e["offset"]] for e in entries(_producers(directory), "poison")),
     }
     if "member-killed" in story:
-        found["member_killed"] = _member_killed(ground, story)
+        found["member_killed"] = _member_killed(directory, story)
     if "second-app" in story:
         settled_ms = story.get("member-killed", story["second-app"])["at_ms"]
-        found["task_move"] = _task_move(ground, story["second-app"]["at_ms"], settled_ms)
+        found["task_move"] = _task_move(directory, story["second-app"]["at_ms"], settled_ms)
     if "node-killed" in story:
         found["node_killed"] = _facts(story["node-killed"]) | {
             "at_ms": story["node-killed"]["at_ms"],
             **_facts(story.get("node-back", {})),
         }
     if "storm" in story:
-        found["storm"] = _storm(ground, story)
+        found["storm"] = _storm(directory, story)
     return found
 
 
-def _producers(ground: Ground) -> Path:
-    return ground.journal_of("producers")
+def _producers(directory: DemoDirectory) -> Path:
+    return directory.journal_of("producers")
 
 
 def _last_of_each(path: Path) -> dict[str, Entry]:
@@ -59,17 +59,17 @@ def _facts(entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in ("what", "at_ms")}
 
 
-def _written(ground: Ground) -> dict[str, int]:
+def _written(directory: DemoDirectory) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for entry in entries(_producers(ground), "written"):
+    for entry in entries(_producers(directory), "written"):
         for topic, _, first, last in entry["ranges"]:
             total[topic] += last - first + 1
     return dict(total)
 
 
-def _member_killed(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
+def _member_killed(directory: DemoDirectory, story: dict[str, Entry]) -> dict[str, Any]:
     """What the victim owned is what it said itself, last of all."""
-    owned = [entry for entry in entries(ground.journal_of(VICTIM), "owns")]
+    owned = [entry for entry in entries(directory.journal_of(VICTIM), "owns")]
     return {
         "group": BILLING,
         "client": VICTIM,
@@ -80,34 +80,34 @@ def _member_killed(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
     }
 
 
-def _task_move(ground: Ground, at_ms: int, settled_ms: int) -> dict[str, Any]:
+def _task_move(directory: DemoDirectory, at_ms: int, settled_ms: int) -> dict[str, Any]:
     """Tasks of each process before the second one came, and once both had theirs."""
     return {
         "group": WORD_TOTALS,
         "at_ms": at_ms,
-        "before": {name: _tasks(ground, name, at_ms) for name in _apps(ground)},
-        "after": {name: _tasks(ground, name, settled_ms) for name in _apps(ground)},
+        "before": {name: _tasks(directory, name, at_ms) for name in _apps(directory)},
+        "after": {name: _tasks(directory, name, settled_ms) for name in _apps(directory)},
     }
 
 
-def _apps(ground: Ground) -> list[str]:
-    return sorted(path.stem for path in ground.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
+def _apps(directory: DemoDirectory) -> list[str]:
+    return sorted(path.stem for path in directory.journal.glob(f"{WORD_TOTALS}-*.jsonl"))
 
 
-def _tasks(ground: Ground, name: str, before_ms: int) -> list[str]:
+def _tasks(directory: DemoDirectory, name: str, before_ms: int) -> list[str]:
     """Of Kafka Streams by its own word; of our member by its partitions, since its tasks are that."""
     tasks: list[str] = []
-    for entry in entries(ground.journal_of(name), "tasks", "owns"):
+    for entry in entries(directory.journal_of(name), "tasks", "owns"):
         if entry["at_ms"] > before_ms:
             break
         tasks = entry["tasks"] if "tasks" in entry else [f"0_{partition}" for _, partition in entry["partitions"]]
     return sorted(tasks)
 
 
-def _storm(ground: Ground, story: dict[str, Entry]) -> dict[str, Any]:
+def _storm(directory: DemoDirectory, story: dict[str, Entry]) -> dict[str, Any]:
     begin, end = story["storm"]["at_ms"], story["calm"]["at_ms"]
     counts: Counter[int] = Counter()
-    for entry in entries(ground.journal_of(RISK_CHECKS), "delivered"):
+    for entry in entries(directory.journal_of(RISK_CHECKS), "delivered"):
         if begin <= entry["at_ms"] <= end:
             counts.update({int(count): number for count, number in entry["counts"].items()})
     return {"group": RISK_CHECKS, "from_ms": begin, "to_ms": end, "deliveries": dict(sorted(counts.items()))}

@@ -13,7 +13,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.plan import WORD_TOTALS, Plan
 
@@ -35,12 +35,12 @@ class Application:
         self._java = java
         self._class_path = os.pathsep.join([str(classes), str(jars / "*")])
 
-    def command(self, name: str, bootstrap: str, ground: Ground, plan: Plan) -> list[str]:
+    def command(self, name: str, bootstrap: str, directory: DemoDirectory, plan: Plan) -> list[str]:
         settings = {
             "application.id": WORD_TOTALS,
             "client.id": name,
             "bootstrap.servers": bootstrap,
-            "state.dir": str(ground.streams_state / name),
+            "state.dir": str(directory.streams_state / name),
             "commit.interval.ms": "1000",
             "statestore.cache.max.bytes": "0",
             "consumer.auto.offset.reset": "earliest",
@@ -50,7 +50,7 @@ class Application:
         }
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         words = [f"{key}={value}" for key, value in settings.items()]
-        journal = str(ground.journal_of(name))
+        journal = str(directory.journal_of(name))
         return [self._java, *JVM, quiet, "-cp", self._class_path, PROGRAM, journal, *words]
 
 

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.groups.find import viewed_groups
-from ottla.cli.watch import Watch, look_at_each, watch_options
+from ottla.cli.watch import Watch, find_and_show_each, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -35,7 +35,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
     async def find(client: Client) -> list[GroupView]:
         return await viewed_groups(client, names)
 
-    look_at_each(target, watch, find, group_json if as_json else None, _print_group)
+    find_and_show_each(target, watch, find, group_json if as_json else None, _print_group)
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.cluster import PARTITION_COLUMNS, Column, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.find import chosen_partitions, kept_offsets, topics_option, viewed_groups
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -57,7 +57,7 @@ def offsets(target: Target, name: str, topics: tuple[str, ...], no_seconds: bool
     async def find(client: Client) -> Found:
         return await _found(client, name, topics, seconds=not no_seconds)
 
-    look(target, watch, find, _json if as_json else None, _print)
+    find_and_show(target, watch, find, _json if as_json else None, _print)
 
 
 async def _found(client: Client, name: str, topics: Iterable[str], *, seconds: bool) -> Found:

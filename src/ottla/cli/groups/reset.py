@@ -46,7 +46,7 @@ WAYS = {
 }
 
 
-class Way(NamedTuple):
+class ResetTarget(NamedTuple):
     """How the new offsets are found: one of WAYS, with its value if it has one."""
 
     name: str
@@ -61,12 +61,12 @@ class Change(NamedTuple):
     note: str = ""
 
 
-class Asked(NamedTuple):
+class ResetRequest(NamedTuple):
     """What the user wants to have done."""
 
     topics: tuple[str, ...]
     """None for all."""
-    way: Way
+    way: ResetTarget
     execute: bool
     create: bool
 
@@ -83,7 +83,7 @@ def reset_options(command: Callable[..., T]) -> Callable[..., T]:
         if bool(topics) == all_topics:
             raise Failure("it is not clear which offsets are meant", "give --topic or --all-topics")
         way = chosen_way({key: others.pop(key) for key in WAYS})
-        return command(asked=Asked(topics, way, execute, create), **others)
+        return command(asked=ResetRequest(topics, way, execute, create), **others)
 
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
@@ -113,7 +113,7 @@ _OPTIONS = (
 @reset_options
 @json_option
 @target_options
-def reset(target: Target, name: str, asked: Asked, as_json: bool) -> None:
+def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
     """Let a group go on at other offsets. It must have no members.
 
     Without --execute nothing is changed. An offset that is not in the log becomes the nearest one that is.
@@ -131,7 +131,7 @@ def reset(target: Target, name: str, asked: Asked, as_json: bool) -> None:
 
 
 def perform(
-    target: Target, name: str, asked: Asked, as_json: bool, find: Callable[[Client], Awaitable[ListedGroup]]
+    target: Target, name: str, asked: ResetRequest, as_json: bool, find: Callable[[Client], Awaitable[ListedGroup]]
 ) -> None:
     """Find the group, work out its new offsets, change them if that is asked for, and show them."""
 
@@ -147,7 +147,7 @@ def perform(
     _report(name, on_cluster(target, work), asked.execute, as_json)
 
 
-async def existing_group(client: Client, name: str, asked: Asked, kind: str) -> ListedGroup:
+async def existing_group(client: Client, name: str, asked: ResetRequest, kind: str) -> ListedGroup:
     """The group, or one of this kind that is to be made, if the user allows that."""
     from ottla.client.groups import ListedGroup
 
@@ -159,7 +159,7 @@ async def existing_group(client: Client, name: str, asked: Asked, kind: str) -> 
         return ListedGroup(name, kind, "Dead", "", -1)
 
 
-def chosen_way(ways: Mapping[str, Any]) -> Way:
+def chosen_way(ways: Mapping[str, Any]) -> ResetTarget:
     """The one way that was given; times become milliseconds."""
     given = [key for key in WAYS if ways.get(key) is not None and ways[key] is not False]  # 0 is an offset
     if len(given) != 1:
@@ -167,14 +167,14 @@ def chosen_way(ways: Mapping[str, Any]) -> Way:
         raise Failure(problem, f"choose one of {', '.join(WAYS.values())}")
     (key,) = given
     if key == "to_datetime":
-        return Way(key, moment_ms(ways[key]))
+        return ResetTarget(key, moment_ms(ways[key]))
     if key == "by_duration":
-        return Way(key, moment_of_duration_ms(ways[key]))
-    return Way(key, int(ways[key]))
+        return ResetTarget(key, moment_of_duration_ms(ways[key]))
+    return ResetTarget(key, int(ways[key]))
 
 
 async def _plan(
-    client: Client, partitions: list[TopicPartition], kept: Mapping[TopicPartition, Committed], way: Way
+    client: Client, partitions: list[TopicPartition], kept: Mapping[TopicPartition, Committed], way: ResetTarget
 ) -> list[Change]:
     from ottla.client import EARLIEST, LATEST, list_offsets
 
@@ -194,7 +194,9 @@ async def _plan(
     return changes
 
 
-def _wanted(way: Way, at: TopicPartition, before: int | None, start: int, end: int, by_time: int) -> tuple[int, str]:
+def _wanted(
+    way: ResetTarget, at: TopicPartition, before: int | None, start: int, end: int, by_time: int
+) -> tuple[int, str]:
     """The offset that is asked for, whether or not it is in the log, and a remark."""
     if way.name == "to_earliest":
         return start, ""

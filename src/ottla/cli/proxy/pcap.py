@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.relay import Link
-from ottla.explain.pairing import Side
+from ottla.explain.exchanges import Side
 
 if TYPE_CHECKING:
     from dpkt.tcp import TCP

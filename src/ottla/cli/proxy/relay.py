@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from ottla.cli.proxy.address import Address
 from ottla.cli.proxy.fronts import Front, Fronts
 from ottla.cli.proxy.session import Session
-from ottla.explain.pairing import Exchange, Side
+from ottla.explain.exchanges import Exchange, Side
 
 PIECE_BYTES = 256 * 1024
 CONNECT_TIMEOUT_S = 10

@@ -10,7 +10,7 @@ A side that does not speak Kafka's protocol is *foreign*: all its bytes go on, n
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.explain.pairing import SASL_TOKEN, Conversation, Exchange, Side
+from ottla.explain.exchanges import SASL_TOKEN, Conversation, Exchange, Side
 from ottla.explain.rewrite import Mapping, has_addresses, rewrite_frame
 from ottla.explain.stream import HOLD_BYTES, Frame, FrameReader
 from ottla.wire import WireError

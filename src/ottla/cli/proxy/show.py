@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from ottla.cli.decode.capture import JsonSink, Sink, TextSink, Wanted
 from ottla.explain.capture import Seen
+from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import Facts, TopicNames
 from ottla.explain.filters import Filters
-from ottla.explain.pairing import Exchange
 from ottla.explain.show_exchange import Label
 
 

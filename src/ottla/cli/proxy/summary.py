@@ -7,8 +7,8 @@ from collections import Counter
 from math import exp, log
 from typing import NamedTuple
 
+from ottla.explain.exchanges import Exchange
 from ottla.explain.facts import Facts
-from ottla.explain.pairing import Exchange
 
 _CLASS_WIDTH = log(1.03)
 

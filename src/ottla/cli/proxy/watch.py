@@ -9,8 +9,8 @@ from ottla.cli.proxy.relay import Link
 from ottla.cli.proxy.session import may_lead_away
 from ottla.cli.proxy.show import Show
 from ottla.cli.proxy.summary import Summary
+from ottla.explain.exchanges import Exchange, Side
 from ottla.explain.facts import exchange_facts
-from ottla.explain.pairing import Exchange, Side
 from ottla.explain.show_exchange import Label
 
 Note = Callable[[str], None]

@@ -17,7 +17,7 @@ from ottla.cli.cluster import (
     print_table,
     target_options,
 )
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.wire import uuid_text
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def voters(target: Target, as_json: bool) -> None:
 @target_options
 def status(target: Target, watch: Watch, as_json: bool) -> None:
     """Say in a line who leads, how many voters are healthy, and how many more may be lost."""
-    look(target, watch, _find, _status_json if as_json else None, lambda found: click.echo(_status_line(found[1])))
+    find_and_show(
+        target, watch, _find, _status_json if as_json else None, lambda found: click.echo(_status_line(found[1]))
+    )
 
 
 async def _find(client: Client) -> tuple[str | None, QuorumDescription]:

@@ -10,7 +10,7 @@ from ottla.cli.cluster import Column, Target, json_option, print_table, target_o
 from ottla.cli.groups.describe import compact, group_json
 from ottla.cli.share.find import Found, share_groups
 from ottla.cli.share.offsets import COLUMNS, standing_cells, standing_json
-from ottla.cli.watch import Watch, look_at_each, watch_options
+from ottla.cli.watch import Watch, find_and_show_each, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -39,7 +39,7 @@ def describe(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch
     async def find(client: Client) -> list[Found]:
         return await share_groups(client, names)
 
-    look_at_each(target, watch, find, _json if as_json else None, _print)
+    find_and_show_each(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(found: Found) -> None:

@@ -11,7 +11,7 @@ from ottla.cli.groups.find import topics_option
 from ottla.cli.share.find import share_group
 from ottla.cli.share.sources import windows
 from ottla.cli.share.window import Range, Window
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -53,7 +53,7 @@ def inflight(target: Target, name: str, topics: tuple[str, ...], as_json: bool, 
         members = {each.member_id: each for each in found.group.members}
         return Found(name, await windows(client, name, found.standings), members)
 
-    look(target, watch, find, _json if as_json else None, _print)
+    find_and_show(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(found: Found) -> None:

@@ -9,7 +9,7 @@ import click
 from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, print_table, target_options
 from ottla.cli.groups.find import topics_option
 from ottla.cli.share.find import Found, Standing, share_group
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -36,7 +36,7 @@ def offsets(target: Target, name: str, topics: tuple[str, ...], as_json: bool, w
     async def find(client: Client) -> Found:
         return await share_group(client, name, topics)
 
-    look(target, watch, find, _json if as_json else None, _print)
+    find_and_show(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(found: Found) -> None:

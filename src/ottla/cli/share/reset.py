@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import Target, json_option, target_options
 from ottla.cli.failure import Failure
-from ottla.cli.groups.reset import Asked, existing_group, perform, reset_options
+from ottla.cli.groups.reset import ResetRequest, existing_group, perform, reset_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @reset_options
 @json_option
 @target_options
-def reset(target: Target, name: str, asked: Asked, as_json: bool) -> None:
+def reset(target: Target, name: str, asked: ResetRequest, as_json: bool) -> None:
     """Let a share group start at other offsets. It must have no members.
 
     Everything from the new start on is delivered anew, whatever became of it before. Without --execute nothing is

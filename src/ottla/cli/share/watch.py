@@ -11,7 +11,7 @@ from ottla.cli.cluster import PARTITION_COLUMNS, Target, json_option, numbers, p
 from ottla.cli.share.find import Found, Standing, share_group
 from ottla.cli.share.sources import windows
 from ottla.cli.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, STATES, Window
-from ottla.cli.watch import Watch, look, watching_options
+from ottla.cli.watch import Watch, find_and_show, watching_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -68,7 +68,7 @@ def watch(target: Target, name: str, watch: Watch, as_json: bool) -> None:
         shown = await windows(client, name, found.standings)
         return Seen(found, {each.at: each for each in shown}, rates.take(found, time.monotonic()))
 
-    look(target, watch, find, _json if as_json else None, _print)
+    find_and_show(target, watch, find, _json if as_json else None, _print)
 
 
 def _print(seen: Seen) -> None:

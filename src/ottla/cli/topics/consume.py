@@ -13,8 +13,8 @@ import click
 from ottla.cli.cluster import Target, json_option, on_cluster, target_options
 from ottla.cli.failure import Failure
 from ottla.cli.moments import moment_ms, moment_of_duration_ms
-from ottla.cli.topics.decoding import FORMS, decoded, filter_row, internal, row_json
 from ottla.cli.topics.find import ends_of, found_topics
+from ottla.cli.topics.record_text import FORMS, decoded, filter_row, internal, row_json
 from ottla.health.wording import number
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster import Column, Target, json_option, print_table, target_options
 from ottla.cli.topics.find import Ends, ends_of, found_topics, has_leader, id_text, is_under_replicated, is_unhealthy
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.health.wording import number, size
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def list_topics(target: Target, unhealthy: bool, internal: bool, largest: bool, 
     def show(listing: Listing) -> None:
         print_table(COLUMNS, (_row(listing, each) for each in listing.topics))
 
-    look(target, watch, find, _json if as_json else None, show)
+    find_and_show(target, watch, find, _json if as_json else None, show)
 
 
 async def _listing(client: Client, topics: list[TopicDescription]) -> Listing:

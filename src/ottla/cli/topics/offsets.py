@@ -11,7 +11,7 @@ from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import Failure
 from ottla.cli.moments import moment_ms
 from ottla.cli.topics.find import Ends, ends_of, found_topics
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 from ottla.health.wording import number
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def offsets(target: Target, names: tuple[str, ...], at: str | None, as_json: boo
         columns = COLUMNS if at is None else (*COLUMNS, *numbers("AT"))
         print_table(columns, (_row(place, *ends[place], placed, with_time=at is not None) for place in sorted(ends)))
 
-    look(target, watch, find, _json if as_json else None, show)
+    find_and_show(target, watch, find, _json if as_json else None, show)
 
 
 def _row(

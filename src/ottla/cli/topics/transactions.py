@@ -21,7 +21,7 @@ from ottla.cli.cluster import (
 from ottla.cli.confirm import confirm, yes_option
 from ottla.cli.failure import EXIT_REFUSED, Failure
 from ottla.cli.topics.find import found_topics, has_leader
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client, TopicPartition
@@ -47,7 +47,7 @@ def transactions() -> None:
 @target_options
 def list_open(target: Target, names: tuple[str, ...], as_json: bool, watch: Watch) -> None:
     """List the transactions that are open in these topics; in all of them if none is named."""
-    look(target, watch, lambda client: _open(client, names), _json if as_json else None, _print)
+    find_and_show(target, watch, lambda client: _open(client, names), _json if as_json else None, _print)
 
 
 async def _open(client: Client, names: tuple[str, ...]) -> list[tuple[TopicPartition, OpenProducer, str | None]]:

@@ -2,73 +2,75 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.ledger import Account, accounts
 from tests.unit.cli.demo.journals import balanced, ground_in, ranges, write
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
+def directory(tmp_path: Path) -> DemoDirectory:
     made = ground_in(tmp_path)
     balanced(made)
     return made
 
 
-def of(ground: Ground, group: str) -> Account:
-    return next(each for each in accounts(ground) if each.group == group)
+def of(directory: DemoDirectory, group: str) -> Account:
+    return next(each for each in accounts(directory) if each.group == group)
 
 
-def test_everything_is_accounted_for(ground: Ground):
-    assert [(each.group, each.written, each.done) for each in accounts(ground)] == [
+def test_everything_is_accounted_for(directory: DemoDirectory):
+    assert [(each.group, each.written, each.done) for each in accounts(directory)] == [
         ("billing", 10, 10),
         ("audit", 10, 10),
         ("risk-checks", 10, 9),
         ("word-totals", 4, 4),
     ]
-    assert all(each.is_balanced for each in accounts(ground))
+    assert all(each.is_balanced for each in accounts(directory))
 
 
-def test_a_record_that_nobody_committed(ground: Ground):
-    write(ground, "billing-2", [ranges("committed", ("orders", 0, 6, 9))])
-    assert of(ground, "billing").wrong == ("1 not committed, first orders-0 offset 5",)
+def test_a_record_that_nobody_committed(directory: DemoDirectory):
+    write(directory, "billing-2", [ranges("committed", ("orders", 0, 6, 9))])
+    assert of(directory, "billing").wrong == ("1 not committed, first orders-0 offset 5",)
 
 
-def test_a_record_that_two_members_committed(ground: Ground):
-    write(ground, "billing-2", [ranges("committed", ("orders", 0, 3, 9))])
-    assert of(ground, "billing").wrong == ("2 committed twice, first orders-0 offset 3",)
+def test_a_record_that_two_members_committed(directory: DemoDirectory):
+    write(directory, "billing-2", [ranges("committed", ("orders", 0, 3, 9))])
+    assert of(directory, "billing").wrong == ("2 committed twice, first orders-0 offset 3",)
 
 
-def test_a_payment_that_nobody_accepted(ground: Ground):
-    write(ground, "risk-checks", [ranges("accepted", ("payments", 0, 0, 2), ("payments", 0, 4, 8))])
-    assert of(ground, "risk-checks").wrong == ("1 not accepted, first payments-0 offset 9",)
+def test_a_payment_that_nobody_accepted(directory: DemoDirectory):
+    write(directory, "risk-checks", [ranges("accepted", ("payments", 0, 0, 2), ("payments", 0, 4, 8))])
+    assert of(directory, "risk-checks").wrong == ("1 not accepted, first payments-0 offset 9",)
 
 
-def test_a_payment_that_was_accepted_twice(ground: Ground):
+def test_a_payment_that_was_accepted_twice(directory: DemoDirectory):
     once = ranges("accepted", ("payments", 0, 0, 2), ("payments", 0, 4, 9))
-    write(ground, "risk-checks", [once, ranges("accepted", ("payments", 0, 7, 7))])
-    assert of(ground, "risk-checks").wrong == ("1 accepted twice, first payments-0 offset 7",)
+    write(directory, "risk-checks", [once, ranges("accepted", ("payments", 0, 7, 7))])
+    assert of(directory, "risk-checks").wrong == ("1 accepted twice, first payments-0 offset 7",)
 
 
-def test_where_an_answer_got_lost_twice_is_allowed(ground: Ground):
+def test_where_an_answer_got_lost_twice_is_allowed(directory: DemoDirectory):
     once = ranges("accepted", ("payments", 0, 0, 2), ("payments", 0, 4, 9))
     again = [ranges("doubted", ("payments", 0, 7, 7)), ranges("accepted", ("payments", 0, 7, 7))]
-    write(ground, "risk-checks", [once, *again])
-    assert of(ground, "risk-checks").is_balanced
+    write(directory, "risk-checks", [once, *again])
+    assert of(directory, "risk-checks").is_balanced
 
 
-def test_poison_that_was_accepted(ground: Ground):
-    write(ground, "risk-checks", [ranges("accepted", ("payments", 0, 0, 9))])
-    assert of(ground, "risk-checks").wrong == ("1 poison, but accepted, first payments-0 offset 3",)
+def test_poison_that_was_accepted(directory: DemoDirectory):
+    write(directory, "risk-checks", [ranges("accepted", ("payments", 0, 0, 9))])
+    assert of(directory, "risk-checks").wrong == ("1 poison, but accepted, first payments-0 offset 3",)
 
 
 @pytest.mark.parametrize(("words", "wrong"), [((12, 8), ()), ((12, 9), ()), ((12, 7), ("1 words not counted",))])
-def test_kafka_streams_counts_words_at_least_once(ground: Ground, words: tuple[int, int], wrong: tuple[str, ...]):
+def test_kafka_streams_counts_words_at_least_once(
+    directory: DemoDirectory, words: tuple[int, int], wrong: tuple[str, ...]
+):
     for number, count in enumerate(words, 1):
-        write(ground, f"word-totals-{number}", [{"what": "counted", "words": count}])
-    assert of(ground, "word-totals").wrong == wrong
+        write(directory, f"word-totals-{number}", [{"what": "counted", "words": count}])
+    assert of(directory, "word-totals").wrong == wrong
 
 
-def test_the_last_line_of_a_killed_process_may_be_cut_short(ground: Ground):
-    with ground.journal_of("billing-2").open("a") as file:
+def test_the_last_line_of_a_killed_process_may_be_cut_short(directory: DemoDirectory):
+    with directory.journal_of("billing-2").open("a") as file:
         file.write('{"at_ms": 5, "what": "comm')
-    assert of(ground, "billing").is_balanced
+    assert of(directory, "billing").is_balanced

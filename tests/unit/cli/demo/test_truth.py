@@ -1,14 +1,14 @@
 from pathlib import Path
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.plan import Plan
-from ottla.cli.demo.truth import told
+from ottla.cli.demo.truth import collect
 from tests.unit.cli.demo.journals import balanced, ground_in, write
 
 
-def story(ground: Ground) -> None:
+def story(directory: DemoDirectory) -> None:
     write(
-        ground,
+        directory,
         "story",
         [
             {"what": "cluster", "bootstrap": "b:1"},
@@ -32,24 +32,24 @@ def story(ground: Ground) -> None:
     )
 
 
-def truth_in(path: Path) -> tuple[Ground, dict[str, object]]:
-    ground = ground_in(path)
-    balanced(ground)
-    story(ground)
+def truth_in(path: Path) -> tuple[DemoDirectory, dict[str, object]]:
+    directory = ground_in(path)
+    balanced(directory)
+    story(directory)
     owned = [{"what": "owns", "member": "m2", "partitions": [["orders", at]]} for at in (4, 2)]
-    write(ground, "billing-2", owned)
-    write(ground, "word-totals-1", [
+    write(directory, "billing-2", owned)
+    write(directory, "word-totals-1", [
         {"what": "tasks", "at_ms": 90, "tasks": ["0_0", "0_1"]},
         {"what": "tasks", "at_ms": 110, "tasks": ["0_0"]},
         {"what": "tasks", "at_ms": 510, "tasks": []},
     ])  # fmt: skip
-    write(ground, "word-totals-2", [{"what": "owns", "at_ms": 111, "partitions": [["lines", 1]]}])
-    write(ground, "risk-checks", [
+    write(directory, "word-totals-2", [{"what": "owns", "at_ms": 111, "partitions": [["lines", 1]]}])
+    write(directory, "risk-checks", [
         {"what": "delivered", "at_ms": 399, "counts": {"1": 50}},
         {"what": "delivered", "at_ms": 410, "counts": {"1": 10, "2": 9}},
         {"what": "delivered", "at_ms": 420, "counts": {"2": 1, "3": 8}},
     ])  # fmt: skip
-    return ground, told(ground, Plan(3, 2.0))
+    return directory, collect(directory, Plan(3, 2.0))
 
 
 def test_the_member_by_its_own_word(tmp_path: Path):
@@ -93,9 +93,9 @@ def test_the_rest(tmp_path: Path):
 
 
 def test_a_story_that_was_broken_off(tmp_path: Path):
-    ground = ground_in(tmp_path)
-    balanced(ground)
-    write(ground, "story", [{"what": "cluster"}, {"what": "began"}])
-    truth = told(ground, Plan())
+    directory = ground_in(tmp_path)
+    balanced(directory)
+    write(directory, "story", [{"what": "cluster"}, {"what": "began"}])
+    truth = collect(directory, Plan())
     assert truth["ended_ms"] is None
     assert "storm" not in truth

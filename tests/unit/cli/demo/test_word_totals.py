@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.narrator import Narrator
 from ottla.cli.demo.plan import Plan
 from ottla.cli.demo.word_totals import Application, Missing, kafka_streams
@@ -64,6 +64,6 @@ def test_the_second_time_nothing_is_fetched_or_compiled(tools: Path, tmp_path: P
     build()
     tool(tools, "javac", "exit 1")
     (tools / "mvn").unlink()
-    command = build().command("word-totals-1", "b:1", Ground(tmp_path / "demo"), Plan())
+    command = build().command("word-totals-1", "b:1", DemoDirectory(tmp_path / "demo"), Plan())
     assert "application.id=word-totals" in command
     assert "WordTotals" in command

@@ -11,7 +11,7 @@ from ottla.cli.cluster import Column, Target, json_option, print_table, target_o
 from ottla.cli.configs.show import COLUMNS, Bounds, entry_json, line, row, synonym_rows
 from ottla.cli.configs.subject import QUOTA_KINDS, Subject, client_option, type_argument
 from ottla.cli.failure import EXIT_REFUSED, Failure, nearest
-from ottla.cli.watch import Watch, look, watch_options
+from ottla.cli.watch import Watch, find_and_show, watch_options
 
 if TYPE_CHECKING:
     from ottla.client import Client
@@ -46,9 +46,9 @@ def list_configs(
     """List the settings of TYPE NAME that differ from their defaults; without NAME, who of that type has some."""
     subject = Subject(kind, name, client)
     if subject.is_quota:
-        look(target, watch, lambda to: _quotas(to, subject), _quotas_json if as_json else None, _print_quotas)
+        find_and_show(target, watch, lambda to: _quotas(to, subject), _quotas_json if as_json else None, _print_quotas)
     elif name is None:
-        look(target, watch, lambda to: _owners(to, kind), _owners_json if as_json else None, _print_owners)
+        find_and_show(target, watch, lambda to: _owners(to, kind), _owners_json if as_json else None, _print_owners)
     else:
         resource = subject.resource
 
@@ -61,7 +61,7 @@ def list_configs(
         def show(entries: list[ConfigEntry]) -> None:
             _print_entries(resource, entries, synonyms=synonyms, doc=doc)
 
-        look(target, watch, find, _entries_json if as_json else None, show)
+        find_and_show(target, watch, find, _entries_json if as_json else None, show)
 
 
 def _print_entries(resource: Resource, entries: list[ConfigEntry], *, synonyms: bool, doc: bool) -> None:
@@ -162,7 +162,7 @@ def get(
     subject = Subject(kind, name, client)
     if subject.is_quota:
         find_quotas = _quota_finder(subject, keys)
-        look(target, watch, find_quotas, _quotas_json if as_json else None, _print_quotas)
+        find_and_show(target, watch, find_quotas, _quotas_json if as_json else None, _print_quotas)
         return
     resource = subject.resource
 
@@ -176,7 +176,7 @@ def get(
         for entry in found[0]:
             click.echo(line(resource.type, entry, found[1]))
 
-    look(target, watch, find, (lambda found: _entries_json(found[0])) if as_json else None, show)
+    find_and_show(target, watch, find, (lambda found: _entries_json(found[0])) if as_json else None, show)
 
 
 def _quota_finder(subject: Subject, keys: Iterable[str]) -> Any:  # noqa: ANN401

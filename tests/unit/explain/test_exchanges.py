@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.explain.pairing import (
+from ottla.explain.exchanges import (
     SASL_TOKEN,
     Connection,
     Conversation,

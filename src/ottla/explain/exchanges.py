@@ -1,4 +1,4 @@
-"""Pairing: the bytes of both directions of a connection become exchanges of a request and its response.
+"""Exchanges: pairs the requests and responses in the bytes of both directions of a connection.
 
 A response says neither which API it answers nor in which version: it repeats the correlation id, and the request knows
 the rest. So requests are remembered until their response comes.

@@ -1,4 +1,4 @@
-"""What `ottla observe` and `ottla health` share: an observer that ends when it is told to."""
+"""Runs an observer until its time is over or a signal comes, for `ottla observe` and `ottla health`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts the workloads: which processes there are, and what each of them is told."""
+"""Starts the processes of the workloads, and gives them their orders."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import sys
 from dataclasses import asdict
 
 from ottla.cli.demo.children import Child, Children
-from ottla.cli.demo.ground import Ground
+from ottla.cli.demo.directory import DemoDirectory
 from ottla.cli.demo.node import Node
 from ottla.cli.demo.plan import AUDIT, BILLING_MEMBERS, RISK_CHECKS, WORD_TOTALS, Plan
 from ottla.cli.demo.word_totals import Application
 
-__all__ = ["Cast"]
+__all__ = ["WorkloadProcesses"]
 
 
-class Cast:
+class WorkloadProcesses:
     """The workloads by name. `application` is the Kafka Streams program, where there is Java for it."""
 
     def __init__(
-        self, children: Children, ground: Ground, plan: Plan, node: Node, application: Application | None
+        self, children: Children, directory: DemoDirectory, plan: Plan, node: Node, application: Application | None
     ) -> None:
         self._children = children
-        self._ground = ground
+        self._directory = directory
         self._plan = plan
         self._node = node
         self._application = application
@@ -43,14 +43,14 @@ class Cast:
         if self._application is None:
             await self._python(name, "streams")
             return
-        command = self._application.command(name, self._node.bootstrap, self._ground, self._plan)
+        command = self._application.command(name, self._node.bootstrap, self._directory, self._plan)
         self.playing[name] = await self._children.start(name, command, listens=True)
 
     async def _python(self, name: str, workload: str) -> None:
         orders = {
             "bootstrap": self._node.bootstrap,
             "plan": asdict(self._plan),
-            "journal": str(self._ground.journal_of(name)),
+            "journal": str(self._directory.journal_of(name)),
         }
         command = [sys.executable, "-m", "ottla.cli.demo.workloads", workload, json.dumps(orders)]
         self.playing[name] = await self._children.start(name, command, listens=True)

@@ -8,13 +8,13 @@ from typing import Final
 
 from ottla.cli.failure import Failure
 
-__all__ = ["Ground"]
+__all__ = ["DemoDirectory"]
 
 MARK: Final = ".ottla-demo"
 """A directory with this file was made by a demo, and may be replaced by the next one."""
 
 
-class Ground:
+class DemoDirectory:
     """`data` is the broker's, `journal` has what workloads wrote down, `said` what processes said."""
 
     def __init__(self, path: Path) -> None:

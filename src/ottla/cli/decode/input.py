@@ -1,4 +1,4 @@
-"""What a command line asks to decode: the bytes, and the message that they are said to be."""
+"""The input of `ottla decode`: the bytes, and the message and version that the user names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CAPTURE_BYTES_MIN = 24
 CAPTURE_MAGICS = (b"\xa1\xb2", b"\xd4\xc3", b"\x4d\x3c\xb2\xa1", b"\x34\xcd\xb2\xa1", b"\x0a\x0d\x0d\x0a")
 
 
-class Asked(NamedTuple):
+class DecodeInput(NamedTuple):
     """The bytes, and the message that they are said to be: no names, if it is to be guessed."""
 
     names: tuple[str, ...]
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
     data: bytes
 
 
-def read_asked(words: tuple[str, ...], form: Form | None) -> Asked:
+def read_input(words: tuple[str, ...], form: Form | None) -> DecodeInput:
     """The names, version and bytes that the words mean; a Failure says what is wrong with them."""
     if not words:
         raise Failure("there is nothing to decode", "give hex, base64, @FILE, - for standard input, or --pcap FILE")
@@ -37,7 +37,7 @@ def read_asked(words: tuple[str, ...], form: Form | None) -> Asked:
     if not data:
         raise Failure(f"{source} holds no bytes", "there is nothing to decode")
     _refuse_capture(names, data, source)
-    return Asked(names, version, data)
+    return DecodeInput(names, version, data)
 
 
 def _named(words: tuple[str, ...]) -> tuple[tuple[str, ...], int | None, tuple[str, ...]]:

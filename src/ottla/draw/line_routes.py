@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.draw.layers import Item, Layered, Piece
-from ottla.draw.placing import spread
+from ottla.draw.vertex_positions import spread
 
 PIN_DISTANCE: Final = 2
 OUT_DISTANCE_MAX: Final = 6

@@ -1,4 +1,4 @@
-"""Who has taken a port, as far as this machine tells."""
+"""Which process has taken a port, as far as this machine tells."""
 
 from __future__ import annotations
 

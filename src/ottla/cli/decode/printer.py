@@ -1,4 +1,4 @@
-"""Printing for `ottla decode`: lines in colour on a terminal and plain elsewhere, and the JSON of one message."""
+"""The printer of `ottla decode`: lines in colour on a terminal, plain elsewhere, and the JSON of one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at the cluster while the story goes on: topics, groups, the quorum, as any client can see them."""
+"""The state of the cluster during the story: topics, groups and the quorum, as any client can see them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ottla.client.group_offsets import committed, share_starts
 from ottla.client.group_view import GroupView
 from ottla.client.groups import list_groups, try_view
 
-__all__ = ["Look", "TookTooLong"]
+__all__ = ["ClusterState", "DemoTimeoutError"]
 
 T = TypeVar("T")
 POLL_S: Final = 0.2
@@ -33,12 +33,12 @@ EXPECTED: Final = {BILLING: len(BILLING_MEMBERS), RISK_CHECKS: RISK_WORKERS, WOR
 """Group -> members."""
 
 
-class TookTooLong(Exception):
+class DemoTimeoutError(Exception):
     """Something did not come about in time."""
 
 
-class Look:
-    """Each look has a connection of its own, since the broker may have been away in between."""
+class ClusterState:
+    """Asks with a new connection each time, since the broker may have been away in between."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -73,28 +73,28 @@ class Look:
         """Wait until every group has its members, and nobody waits for anybody."""
         wanted = {**EXPECTED, **(members or {})}
 
-        async def look() -> dict[str, GroupView] | None:
+        async def find() -> dict[str, GroupView] | None:
             views = await self.groups()
             return views if all(is_settled(views.get(name), count) for name, count in wanted.items()) else None
 
-        return await _until(look, timeout_s, "the groups do not become stable")
+        return await _until(find, timeout_s, "the groups do not become stable")
 
     async def taken_over(self, lost: frozenset[TopicPartition], gone: str, timeout_s: float) -> GroupView:
         """Wait until other members have what `gone` had."""
 
-        async def look() -> GroupView | None:
+        async def find() -> GroupView | None:
             view = (await self.groups()).get(BILLING)
             if view is None or any(member.member_id == gone for member in view.members):
                 return None
             held = {at for member in view.members for at in member.assignment}
             return view if lost <= held else None
 
-        return await _until(look, timeout_s, f"nobody takes over {', '.join(map(str, sorted(lost)))}")
+        return await _until(find, timeout_s, f"nobody takes over {', '.join(map(str, sorted(lost)))}")
 
     async def drained(self, timeout_s: float) -> dict[TopicPartition, int]:
         """Wait until every group has read to the end of its topic; gives the ends."""
 
-        async def look() -> dict[TopicPartition, int] | None:
+        async def find() -> dict[TopicPartition, int] | None:
             async with self._client() as client:
                 every = [TopicPartition(name, index) for name, count in TOPICS.items() for index in range(count)]
                 ends = {
@@ -102,7 +102,7 @@ class Look:
                 }
                 return ends if await _is_drained(client, ends) else None
 
-        return await _until(look, timeout_s, "the groups do not read to the end")
+        return await _until(find, timeout_s, "the groups do not read to the end")
 
 
 def is_settled(view: GroupView | None, members: int) -> bool:
@@ -122,13 +122,13 @@ async def _is_drained(client: Client, ends: Mapping[TopicPartition, int]) -> boo
     return all(at in starts and starts[at].lag == 0 for at in ends if at.topic == PAYMENTS)
 
 
-async def _until(look: Callable[[], Awaitable[T | None]], timeout_s: float, otherwise: str) -> T:
+async def _until(find: Callable[[], Awaitable[T | None]], timeout_s: float, otherwise: str) -> T:
     last: ClientError | None = None
     try:
         async with asyncio.timeout(timeout_s):
             while True:
                 try:
-                    found = await look()
+                    found = await find()
                 except ClientError as error:
                     last, found = error, None
                 if found is not None:
@@ -136,4 +136,4 @@ async def _until(look: Callable[[], Awaitable[T | None]], timeout_s: float, othe
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
         why = f": {last}" if last else ""
-        raise TookTooLong(f"{otherwise} within {timeout_s:.0f} s{why}") from None
+        raise DemoTimeoutError(f"{otherwise} within {timeout_s:.0f} s{why}") from None
