@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.core.groups.streams import sticky
-from ottla.core.groups.streams.assigning import is_step
+from ottla.core.groups.streams.assignment import is_step
 from ottla.core.groups.streams.highly_available import Limits, Plan, plan
-from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.sticky import MemberInput
 from ottla.core.groups.streams.tasks import Task, Tasks
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ottla.broker.descriptions.call_order import CallOrder
-from ottla.core.groups.streams import family, gate
+from ottla.core.groups.streams import description_request, family
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
+from ottla.core.groups.streams.description_update import DescriptionUpdates
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.pushing import Pushing
 from ottla.wire.keyed import KeyedRecord
 from simulation.runner import run_seeds
 
@@ -58,15 +58,15 @@ def test_the_mark_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_success_is_noted_before_the_plugin_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    push = Pushing.push
+    push = DescriptionUpdates.update
 
-    def hasty(self: Pushing, request: Any, context: Any) -> Any:
+    def hasty(self: DescriptionUpdates, request: Any, context: Any) -> Any:
         result = push(self, request, context)
         group = self._table.get(request.group_id)
         assert isinstance(group, StreamsGroup)
         return result._replace(records=group.description_records(DescriptionEpochs(0)))
 
-    monkeypatch.setattr(Pushing, "push", hasty)
+    monkeypatch.setattr(DescriptionUpdates, "update", hasty)
     assert violated() == "described"
 
 
@@ -83,14 +83,14 @@ def test_a_push_forgets_the_delete_that_follows_it(monkeypatch: pytest.MonkeyPat
 
 def test_nobody_is_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[str] = set()
-    is_asked = gate.is_asked
+    should_request = description_request.should_request_description
 
     def once(group: StreamsGroup, *rest: Any, **named: Any) -> bool:
         if group.group_id in asked:
             return False
-        found = is_asked(group, *rest, **named)
+        found = should_request(group, *rest, **named)
         asked.update({group.group_id} if found else ())
         return found
 
-    monkeypatch.setattr(family, "is_asked", once)
+    monkeypatch.setattr(family, "should_request_description", once)
     assert violated() == "converges"

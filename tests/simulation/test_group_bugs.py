@@ -15,11 +15,12 @@ from ottla.core.groups.consumer import reconciliation
 from ottla.core.groups.consumer.family import ConsumerFamily
 from ottla.core.groups.consumer.heartbeat import ConsumerStep
 from ottla.core.groups.offsets.family import OffsetsFamily
-from ottla.core.groups.streams import assigning, heartbeat, highly_available, reconciling
+from ottla.core.groups.streams import assignment, heartbeat, highly_available
+from ottla.core.groups.streams import reconciliation as streams_reconciliation
 from ottla.core.groups.streams.family import StreamsFamily
 from ottla.core.groups.streams.heartbeat import StreamsStep
 from ottla.core.groups.streams.highly_available import Limits
-from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.tasks import Tasks
 from ottla.testing.trace import Violation
 from ottla.wire.keyed import KeyedRecord
@@ -123,7 +124,7 @@ def test_closing_of_tasks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_release_of_a_task_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciling, "_released", lambda wanted, goal: wanted)
+    monkeypatch.setattr(streams_reconciliation, "_released", lambda wanted, goal: wanted)
     assert violated("streams") == "owned once"
 
 
@@ -147,7 +148,7 @@ def test_tasks_move_to_cold_members(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_warmups_are_not_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assigning, "Limits", lambda count, lag: Limits(count + 1, lag))
+    monkeypatch.setattr(assignment, "Limits", lambda count, lag: Limits(count + 1, lag))
     assert violated("streams-warmups") == "warm-ups"
 
 
@@ -168,11 +169,11 @@ def test_reports_lead_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_has_caught_up_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assigning, "_has_caught_up", lambda waiting, candidates, lag: False)
+    monkeypatch.setattr(assignment, "_has_caught_up", lambda waiting, candidates, lag: False)
     assert violated("streams-warmups") == "converges"
 
 
 def test_no_warmup_follows_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    progress_of = assigning.progress_of
+    progress_of = assignment.progress_of
     monkeypatch.setattr(heartbeat, "progress_of", lambda *given: progress_of(*given)._replace(lacks_warmups=False))
     assert violated("streams-warmups") == "converges"

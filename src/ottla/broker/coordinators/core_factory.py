@@ -39,7 +39,7 @@ def _families(table: GroupTable) -> list[Family]:
     from ottla.core.groups.classic.family import ClassicFamily
     from ottla.core.groups.classic.group import simple_group
     from ottla.core.groups.consumer.family import ConsumerFamily
-    from ottla.core.groups.migration.attaching import attach
+    from ottla.core.groups.migration.attachment import attach
     from ottla.core.groups.offsets import OffsetsFamily
     from ottla.core.groups.streams.family import StreamsFamily
     from ottla.core.share.group.family import ShareFamily

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.broker.share.summaries import SummaryTopic, summarize
-from ottla.core.share.group.describing import ListShareState
+from ottla.core.share.group.group_description import ListShareState
 from ottla.core.share.group.settings import is_served
 from ottla.core.share.group.state_topics import StateTopic
 from ottla.wire.access import Operation, ResourceType

@@ -16,9 +16,9 @@ from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.scatter_gather import scatter_gather
 from ottla.core.groups.consumer import settings as consumer_settings
-from ottla.core.groups.consumer.describing import DescribeConsumerGroup
+from ottla.core.groups.consumer.group_description import DescribeConsumerGroup
 from ottla.core.share.group import settings as share_settings
-from ottla.core.share.group.describing import DescribeShareGroup
+from ottla.core.share.group.group_description import DescribeShareGroup
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.consumer_group_describe import (

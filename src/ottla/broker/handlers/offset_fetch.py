@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.core.groups.offsets.fetching import group_error
+from ottla.core.groups.offsets.fetch import group_error
 from ottla.core.groups.offsets.requests import FetchOffsets
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ottla.broker.network.authorization import group_operations
 from ottla.broker.network.request import DelayedResponse, Request
 from ottla.broker.network.scatter_gather import scatter_gather
-from ottla.core.groups.streams.describing import DescribeStreamsGroup
+from ottla.core.groups.streams.group_description import DescribeStreamsGroup
 from ottla.core.groups.streams.settings import is_served
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
-from ottla.core.groups.streams.pushing import check_push
+from ottla.core.groups.streams.description_update import check_update
 from ottla.wire.types.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateResponse
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ VERSIONS: Final = (0, 0)
 
 
 def handle(node: Groups, request: Request) -> Answer:
-    check_push(request.body, node.groups.world, partial(node.authorize, request))
+    check_update(request.body, node.groups.world, partial(node.authorize, request))
     return node.groups.answer(request, request.body.group_id, refuse=refuse)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.authorization import check_group
 from ottla.broker.network.request import Answer, Request
-from ottla.core.groups.classic.syncing import check_request
+from ottla.core.groups.classic.sync_group import check_request
 from ottla.wire.access import Operation
 from ottla.wire.types.sync_group import SyncGroupResponse
 

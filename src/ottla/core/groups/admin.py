@@ -1,7 +1,7 @@
 """What administrators ask about groups of any kind: which there are, what one is doing, and to delete one.
 
 Groups are deleted together with their offsets, and only while they have no members; what others hold of a group is
-cleared away first (`preparing`). DescribeGroups knows classic groups alone; each other kind has an API of its own.
+cleared away first (`preparation`). DescribeGroups knows classic groups alone; each other kind has an API of its own.
 
 Soft: the requests that wait for a group to be prepared.
 """
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
-from ottla.core.groups.classic.describing import describe, describe_dead
 from ottla.core.groups.classic.group import ClassicGroup
+from ottla.core.groups.classic.group_description import describe, describe_dead
 from ottla.core.groups.coordinator import Handler, Replay
-from ottla.core.groups.preparing import Preparing
+from ottla.core.groups.preparation import Preparations
 from ottla.core.groups.table import Group, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -51,7 +51,7 @@ class AdminFamily:
     def __init__(self, table: GroupTable, offset_tombstones: OffsetTombstones) -> None:
         self.table = table
         self._offset_tombstones = offset_tombstones
-        self._preparing: Preparing[Token] = Preparing(self.name, table, self._delete_prepared)
+        self._preparations: Preparations[Token] = Preparations(self.name, table, self._delete_prepared)
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -84,8 +84,8 @@ class AdminFamily:
 
     def _delete(self, request: DeleteGroup, context: Context) -> Result:
         group = self.table.deletable(request.group_id)
-        preparing = self._preparing.begin(group, context.token, context)
-        return preparing if preparing is not None else self._remove(group, [context.token])
+        begun = self._preparations.begin(group, context.token, context)
+        return begun if begun is not None else self._remove(group, [context.token])
 
     def _delete_prepared(self, group_id: str, tokens: list[Token], outcome: Outcome, context: Context) -> Result:
         try:
@@ -118,13 +118,13 @@ class AdminFamily:
         return NOTHING
 
     def unloaded(self) -> Iterable[Any]:
-        return self._preparing.waiters()
+        return self._preparations.waiters()
 
     def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
         return NOTHING
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        return self._preparing.settled(subject, outcome, context)
+        return self._preparations.settled(subject, outcome, context)
 
     def topics_changed(self, change: TopicsChange, context: Context) -> Result:
         return NOTHING

@@ -119,7 +119,7 @@ class Group(Protocol):
     def before_removal(self, family: str, context: Context) -> Preparation | None:
         """What something outside the group still holds of it, and how it is cleared away for this family, which means
         to remove the group; None if it may go at once. Reject if it must not be tried now. See
-        `ottla.core.groups.preparing`."""
+        `ottla.core.groups.preparation`."""
         ...
 
     def prepared(self, effect: Any, context: Context) -> Sequence[KeyedRecord]:  # noqa: ANN401

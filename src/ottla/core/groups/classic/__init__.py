@@ -24,18 +24,18 @@ The steps are in `states.TRANSITIONS`. The step to Stable needs a write: until i
 CompletingRebalance, and if it cannot be written everybody is told the error and a new rebalance begins. A write that
 brings back a static member is undone likewise.
 
-===========================  ===========================================================================================
-`states`                     the states and the steps between them
-`member`, `group`            what a member and a group are, and what any kind of group can be asked
-`turn`                       what one call decides: answers, timers, records
-`subscriptions`              the topics that consumers subscribe to, if their metadata can be read
-`rebalance`                  the beginning and the end of the joining phase
-`joining`, `static_members`  JoinGroup
-`syncing`                    SyncGroup and the step to Stable
-`leaving`                    LeaveGroup
-`expiry`                     sessions, pending members and syncs that did not come in time
-`records`                    a group as its record, and back
-`release`                    a group that turns into another kind
-`family`                     which request goes where
-===========================  ===========================================================================================
+==============================  ======================================================================================
+`states`                        the states and the steps between them
+`member`, `group`               what a member and a group are, and what any kind of group can be asked
+`step`                          what one call decides: answers, timers, records
+`subscriptions`                 the topics that consumers subscribe to, if their metadata can be read
+`rebalance`                     the beginning and the end of the joining phase
+`join_group`, `static_members`  JoinGroup
+`sync_group`                    SyncGroup and the step to Stable
+`leave_group`                   LeaveGroup
+`expiry`                        sessions, pending members and syncs that did not come in time
+`records`                       a group as its record, and back
+`release`                       a group that turns into another kind
+`family`                        which request goes where
+==============================  ======================================================================================
 """

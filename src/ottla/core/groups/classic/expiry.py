@@ -4,55 +4,55 @@ from __future__ import annotations
 
 import logging
 
-from ottla.core.groups.classic.leaving import remove_member
+from ottla.core.groups.classic.leave_group import remove_member
 from ottla.core.groups.classic.rebalance import complete_join, end_initial_delay, prepare
 from ottla.core.groups.classic.states import GroupState
-from ottla.core.groups.classic.turn import Turn
+from ottla.core.groups.classic.step import ClassicStep
 
 __all__ = ["expire_join", "expire_session", "expire_syncs"]
 
 log = logging.getLogger(__name__)
 
 
-def expire_session(turn: Turn, member_id: str) -> None:
-    group, now_ms = turn.group, turn.context.now_ms
+def expire_session(step: ClassicStep, member_id: str) -> None:
+    group, now_ms = step.group, step.context.now_ms
     member = group.members.get(member_id)
     if member is None:
         if member_id in group.pending_members:
-            _remove(turn, member_id)
+            _remove(step, member_id)
     elif member.session_at_ms > now_ms:
-        turn.set_session(member_id, member.session_at_ms)
+        step.set_session(member_id, member.session_at_ms)
     elif not member.is_excused:  # else the answer that it waits for begins its session anew
-        _remove(turn, member_id)
+        _remove(step, member_id)
 
 
-def _remove(turn: Turn, member_id: str) -> None:
-    group = turn.group
+def _remove(step: ClassicStep, member_id: str) -> None:
+    group = step.group
     log.info("group %s: the session of %s has ended", group.group_id, member_id)
     was_member = member_id in group.members
-    remove_member(turn, member_id)
+    remove_member(step, member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         if group.have_all_joined:
-            complete_join(turn)
+            complete_join(step)
     elif was_member:
-        prepare(turn, f"the session of {member_id} has ended")
+        prepare(step, f"the session of {member_id} has ended")
 
 
-def expire_join(turn: Turn) -> None:
-    if turn.group.state is not GroupState.PREPARING_REBALANCE:
+def expire_join(step: ClassicStep) -> None:
+    if step.group.state is not GroupState.PREPARING_REBALANCE:
         return
-    if turn.group.initial_delay is not None:
-        end_initial_delay(turn)
+    if step.group.initial_delay is not None:
+        end_initial_delay(step)
     else:
-        complete_join(turn)
+        complete_join(step)
 
 
-def expire_syncs(turn: Turn) -> None:
+def expire_syncs(step: ClassicStep) -> None:
     """Members that did not fetch their assignment are out."""
-    group = turn.group
+    group = step.group
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_syncs:
         return
     late = sorted(group.pending_syncs)
     for member_id in late:
-        remove_member(turn, member_id)
-    prepare(turn, f"{', '.join(late)} did not sync in time")
+        remove_member(step, member_id)
+    prepare(step, f"{', '.join(late)} did not sync in time")

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from ottla.core.coordinator.append_errors import as_coordinator_error
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
-from ottla.core.groups.classic import expiry, joining, leaving, static_members, syncing
+from ottla.core.groups.classic import expiry, join_group, leave_group, static_members, sync_group
 from ottla.core.groups.classic.group import ClassicGroup
 from ottla.core.groups.classic.rebalance import prepare
 from ottla.core.groups.classic.records import group_of, write_empty, write_group
 from ottla.core.groups.classic.release import parked_tokens, release
 from ottla.core.groups.classic.static_members import CameBack
-from ottla.core.groups.classic.syncing import Assigned
-from ottla.core.groups.classic.turn import FAMILY, TimerKind, Turn, join_error
+from ottla.core.groups.classic.step import FAMILY, ClassicStep, TimerKind, join_error
+from ottla.core.groups.classic.sync_group import Assigned
 from ottla.core.groups.coordinator import Handler, Replay, join_results
-from ottla.core.groups.preparing import Preparing
+from ottla.core.groups.preparation import Preparations
 from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
@@ -62,7 +62,7 @@ class ClassicFamily:
     """The classic groups of one shard.
 
     Soft fields: `_arriving`, groups whose first record is about to be replayed, which puts them into the table;
-    `_preparing`, joins that wait for a group of another kind to go.
+    `_preparations`, joins that wait for a group of another kind to go.
     """
 
     name = FAMILY
@@ -71,7 +71,7 @@ class ClassicFamily:
         self.table = table
         self.hosts: dict[GroupKind, ClassicHost] = dict(hosts or {})
         self._arriving: dict[str, ClassicGroup] = {}
-        self._preparing: Preparing[_Joining] = Preparing(FAMILY, table, self._replace_prepared)
+        self._preparations: Preparations[_Joining] = Preparations(FAMILY, table, self._replace_prepared)
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -90,14 +90,14 @@ class ClassicFamily:
 
     def _join(self, request: JoinGroupRequest, context: Context) -> Result:
         try:
-            joining.check_request(request, context)
+            join_group.check_request(request, context)
         except Reject as reject:
             return _refuse_join(reject.code, request.member_id, context)
         group = self.table.get(request.group_id)
         if isinstance(group, ClassicGroup):
-            turn = Turn(group, context)
-            joining.join(turn, request)
-            return turn.result()
+            step = ClassicStep(group, context)
+            join_group.join(step, request)
+            return step.result()
         if group is None:
             return self._create(None, request, context)
         if group.is_empty and group.kind in _REPLACEABLE:
@@ -112,13 +112,13 @@ class ClassicFamily:
         meanwhile comes again, as clients do after a rebalance."""
         if request.member_id:
             return _refuse_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id, context)
-        if self._preparing.is_under_way(group.group_id):
+        if self._preparations.is_under_way(group.group_id):
             return _refuse_join(ErrorCode.REBALANCE_IN_PROGRESS, "", context)
         try:
-            preparing = self._preparing.begin(group, _Joining(request, context), context)
+            begun = self._preparations.begin(group, _Joining(request, context), context)
         except Reject as reject:
             return _refuse_join(reject.code, "", context)
-        return preparing if preparing is not None else self._create(group, request, context)
+        return begun if begun is not None else self._create(group, request, context)
 
     def _replace_prepared(self, group_id: str, waiting: list[_Joining], outcome: Outcome, context: Context) -> Result:
         if not waiting:
@@ -133,28 +133,28 @@ class ClassicFamily:
         if request.member_id:
             return _refuse_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id, context)
         group = ClassicGroup(request.group_id, context.wall_ms)
-        turn = Turn(group, context)
-        turn.records.extend(replaced.tombstones() if replaced is not None else ())
-        turn.records.append(write_empty(group))
-        turn.after = Created(FAMILY, group.group_id)
-        joining.join(turn, request)
+        step = ClassicStep(group, context)
+        step.records.extend(replaced.tombstones() if replaced is not None else ())
+        step.records.append(write_empty(group))
+        step.after = Created(FAMILY, group.group_id)
+        join_group.join(step, request)
         self._arriving[group.group_id] = group
-        return turn.result()
+        return step.result()
 
     def _sync(self, request: SyncGroupRequest, context: Context) -> Result:
-        syncing.check_request(request, context.api_version)
+        sync_group.check_request(request, context.api_version)
         group = self._of_members(request.group_id)
         if not isinstance(group, ClassicGroup):
             return self._host(group).sync(group, request, context)
-        turn = Turn(group, context)
-        syncing.sync(turn, request)
-        return turn.result()
+        step = ClassicStep(group, context)
+        sync_group.sync(step, request)
+        return step.result()
 
     def _heartbeat(self, request: HeartbeatRequest, context: Context) -> Result:
         group = self._of_members(request.group_id)
         if not isinstance(group, ClassicGroup):
             return self._host(group).heartbeat(group, request, context)
-        code = syncing.heartbeat(group, request, context)
+        code = sync_group.heartbeat(group, request, context)
         return Result(replies=(Reply(context.token, HeartbeatResponse(error_code=code)),))
 
     def _leave(self, request: LeaveGroupRequest, context: Context) -> Result:
@@ -162,12 +162,12 @@ class ClassicFamily:
             raise Reject(ErrorCode.INVALID_GROUP_ID)
         group = self.table.get(request.group_id)
         if isinstance(group, ClassicGroup):
-            turn = Turn(group, context)
-            leaving.leave(turn, request)
-            return turn.result()
+            step = ClassicStep(group, context)
+            leave_group.leave(step, request)
+            return step.result()
         host = None if group is None else self.hosts.get(group.kind)
         if host is None:
-            return Result(replies=(Reply(context.token, leaving.leave_nobody(request, context.api_version)),))
+            return Result(replies=(Reply(context.token, leave_group.leave_nobody(request, context.api_version)),))
         return host.leave(group, request, context)
 
     def _of_members(self, group_id: str) -> Group:
@@ -209,15 +209,15 @@ class ClassicFamily:
         return join_results([self._start(group, context) for group in self._groups() if group.members])
 
     def _start(self, group: ClassicGroup, context: Context) -> Result:
-        turn = Turn(group, context)
+        step = ClassicStep(group, context)
         for member in group.members.values():
-            turn.start_session(member)
-        if len(group.members) > turn.setting("group.max.size"):
-            prepare(turn, f"it has {len(group.members)} members, more than group.max.size")
-        return turn.result()
+            step.start_session(member)
+        if len(group.members) > step.setting("group.max.size"):
+            prepare(step, f"it has {len(group.members)} members, more than group.max.size")
+        return step.result()
 
     def unloaded(self) -> Iterable[Token]:
-        replacing = [each.context.token for each in self._preparing.waiters()]
+        replacing = [each.context.token for each in self._preparations.waiters()]
         return [*replacing, *(token for group in self._groups() for token in parked_tokens(group))]
 
     def _groups(self) -> Iterable[ClassicGroup]:
@@ -228,28 +228,30 @@ class ClassicFamily:
     def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
         _, kind, group_id, *member_id = key
         if kind == TimerKind.SESSION:
-            return self._on_group(group_id, context, lambda turn: expiry.expire_session(turn, *member_id))
+            return self._on_group(group_id, context, lambda step: expiry.expire_session(step, *member_id))
         return self._on_group(group_id, context, expiry.expire_join if kind == TimerKind.JOIN else expiry.expire_syncs)
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         if isinstance(subject, Assigned):
-            return self._on_group(subject.group_id, context, lambda turn: syncing.end_assigning(turn, subject, outcome))
+            return self._on_group(
+                subject.group_id, context, lambda step: sync_group.end_assigning(step, subject, outcome)
+            )
         if isinstance(subject, CameBack):
             return self._on_group(
-                subject.group_id, context, lambda turn: static_members.end_coming_back(turn, subject, outcome)
+                subject.group_id, context, lambda step: static_members.end_coming_back(step, subject, outcome)
             )
         if isinstance(subject, Created):
             return NOTHING if outcome.is_ok else self._drop(subject.group_id, outcome)
-        return self._preparing.settled(subject, outcome, context)
+        return self._preparations.settled(subject, outcome, context)
 
-    def _on_group(self, group_id: str, context: Context, act: Callable[[Turn], None]) -> Result:
+    def _on_group(self, group_id: str, context: Context, act: Callable[[ClassicStep], None]) -> Result:
         """Nothing, if the group is gone or has become one of another kind."""
         group = self.table.get(group_id)
         if not isinstance(group, ClassicGroup):
             return NOTHING
-        turn = Turn(group, context)
-        act(turn)
-        return turn.result()
+        step = ClassicStep(group, context)
+        act(step)
+        return step.result()
 
     def _drop(self, group_id: str, outcome: Outcome) -> Result:
         """The first record of a group could not be written. If only its commit is in doubt, the group is there."""
@@ -269,16 +271,16 @@ class ClassicFamily:
     def adopt(self, group: ClassicGroup, context: Context, *, rebalance: bool, reason: str) -> Result:
         """Make a group, which was of another kind until now, a classic one: its record, which stands after the
         tombstones of what it was, and its deadlines. Replay puts it into the table."""
-        turn = Turn(group, context)
+        step = ClassicStep(group, context)
         assignments = {each.member_id: each.assignment for each in group.members.values()}
-        turn.records.append(write_group(group, assignments))
-        turn.after = Created(FAMILY, group.group_id)
+        step.records.append(write_group(group, assignments))
+        step.after = Created(FAMILY, group.group_id)
         for member in group.members.values():
-            turn.start_session(member)
+            step.start_session(member)
         if rebalance:
-            prepare(turn, reason)
+            prepare(step, reason)
         self._arriving[group.group_id] = group
-        return turn.result()
+        return step.result()
 
 
 def _refuse_join(code: ErrorCode, member_id: str, context: Context) -> Result:

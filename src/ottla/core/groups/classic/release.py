@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.core.coordinator.contract import Reply, Timer, Token
 from ottla.core.groups.classic.group import ClassicGroup
-from ottla.core.groups.classic.turn import join_error, join_key, session_key, sync_key
+from ottla.core.groups.classic.step import join_error, join_key, session_key, sync_key
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.sync_group import SyncGroupResponse
 

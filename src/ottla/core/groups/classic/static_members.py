@@ -17,7 +17,7 @@ from ottla.core.groups.classic.member import Member, Terms, terms_of
 from ottla.core.groups.classic.rebalance import maybe_complete_join, prepare
 from ottla.core.groups.classic.records import write_group
 from ottla.core.groups.classic.states import GroupState
-from ottla.core.groups.classic.turn import FAMILY, Turn, join_answer
+from ottla.core.groups.classic.step import FAMILY, ClassicStep, join_answer
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.join_group import JoinGroupRequest
 
@@ -39,62 +39,62 @@ class CameBack(NamedTuple):
     old_terms: Terms
 
 
-def come_back(turn: Turn, request: JoinGroupRequest, member: Member, new_id: str) -> None:
-    group = turn.group
+def come_back(step: ClassicStep, request: JoinGroupRequest, member: Member, new_id: str) -> None:
+    group = step.group
     undo = CameBack(FAMILY, group.group_id, member.member_id, new_id, group.leader_id, member.terms)
-    _replace(turn, member, new_id)
-    group.change_terms(member, terms_of(request, turn.context.api_version))
-    turn.park_join(member)
+    _replace(step, member, new_id)
+    group.change_terms(member, terms_of(request, step.context.api_version))
+    step.park_join(member)
     if group.state is GroupState.PREPARING_REBALANCE:
-        maybe_complete_join(turn)
+        maybe_complete_join(step)
     elif group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         assignments = {each.member_id: each.assignment for each in group.members.values()}
-        turn.records.append(write_group(group, assignments))
-        turn.after = undo
+        step.records.append(write_group(group, assignments))
+        step.after = undo
     else:  # the leader may be assigning to the old id at this moment, or another protocol is chosen
-        prepare(turn, f"static member {request.group_instance_id} comes back")
+        prepare(step, f"static member {request.group_instance_id} comes back")
 
 
-def _replace(turn: Turn, member: Member, new_id: str) -> None:
+def _replace(step: ClassicStep, member: Member, new_id: str) -> None:
     """Give a member another id. Whoever waits under the old one is fenced."""
-    turn.refuse_join(member, ErrorCode.FENCED_INSTANCE_ID)
-    turn.refuse_sync(member, ErrorCode.FENCED_INSTANCE_ID)
-    turn.set_session(member.member_id, None)
-    turn.group.rename(member, new_id)
+    step.refuse_join(member, ErrorCode.FENCED_INSTANCE_ID)
+    step.refuse_sync(member, ErrorCode.FENCED_INSTANCE_ID)
+    step.set_session(member.member_id, None)
+    step.group.rename(member, new_id)
     member.is_new = False
-    turn.start_session(member)
+    step.start_session(member)
 
 
-def end_coming_back(turn: Turn, written: CameBack, outcome: Outcome) -> None:
+def end_coming_back(step: ClassicStep, written: CameBack, outcome: Outcome) -> None:
     """The new id is written, or cannot be. If a rebalance has begun meanwhile, its end answers the member."""
-    member = turn.group.members.get(written.new_id)
-    if member is None or member.join is None or turn.group.state is not GroupState.STABLE:
+    member = step.group.members.get(written.new_id)
+    if member is None or member.join is None or step.group.state is not GroupState.STABLE:
         return
     if outcome.is_ok:
-        _welcome(turn, member, written)
+        _welcome(step, member, written)
     else:
-        _undo(turn, member, written, outcome)
+        _undo(step, member, written, outcome)
 
 
-def _welcome(turn: Turn, member: Member, written: CameBack) -> None:
-    parked = turn.take_join(member)
+def _welcome(step: ClassicStep, member: Member, written: CameBack) -> None:
+    parked = step.take_join(member)
     assert parked is not None
-    turn.start_session(member)
+    step.start_session(member)
     can_skip = parked.api_version >= _SKIP_ASSIGNMENT_FROM
-    is_leader = can_skip and turn.group.is_leader(member.member_id)
+    is_leader = can_skip and step.group.is_leader(member.member_id)
     answer = join_answer(
-        turn.group,
+        step.group,
         member.member_id,
         parked.api_version,
         with_members=is_leader,
         leader_id=None if can_skip else written.old_leader_id,
         skip_assignment=is_leader,
     )
-    turn.reply(parked.token, answer)
+    step.reply(parked.token, answer)
 
 
-def _undo(turn: Turn, member: Member, written: CameBack, outcome: Outcome) -> None:
-    log.warning("group %s: the new id of %s cannot be written: %s", turn.group.group_id, written.new_id, outcome.error)
-    turn.refuse_join(member, as_coordinator_error(outcome.error), "")
-    turn.group.change_terms(member, written.old_terms)
-    _replace(turn, member, written.old_id)
+def _undo(step: ClassicStep, member: Member, written: CameBack, outcome: Outcome) -> None:
+    log.warning("group %s: the new id of %s cannot be written: %s", step.group.group_id, written.new_id, outcome.error)
+    step.refuse_join(member, as_coordinator_error(outcome.error), "")
+    step.group.change_terms(member, written.old_terms)
+    _replace(step, member, written.old_id)

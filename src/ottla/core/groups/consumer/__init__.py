@@ -1,13 +1,7 @@
 """Consumer groups: the rebalance protocol of KIP-848, in which the coordinator assigns and members follow one by one.
 
-Theory of operation. Three epochs tell how far a group has come:
-
-* the *group epoch* grows when an input of the assignment changes: a member comes or goes, a subscription or a topic
-  changes;
-* the *assignment epoch* is the group epoch that the *target* was computed for; while it is behind, a heartbeat computes
-  a new target, at most once in consumer.assignment.interval.ms;
-* a *member epoch* is the assignment epoch that the member has reached. A member whose epoch is not the one that the
-  coordinator knows is fenced: it lost an answer, or its place.
+Theory of operation. Epochs, targets and heartbeats are those of all modern groups (`ottla.core.groups.modern`). A
+member whose epoch is not the one that the coordinator knows is fenced: it lost an answer, or its place.
 
 Between target and member stands *reconciliation*: a partition is first taken from its owner, who confirms with a
 heartbeat that no longer lists it, and only then given to the next. So nobody waits for the others, and no partition has
@@ -23,7 +17,7 @@ two owners.
 `reconciliation`             from what a member owns towards its target
 `targets`, `topic_sets`      what the assignors are asked, and what their answer changes
 `patterns`                   subscriptions by pattern, in RE2's language, resolved in slices
-`describing`                 a group for people
+`group_description`          a group for people
 `family`                     the requests, records and deadlines of all of them
 ===========================  =======================================================================================
 """

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ottla.core.coordinator.contract import NOTHING, Context, Reply, Result, Timer, TopicsChange
-from ottla.core.groups.consumer.describing import DescribeConsumerGroup, describe
 from ottla.core.groups.consumer.group import ConsumerGroup
+from ottla.core.groups.consumer.group_description import DescribeConsumerGroup, describe
 from ottla.core.groups.consumer.heartbeat import FAMILY, ConsumerStep, Memory, timer_key
 from ottla.core.groups.consumer.members import Member, Subscription
 from ottla.core.groups.consumer.patterns import refresh_at_ms
@@ -76,11 +76,11 @@ class Migration(Protocol):
     """Groups that change their kind while members are in them."""
 
     def upgrade(self, group: Group, context: Context) -> Upgrade:
-        """Turn a classic group into a consumer group. Reject if it must stay."""
+        """ClassicStep a classic group into a consumer group. Reject if it must stay."""
         ...
 
     def downgrade(self, group: ConsumerGroup, leaving: Sequence[Member], context: Context) -> Result | None:
-        """Turn a consumer group into a classic one, if that is due once these members are gone."""
+        """ClassicStep a consumer group into a classic one, if that is due once these members are gone."""
         ...
 
 

@@ -17,6 +17,6 @@ When the last member of the new protocol goes, the group is *downgraded*: it bec
 its generation and the target as its assignment, and rebalances, so that one of its members assigns again. Which of the
 two is allowed, group.consumer.migration.policy says.
 
-`subscriptions` reads and writes what classic members send as opaque bytes, `upgrading` and `downgrading` convert,
-`hosting` serves members of the classic protocol in a consumer group, `attaching` joins the two families.
+`subscriptions` reads and writes what classic members send as opaque bytes, `upgrade` and `downgrade` convert,
+`host` serves members of the classic protocol in a consumer group, `attachment` joins the two families.
 """

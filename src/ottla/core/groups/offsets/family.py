@@ -1,6 +1,6 @@
 """The family of offsets: the part of the group coordinator that keeps where groups go on reading.
 
-Hard state: `store.OffsetStore`. Soft: how far a check for expired offsets has come (`expiring`).
+Hard state: `store.OffsetStore`. Soft: how far a check for expired offsets has come (`expiry`).
 
 A group that nobody has joined comes into being with its first offset. Kafka calls it simple; it is an empty classic
 group without a protocol type and without a record of its own, so whoever makes this family says how such a group is
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from ottla.core.coordinator.contract import Context, Outcome, Result, TopicsChange
 from ottla.core.groups.coordinator import Handler, Replay, join_results
-from ottla.core.groups.offsets.committing import Committing
-from ottla.core.groups.offsets.deleting import Deleting
-from ottla.core.groups.offsets.expiring import EXPIRE, Expiring
-from ottla.core.groups.offsets.fetching import Fetching
+from ottla.core.groups.offsets.commit import Committing
+from ottla.core.groups.offsets.deletion import Deleting
+from ottla.core.groups.offsets.expiry import EXPIRE, Expiring
+from ottla.core.groups.offsets.fetch import Fetching
 from ottla.core.groups.offsets.requests import FetchOffsets, TransactionalCommit
 from ottla.core.groups.offsets.store import OffsetStore, StoredOffset
 from ottla.core.groups.table import Group, GroupTable

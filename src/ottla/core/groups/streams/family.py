@@ -1,6 +1,7 @@
 """Streams groups behind the interface of the group coordinator.
 
-Descriptions of topologies (KIP-1331) are seen to by `gate` (who is asked), `pushing` and `showing`.
+Descriptions of topologies (KIP-1331) have modules of their own: `description_request` says which member is asked for
+one, `description_update` takes it from the member, and `description_query` shows it.
 
 Deadlines, beside `session` and `rebalance` of a member: `delay` of a group that was empty, which computes its first
 target; `create` of an answer that waits for topics.
@@ -24,13 +25,14 @@ from ottla.core.groups.modern.group import Steady
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams import records
 from ottla.core.groups.streams.admission import check_request
-from ottla.core.groups.streams.assigning import plan_targets
-from ottla.core.groups.streams.configuring import Status
-from ottla.core.groups.streams.creating import WAIT_MS, Creations, Waiting, denied_topics
-from ottla.core.groups.streams.describing import DescribeStreamsGroup, describe
+from ottla.core.groups.streams.assignment import plan_targets
+from ottla.core.groups.streams.configuration import Status
+from ottla.core.groups.streams.description_query import DescriptionQueries
+from ottla.core.groups.streams.description_request import may_request_description, should_request_description
+from ottla.core.groups.streams.description_update import DescriptionUpdates
 from ottla.core.groups.streams.effects import CreateInternalTopics, InternalTopic
-from ottla.core.groups.streams.gate import is_asked, may_be_asked
 from ottla.core.groups.streams.group import StreamsGroup
+from ottla.core.groups.streams.group_description import DescribeStreamsGroup, describe
 from ottla.core.groups.streams.heartbeat import (
     StreamsStep,
     assigned_at_ms,
@@ -40,10 +42,9 @@ from ottla.core.groups.streams.heartbeat import (
     session_key,
     target_records,
 )
+from ottla.core.groups.streams.internal_topics import WAIT_MS, Creations, Waiting, denied_topics
 from ottla.core.groups.streams.member import Member, Report
-from ottla.core.groups.streams.pushing import Pushing
 from ottla.core.groups.streams.settings import Settings
-from ottla.core.groups.streams.showing import Showing
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
 from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire.errors import ErrorCode
@@ -105,18 +106,18 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         )
         self._delays: dict[str, int] = {}
         self._creations = Creations()
-        self._pushing = Pushing(self.name, table)
-        self._showing = Showing(self.name)
+        self._description_updates = DescriptionUpdates(self.name, table)
+        self._description_queries = DescriptionQueries(self.name)
         self.handlers: Mapping[type, Handler] = {
             StreamsGroupHeartbeatRequest: self.heartbeat,
-            StreamsGroupTopologyDescriptionUpdateRequest: self._pushing.push,
+            StreamsGroupTopologyDescriptionUpdateRequest: self._description_updates.update,
             DescribeStreamsGroup: self.describe,
         }
         self._subjects: Mapping[type, Callable[[Any, Outcome, Context], Result]] = {
             CreateInternalTopics: self._created,
             _Joined: self._joined,
-            **self._pushing.subjects,
-            **self._showing.subjects,
+            **self._description_updates.subjects,
+            **self._description_queries.subjects,
         }
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         request, response = steady.request, steady.response
         timer = Timer(session_key(group.group_id, request.member_id), context.now_ms + steady.session_timeout_ms)
         settings = group.settings(context.world)
-        if self._may_be_asked(group, settings, context):
+        if self._may_request_description(group, settings, context):
             waiting = Waiting(context.token, response, (), settings.heartbeat_interval_ms)
             return Result(timers=(timer,), after=self._after(request, context, None, waiting))
         return answer(context.token, response, (timer,))
@@ -188,7 +189,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         step.timers.append(Timer(session, context.now_ms + step.settings.session_timeout_ms))
         waiting = None
         replies: tuple[Reply, ...] = (Reply(context.token, response),)
-        if wanted or self._may_be_asked(group, step.settings, context):
+        if wanted or self._may_request_description(group, step.settings, context):
             waiting = Waiting(context.token, response, wanted, step.settings.heartbeat_interval_ms)
             replies = ()
         is_reported = step.member is not None and step.report == step.member.report
@@ -197,8 +198,10 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
             self._remember_if_quiet(step, response)
         return Result(step.records, replies, step.timers, (), after)
 
-    def _may_be_asked(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
-        return may_be_asked(group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin)
+    def _may_request_description(self, group: StreamsGroup, settings: Settings, context: Context) -> bool:
+        return may_request_description(
+            group, context.api_version, context.now_ms, has_plugin=settings.has_description_plugin
+        )
 
     def _after(
         self,
@@ -309,7 +312,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         group = self._get(request.group_id)
         described = describe(group, request, context)
         if request.include_topology_description:
-            return self._showing.show(described, group, context)
+            return self._description_queries.query(described, group, context)
         return Result(replies=(Reply(context.token, described),))
 
     # --- deadlines and outcomes ---------------------------------------------------------------------------------------
@@ -368,7 +371,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         waiting = self._creations.waiting.get(number) if number is not None else None
         if waiting is None or number is None:
             return NOTHING
-        if group is not None and self._is_asked(subject, group, waiting.response, context):
+        if group is not None and self._should_request_description(subject, group, waiting.response, context):
             waiting = waiting._replace(response=replace(waiting.response, topology_description_required=True))
         if waiting.topics:
             self._creations.waiting[number] = waiting
@@ -376,12 +379,12 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         del self._creations.waiting[number]
         return Result(replies=(Reply(waiting.token, waiting.response),))
 
-    def _is_asked(
+    def _should_request_description(
         self, subject: _Joined, group: StreamsGroup, response: StreamsGroupHeartbeatResponse, context: Context
     ) -> bool:
         """Whatever goes wrong with that question, the heartbeat is answered."""
         try:
-            return is_asked(
+            return should_request_description(
                 group, response, context, api_version=subject.api_version, member_epoch=subject.member_epoch
             )
         except Exception:
@@ -408,7 +411,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
 
     def unloaded(self) -> Iterable[Any]:
         waiting = [each.token for each in self._creations.waiting.values()]
-        return [*waiting, *self._pushing.tokens(), *self._showing.tokens()]
+        return [*waiting, *self._description_updates.tokens(), *self._description_queries.tokens()]
 
 
 def _with_errors(

@@ -19,7 +19,7 @@ NotReady comes before Assigning: members of a group that lost a source topic giv
 why.
 
 Soft, beside those of every modern group: `configured` (the topology against the topics, as of the last refresh),
-`endpoint_epoch` and `endpoints`, `shutdown_member_id`, `progress` (see `assigning`), `back_off`, `calls`, and members'
+`endpoint_epoch` and `endpoints`, `shutdown_member_id`, `progress` (see `assignment`), `back_off`, `calls`, and members'
 soft fields.
 """
 
@@ -34,13 +34,13 @@ from msgspec.structs import replace
 from ottla.core.coordinator.contract import Context, Topics
 from ottla.core.groups.modern.group import ModernGroup, Readers
 from ottla.core.groups.streams import records
-from ottla.core.groups.streams.assigning import Candidate, Progress
+from ottla.core.groups.streams.assignment import Candidate, Progress
 from ottla.core.groups.streams.back_off import BackOff
-from ottla.core.groups.streams.configuring import Configured, configure
+from ottla.core.groups.streams.configuration import Configured, configure
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.effects import DeleteDescription
 from ottla.core.groups.streams.member import Member
-from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.settings import Settings, has_description_plugin, read_settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Held, Task, Tasks
 from ottla.core.groups.streams.topology import Topology, required_topics, subtopology_by_source

@@ -4,7 +4,7 @@ The steps, in Kafka's order, since each may refuse and a refused heartbeat chang
 its epoch; take over what it tells of itself; settle the topology; hold it against the topics; check the tasks that the
 member says it owns; raise the group's epoch if anything has changed that an assignment depends on; compute a target if
 one is due; reconcile the member with its target; answer. The epoch also rises for a step of the highly available
-assignor (see `assigning`); that of a step is not held up by the assignment interval, it is not made before.
+assignor (see `assignment`); that of a step is not held up by the assignment interval, it is not made before.
 
 Which epochs are accepted:
 
@@ -31,8 +31,8 @@ from ottla.core.coordinator.contract import Context, Timer
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.modern.step import HeartbeatStep
 from ottla.core.groups.streams import highly_available, records
-from ottla.core.groups.streams.assigning import Candidate, is_step, may_go_on, next_report, plan_targets, progress_of
-from ottla.core.groups.streams.configuring import Configured, Status, configure
+from ottla.core.groups.streams.assignment import Candidate, is_step, may_go_on, next_report, plan_targets, progress_of
+from ottla.core.groups.streams.configuration import Configured, Status, configure
 from ottla.core.groups.streams.endpoints import endpoint_map
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.highly_available import Plan
@@ -45,7 +45,7 @@ from ottla.core.groups.streams.member import (
     Metadata,
     Report,
 )
-from ottla.core.groups.streams.reconciling import reconcile
+from ottla.core.groups.streams.reconciliation import reconcile
 from ottla.core.groups.streams.tasks import NO_TASKS, Tasks, task_lists, tasks_in
 from ottla.core.groups.streams.topology import Topology, is_same_topology, topology_of
 from ottla.wire.errors import ErrorCode

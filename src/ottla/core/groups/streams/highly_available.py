@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.core.groups.streams import sticky
-from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.sticky import MemberInput
 from ottla.core.groups.streams.tasks import Task, Tasks
 

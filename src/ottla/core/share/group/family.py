@@ -16,11 +16,11 @@ from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Re
 from ottla.core.groups.modern.family import STEADY_NAMES_MAX, ModernFamily
 from ottla.core.groups.modern.members import JOIN_GROUP_MEMBER_EPOCH
 from ottla.core.groups.table import GroupKind, GroupTable
-from ottla.core.share.group.describing import DescribeShareGroup, ListShareState, describe
 from ottla.core.share.group.effects import DeleteState, InitializeState, NewState, Refusals, refusals_of
 from ottla.core.share.group.group import ShareGroup
+from ottla.core.share.group.group_description import DescribeShareGroup, ListShareState, describe
 from ottla.core.share.group.heartbeat import ShareStep
-from ottla.core.share.group.initializing import WAIT_MS, Initializations, Waiting
+from ottla.core.share.group.initialization import WAIT_MS, Initializations, Waiting
 from ottla.core.share.group.members import Member
 from ottla.core.share.group.offsets import altered, check_unused, deleted, plan_alteration, plan_deletion
 from ottla.core.share.group.records import epoch_record, member_tombstones, state_record

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.core.groups.offsets import expiring
+from ottla.core.groups.offsets import expiry
 from ottla.core.groups.table import ExpiryRule
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_classic import GroupMetadataKey, OffsetCommitKey
@@ -110,7 +110,7 @@ def test_the_check_comes_again_and_again(bench: Bench):
 
 
 def test_a_long_check_is_done_in_pieces(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(expiring, "_PIECE", 4)
+    monkeypatch.setattr(expiry, "_PIECE", 4)
     for number in range(10):
         bench.commit(f"g{number}", ("orders", 0, 1), ("orders", 1, 1))
     bench.now_ms = bench.timers["offsets", "expire"] = 8 * DAY_MS
@@ -123,7 +123,7 @@ def test_a_long_check_is_done_in_pieces(bench: Bench, monkeypatch: pytest.Monkey
 
 
 def test_a_group_that_goes_between_two_pieces_is_passed_over(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(expiring, "_PIECE", 1)
+    monkeypatch.setattr(expiry, "_PIECE", 1)
     bench.group("a")
     bench.group("b")
     bench.now_ms = CHECK_MS

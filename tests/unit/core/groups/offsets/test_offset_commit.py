@@ -1,4 +1,4 @@
-"""OffsetCommit: each row of the table in `ottla.core.groups.offsets.committing`, and what the records look like."""
+"""OffsetCommit: each row of the table in `ottla.core.groups.offsets.commit`, and what the records look like."""
 
 from typing import Any
 

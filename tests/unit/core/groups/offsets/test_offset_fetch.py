@@ -1,10 +1,10 @@
-"""OffsetFetch: each row of the table in `ottla.core.groups.offsets.fetching`."""
+"""OffsetFetch: each row of the table in `ottla.core.groups.offsets.fetch`."""
 
 from typing import Any
 
 import pytest
 
-from ottla.core.groups.offsets.fetching import group_error
+from ottla.core.groups.offsets.fetch import group_error
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.offset_fetch import OffsetFetchRequest
 from tests.unit.core.groups.offsets.bench import Bench

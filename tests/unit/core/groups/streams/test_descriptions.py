@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import Context, Outcome, Reply
-from ottla.core.groups.streams.configuring import Status
+from ottla.core.groups.streams.configuration import Status
 from ottla.core.groups.streams.description_epochs import DescriptionEpochs
-from ottla.core.groups.streams.gate import is_asked, may_be_asked
+from ottla.core.groups.streams.description_request import may_request_description, should_request_description
+from ottla.core.groups.streams.description_update import DescriptionUpdates
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.member import Member
-from ottla.core.groups.streams.pushing import Pushing
 from ottla.core.groups.streams.topology import Topology
 from ottla.core.groups.table import GroupTable
 from ottla.wire.errors import ErrorCode
@@ -49,7 +49,7 @@ DELAYED = _Response.Status(Status.ASSIGNMENT_DELAYED, "")
 
 def asked(group: StreamsGroup, now_ms: int = 0, **given: Any) -> bool:
     response = _Response(error_code=given.get("error_code", 0), status=given.get("status", ()))
-    return is_asked(
+    return should_request_description(
         group,
         response,
         context(now_ms, plugin=given.get("plugin", "some.Plugin")),
@@ -95,11 +95,11 @@ def test_quick_look_never_hides_a_member_that_would_be_asked() -> None:
         for now_ms in (0, WINDOW_MS - 1, WINDOW_MS):
             made = group(description_epochs=DescriptionEpochs(*epochs))
             asked(made)
-            quick = may_be_asked(made, 1, now_ms, has_plugin=True)
+            quick = may_request_description(made, 1, now_ms, has_plugin=True)
             assert quick or not asked(made, now_ms)
-    assert may_be_asked(StreamsGroup("new"), 1, 0, has_plugin=True)
-    assert not may_be_asked(group(), 0, 0, has_plugin=True)
-    assert not may_be_asked(group(), 1, 0, has_plugin=False)
+    assert may_request_description(StreamsGroup("new"), 1, 0, has_plugin=True)
+    assert not may_request_description(group(), 0, 0, has_plugin=True)
+    assert not may_request_description(group(), 1, 0, has_plugin=False)
 
 
 # --- notes that cannot be written -------------------------------------------------------------------------------------
@@ -112,17 +112,17 @@ class Desk:
         self.group = group()
         self.table = GroupTable()
         self.table.put(self.group)
-        self.pushing = Pushing("streams", self.table)
+        self.updates = DescriptionUpdates("streams", self.table)
 
     def settle(self, subject: Any, outcome: Outcome) -> Any:
-        return self.pushing.subjects[type(subject)](subject, outcome, context())
+        return self.updates.subjects[type(subject)](subject, outcome, context())
 
     def note(self, outcome: Outcome) -> Reply:
         """Push, let the plugin take it, and let the note end so."""
         request = StreamsGroupTopologyDescriptionUpdateRequest("g", "A")
-        (effect,) = self.settle(self.pushing.push(request, context()).after, Outcome()).effects
+        (effect,) = self.settle(self.updates.update(request, context()).after, Outcome()).effects
         (reply,) = self.settle(self.settle(effect, Outcome()).after, outcome).replies
-        assert list(self.pushing.tokens()) == []
+        assert list(self.updates.tokens()) == []
         assert isinstance(reply, Reply)
         return reply
 
@@ -155,14 +155,14 @@ def test_note_that_is_written_ends_the_back_off_of_its_epoch_only() -> None:
 
 def test_parked_pushes_are_told_when_leadership_is_lost() -> None:
     desk = Desk()
-    desk.pushing.push(StreamsGroupTopologyDescriptionUpdateRequest("g", "A"), context())
-    assert list(desk.pushing.tokens()) == ["A"]
+    desk.updates.update(StreamsGroupTopologyDescriptionUpdateRequest("g", "A"), context())
+    assert list(desk.updates.tokens()) == ["A"]
 
 
 def test_mark_is_not_written_twice() -> None:
     desk = Desk()
     request = StreamsGroupTopologyDescriptionUpdateRequest("g", "A")
-    (record,) = desk.pushing.push(request, context()).records
+    (record,) = desk.updates.update(request, context()).records
     assert record.value.stored_description_topology_epoch == -2
     desk.group.replay_group(record.key, replace(record.value))
-    assert list(desk.pushing.push(request, context()).records) == []
+    assert list(desk.updates.update(request, context()).records) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.core.groups.streams.highly_available import UNTOLD_LAG, Limits, Plan, plan
-from ottla.core.groups.streams.reconciling import Holders
+from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.sticky import MemberInput
 from ottla.core.groups.streams.tasks import NO_TASKS, Tasks
 

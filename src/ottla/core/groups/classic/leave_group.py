@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from ottla.core.groups.classic.rebalance import maybe_complete_join, prepare
 from ottla.core.groups.classic.states import GroupState
-from ottla.core.groups.classic.turn import Turn
+from ottla.core.groups.classic.step import ClassicStep
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.leave_group import (
@@ -44,28 +44,28 @@ def leave_nobody(request: LeaveGroupRequest, api_version: int) -> LeaveGroupResp
     )
 
 
-def leave(turn: Turn, request: LeaveGroupRequest) -> None:
+def leave(step: ClassicStep, request: LeaveGroupRequest) -> None:
     """A pending member had no part in the group yet, and goes silently. Apache Kafka 4.3.1 rebalances for it, too."""
-    version, group = turn.context.api_version, turn.group
+    version, group = step.context.api_version, step.group
     size = len(group.members)
-    results = tuple(_leave(turn, each) for each in leavers(request, version))
-    turn.reply(turn.context.token, leave_answer(results, version))
+    results = tuple(_leave(step, each) for each in leavers(request, version))
+    step.reply(step.context.token, leave_answer(results, version))
     if group.state is GroupState.PREPARING_REBALANCE:
-        maybe_complete_join(turn)
+        maybe_complete_join(step)
     elif len(group.members) < size:
-        prepare(turn, f"{size - len(group.members)} of its members left")
+        prepare(step, f"{size - len(group.members)} of its members left")
 
 
-def _leave(turn: Turn, who: Identity) -> MemberResponse:
+def _leave(step: ClassicStep, who: Identity) -> MemberResponse:
     try:
-        remove_member(turn, _member_id(turn, who))
+        remove_member(step, _member_id(step, who))
     except Reject as reject:
         return MemberResponse(who.member_id, who.group_instance_id, reject.code)
     return MemberResponse(who.member_id, who.group_instance_id)
 
 
-def _member_id(turn: Turn, who: Identity) -> str:
-    group = turn.group
+def _member_id(step: ClassicStep, who: Identity) -> str:
+    group = step.group
     if not who.member_id:
         named = group.statics.get(who.group_instance_id) if who.group_instance_id is not None else None
         if named is None:
@@ -76,12 +76,12 @@ def _member_id(turn: Turn, who: Identity) -> str:
     return who.member_id
 
 
-def remove_member(turn: Turn, member_id: str) -> None:
+def remove_member(step: ClassicStep, member_id: str) -> None:
     """Take out a member or a pending one. If it waits for an answer, it is told that it is not known: it may be alive,
     and joins again then."""
-    turn.set_session(member_id, None)
-    member = turn.group.members.get(member_id)
+    step.set_session(member_id, None)
+    member = step.group.members.get(member_id)
     if member is not None:
-        turn.refuse_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
-        turn.refuse_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
-    turn.group.remove(member_id)
+        step.refuse_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
+        step.refuse_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
+    step.group.remove(member_id)

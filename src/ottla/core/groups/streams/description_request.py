@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.core.coordinator.contract import Context
-from ottla.core.groups.streams.configuring import Status
+from ottla.core.groups.streams.configuration import Status
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.settings import has_description_plugin
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
-__all__ = ["DESCRIPTIONS_FROM_VERSION", "is_asked", "may_be_asked"]
+__all__ = ["DESCRIPTIONS_FROM_VERSION", "may_request_description", "should_request_description"]
 
 DESCRIPTIONS_FROM_VERSION: Final = 1
 
 
-def may_be_asked(group: StreamsGroup, api_version: int, now_ms: int, *, has_plugin: bool) -> bool:
+def may_request_description(group: StreamsGroup, api_version: int, now_ms: int, *, has_plugin: bool) -> bool:
     """Whether it is worth while to look after the write: not for the many heartbeats of a group that is done."""
     if not has_plugin or api_version < DESCRIPTIONS_FROM_VERSION:
         return False
@@ -29,7 +29,7 @@ def may_be_asked(group: StreamsGroup, api_version: int, now_ms: int, *, has_plug
     return epoch not in group.description_epochs and not group.back_off.is_active(epoch, now_ms)
 
 
-def is_asked(
+def should_request_description(
     group: StreamsGroup,
     response: StreamsGroupHeartbeatResponse,
     context: Context,

@@ -16,7 +16,7 @@ from ottla.core.groups.classic.member import Member
 from ottla.core.groups.classic.rebalance import prepare, send_back
 from ottla.core.groups.classic.records import write_group
 from ottla.core.groups.classic.states import GroupState
-from ottla.core.groups.classic.turn import FAMILY, Turn
+from ottla.core.groups.classic.step import FAMILY, ClassicStep
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.heartbeat import HeartbeatRequest
@@ -44,18 +44,18 @@ def check_request(request: SyncGroupRequest, api_version: int) -> None:
         raise Reject(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def sync(turn: Turn, request: SyncGroupRequest) -> None:
-    group = turn.group
+def sync(step: ClassicStep, request: SyncGroupRequest) -> None:
+    group = step.group
     member = _check(group, request)
     if group.state is GroupState.PREPARING_REBALANCE:
         raise Reject(ErrorCode.REBALANCE_IN_PROGRESS)
-    _note_sync(turn, member)
+    _note_sync(step, member)
     if group.state is GroupState.STABLE:
-        turn.reply(turn.context.token, _assignment(group, member))
+        step.reply(step.context.token, _assignment(group, member))
         return
-    turn.park_sync(member)
+    step.park_sync(member)
     if group.is_leader(member.member_id) and not group.is_assignment_pending:
-        _assign(turn, {each.member_id: each.assignment for each in request.assignments})
+        _assign(step, {each.member_id: each.assignment for each in request.assignments})
 
 
 def _check(group: ClassicGroup, request: SyncGroupRequest) -> Member:
@@ -72,10 +72,10 @@ def _differ(given: str | None, ours: str | None) -> bool:
     return given is not None and ours is not None and given != ours
 
 
-def _note_sync(turn: Turn, member: Member) -> None:
-    turn.group.pending_syncs.discard(member.member_id)
-    if not turn.group.pending_syncs:
-        turn.set_sync_timer(None)
+def _note_sync(step: ClassicStep, member: Member) -> None:
+    step.group.pending_syncs.discard(member.member_id)
+    if not step.group.pending_syncs:
+        step.set_sync_timer(None)
 
 
 def _assignment(group: ClassicGroup, member: Member) -> SyncGroupResponse:
@@ -84,37 +84,37 @@ def _assignment(group: ClassicGroup, member: Member) -> SyncGroupResponse:
     )
 
 
-def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
+def _assign(step: ClassicStep, assignments: Mapping[str, bytes]) -> None:
     """Write the group with its assignment. What is for others than its members is overlooked."""
-    group = turn.group
+    group = step.group
     forgotten = group.members.keys() - assignments.keys()
     if forgotten:
         log.warning("group %s: its leader assigns nothing to %s", group.group_id, ", ".join(sorted(forgotten)))
-    turn.records.append(write_group(group, assignments))
-    turn.after = Assigned(FAMILY, group.group_id, group.generation, assignments)
+    step.records.append(write_group(group, assignments))
+    step.after = Assigned(FAMILY, group.group_id, group.generation, assignments)
     group.is_assignment_pending = True
 
 
-def end_assigning(turn: Turn, written: Assigned, outcome: Outcome) -> None:
+def end_assigning(step: ClassicStep, written: Assigned, outcome: Outcome) -> None:
     """The assignment is written, or cannot be. If a rebalance has begun meanwhile, it does not matter any more."""
-    group = turn.group
+    group = step.group
     if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != written.generation:
         return
     if outcome.is_ok:
-        _hand_out(turn, written.assignments)
+        _hand_out(step, written.assignments)
     else:
         log.warning("group %s: the assignment cannot be written: %s", group.group_id, outcome.error.name)
-        send_back(turn, as_coordinator_error(outcome.error))
-        prepare(turn, f"the assignment could not be written ({outcome.error.name})")
+        send_back(step, as_coordinator_error(outcome.error))
+        prepare(step, f"the assignment could not be written ({outcome.error.name})")
 
 
-def _hand_out(turn: Turn, assignments: Mapping[str, bytes]) -> None:
-    group = turn.group
+def _hand_out(step: ClassicStep, assignments: Mapping[str, bytes]) -> None:
+    group = step.group
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
-        if turn.answer_sync(member, _assignment(group, member)):
-            turn.start_session(member)
-    group.move_to(GroupState.STABLE, turn.context.wall_ms)
+        if step.answer_sync(member, _assignment(group, member)):
+            step.start_session(member)
+    group.move_to(GroupState.STABLE, step.context.wall_ms)
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest, context: Context) -> ErrorCode:

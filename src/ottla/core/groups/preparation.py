@@ -23,7 +23,7 @@ from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Result
 from ottla.core.groups.table import Group, GroupTable, Preparation
 from ottla.wire.reject import Reject
 
-__all__ = ["Preparing"]
+__all__ = ["Preparations"]
 
 Waiter = TypeVar("Waiter")
 
@@ -43,7 +43,7 @@ class _Noted(NamedTuple):
     group_id: str
 
 
-class Preparing(Generic[Waiter]):
+class Preparations(Generic[Waiter]):
     """The preparations of one family. Whatever comes to the family's `settled` and is not its own belongs here."""
 
     def __init__(

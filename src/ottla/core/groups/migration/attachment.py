@@ -10,9 +10,9 @@ from ottla.core.groups.classic.group import ClassicGroup
 from ottla.core.groups.consumer.family import ConsumerFamily, Upgrade, cancel_timers
 from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.consumer.members import Member
-from ottla.core.groups.migration.downgrading import classic_group, is_downgrade_due
-from ottla.core.groups.migration.hosting import ConsumerHost
-from ottla.core.groups.migration.upgrading import upgrade
+from ottla.core.groups.migration.downgrade import classic_group, is_downgrade_due
+from ottla.core.groups.migration.host import ConsumerHost
+from ottla.core.groups.migration.upgrade import upgrade
 from ottla.core.groups.table import Group, GroupKind
 
 __all__ = ["attach"]

@@ -35,7 +35,7 @@ from ottla.wire.types.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateResponse,
 )
 
-__all__ = ["Pushing", "check_push"]
+__all__ = ["DescriptionUpdates", "check_update"]
 
 Settle = Callable[[Any, Outcome, Context], Result]
 _Answer = StreamsGroupTopologyDescriptionUpdateResponse
@@ -75,7 +75,7 @@ class _Noted(NamedTuple):
     """Whether the group need not be asked again."""
 
 
-def check_push(request: StreamsGroupTopologyDescriptionUpdateRequest, world: World, authorize: Authorize) -> None:
+def check_update(request: StreamsGroupTopologyDescriptionUpdateRequest, world: World, authorize: Authorize) -> None:
     """What can be said without the group, in Kafka's order."""
     check_served(world)
     check_group(request.group_id, authorize)
@@ -86,7 +86,7 @@ def check_push(request: StreamsGroupTopologyDescriptionUpdateRequest, world: Wor
             raise Reject(ErrorCode.INVALID_REQUEST, f"{name} is blank")
 
 
-class Pushing:
+class DescriptionUpdates:
     def __init__(self, family: str, table: GroupTable) -> None:
         self._family = family
         self._table = table
@@ -101,8 +101,8 @@ class Pushing:
     def tokens(self) -> Iterable[Token]:
         return [each.token for each in self._pushes.values()]
 
-    def push(self, request: StreamsGroupTopologyDescriptionUpdateRequest, context: Context) -> Result:
-        check_push(request, context.world, context.authorize)
+    def update(self, request: StreamsGroupTopologyDescriptionUpdateRequest, context: Context) -> Result:
+        check_update(request, context.world, context.authorize)
         group = self._checked_group(request)
         description = description_of(request.topology_description)
         number = next(self._numbers)

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ottla.core.coordinator.contract import Context, Outcome, Reply, Result, Token
-from ottla.core.groups.streams.describing import not_describable
 from ottla.core.groups.streams.description_wire import described
 from ottla.core.groups.streams.effects import GetDescription
 from ottla.core.groups.streams.group import StreamsGroup
+from ottla.core.groups.streams.group_description import not_describable
 from ottla.core.groups.streams.settings import has_description_plugin
 from ottla.topology_descriptions.description import TopologyDescription
 from ottla.wire.types.streams_group_describe import StreamsGroupDescribeResponseDescribedGroup as DescribedGroup
 
-__all__ = ["DescriptionStatus", "Showing"]
+__all__ = ["DescriptionQueries", "DescriptionStatus"]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class _Row(NamedTuple):
     authorize: Callable[[Any, Any, str], bool]
 
 
-class Showing:
+class DescriptionQueries:
     def __init__(self, family: str) -> None:
         self._family = family
         self._numbers = count(1)
@@ -53,7 +53,7 @@ class Showing:
     def tokens(self) -> Iterable[Token]:
         return [each.token for each in self._rows.values()]
 
-    def show(self, row: DescribedGroup, group: StreamsGroup | None, context: Context) -> Result:
+    def query(self, row: DescribedGroup, group: StreamsGroup | None, context: Context) -> Result:
         """Answer with a row for which a description was asked."""
         if row.error_code or group is None:
             return Result(replies=(Reply(context.token, row),))

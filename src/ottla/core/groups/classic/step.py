@@ -15,8 +15,8 @@ from ottla.wire.types.sync_group import SyncGroupResponse
 
 __all__ = [
     "FAMILY",
+    "ClassicStep",
     "TimerKind",
-    "Turn",
     "join_answer",
     "join_error",
     "join_key",
@@ -52,7 +52,7 @@ def sync_key(group_id: str) -> tuple[str, ...]:
     return FAMILY, TimerKind.SYNC, group_id
 
 
-class Turn:
+class ClassicStep:
     __slots__ = ("after", "context", "group", "records", "replies", "timers")
 
     def __init__(self, group: ClassicGroup, context: Context) -> None:

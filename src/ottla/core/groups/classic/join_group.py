@@ -12,11 +12,11 @@ from uuid import UUID
 
 from ottla.core.coordinator.contract import Context
 from ottla.core.groups.classic import static_members
-from ottla.core.groups.classic.leaving import remove_member
+from ottla.core.groups.classic.leave_group import remove_member
 from ottla.core.groups.classic.member import Member, Parked, Terms, terms_of
 from ottla.core.groups.classic.rebalance import maybe_complete_join, rebalance
 from ottla.core.groups.classic.states import GroupState
-from ottla.core.groups.classic.turn import Turn, join_answer
+from ottla.core.groups.classic.step import ClassicStep, join_answer
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.join_group import JoinGroupRequest
@@ -39,27 +39,27 @@ def check_request(request: JoinGroupRequest, context: Context) -> None:
         raise Reject(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
-def join(turn: Turn, request: JoinGroupRequest) -> None:
+def join(step: ClassicStep, request: JoinGroupRequest) -> None:
     """Decide on a join; the group may be a new one."""
-    group = turn.group
-    if not _has_room(turn, request.member_id):
-        remove_member(turn, request.member_id)
-        turn.reply_join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-        maybe_complete_join(turn)
+    group = step.group
+    if not _has_room(step, request.member_id):
+        remove_member(step, request.member_id)
+        step.reply_join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        maybe_complete_join(step)
     elif not group.supports(request.protocol_type, (each.name for each in request.protocols)):
-        turn.reply_join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        step.reply_join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     elif not request.member_id:
-        _join_unknown(turn, request)
+        _join_unknown(step, request)
     elif request.member_id in group.pending_members:
-        _join_pending(turn, request)
+        _join_pending(step, request)
     else:
-        _join_known(turn, request)
+        _join_known(step, request)
 
 
-def _has_room(turn: Turn, member_id: str) -> bool:
+def _has_room(step: ClassicStep, member_id: str) -> bool:
     """Members may stay, new ones come up to the limit. While a rebalance is prepared those count who have joined: the
     limit may have been lowered, and then the last to come are out."""
-    group, size_max = turn.group, turn.setting("group.max.size")
+    group, size_max = step.group, step.setting("group.max.size")
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -68,30 +68,30 @@ def _has_room(turn: Turn, member_id: str) -> bool:
     return member is not None or len(group.members) < size_max
 
 
-def _join_unknown(turn: Turn, request: JoinGroupRequest) -> None:
+def _join_unknown(step: ClassicStep, request: JoinGroupRequest) -> None:
     """Somebody without a member id."""
-    group = turn.group
-    new_id = _new_member_id(turn.context, request.group_instance_id)
+    group = step.group
+    new_id = _new_member_id(step.context, request.group_instance_id)
     if request.group_instance_id is not None:
         old_id = group.statics.get(request.group_instance_id)
         if old_id is None:
-            _add(turn, request, new_id)
+            _add(step, request, new_id)
         else:
-            static_members.come_back(turn, request, group.members[old_id], new_id)
-    elif turn.context.api_version >= _MEMBER_ID_REQUIRED_FROM:
-        _give_out(turn, request, new_id)
+            static_members.come_back(step, request, group.members[old_id], new_id)
+    elif step.context.api_version >= _MEMBER_ID_REQUIRED_FROM:
+        _give_out(step, request, new_id)
     else:
-        _add(turn, request, new_id)
+        _add(step, request, new_id)
 
 
-def _give_out(turn: Turn, request: JoinGroupRequest, new_id: str) -> None:
+def _give_out(step: ClassicStep, request: JoinGroupRequest, new_id: str) -> None:
     """Send a new member back with its id."""
-    surplus = turn.group.add_pending(new_id)
+    surplus = step.group.add_pending(new_id)
     if surplus is not None:
-        turn.set_session(surplus, None)
-        turn.group.remove(surplus)
-    turn.set_session(new_id, turn.context.now_ms + request.session_timeout_ms)
-    turn.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
+        step.set_session(surplus, None)
+        step.group.remove(surplus)
+    step.set_session(new_id, step.context.now_ms + request.session_timeout_ms)
+    step.reply_join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
 
 def _reason(request: JoinGroupRequest) -> str:
@@ -105,15 +105,15 @@ def _new_member_id(context: Context, instance_id: str | None) -> str:
     return f"{context.client_id if instance_id is None else instance_id}-{uuid}"
 
 
-def _join_pending(turn: Turn, request: JoinGroupRequest) -> None:
+def _join_pending(step: ClassicStep, request: JoinGroupRequest) -> None:
     """Somebody who was sent back with a member id, as dynamic members are."""
     if request.group_instance_id is not None:
         raise Reject(ErrorCode.UNKNOWN_SERVER_ERROR, "a member with an instance id uses the member id of another")
-    _add(turn, request, request.member_id)
+    _add(step, request, request.member_id)
 
 
-def _add(turn: Turn, request: JoinGroupRequest, member_id: str) -> None:
-    group, context = turn.group, turn.context
+def _add(step: ClassicStep, request: JoinGroupRequest, member_id: str) -> None:
+    group, context = step.group, step.context
     terms = terms_of(request, context.api_version)
     member = Member(member_id, request.group_instance_id, context.client_id, context.client_host, terms)
     member.is_new = True
@@ -122,33 +122,33 @@ def _add(turn: Turn, request: JoinGroupRequest, member_id: str) -> None:
     if group.initial_delay is not None:
         group.initial_delay.has_grown = True
     member.session_at_ms = context.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
-    turn.set_session(member_id, member.session_at_ms)
-    rebalance(turn, f"{member_id} joins; {_reason(request)}")
+    step.set_session(member_id, member.session_at_ms)
+    rebalance(step, f"{member_id} joins; {_reason(request)}")
 
 
-def _join_known(turn: Turn, request: JoinGroupRequest) -> None:
+def _join_known(step: ClassicStep, request: JoinGroupRequest) -> None:
     """A member joins again."""
-    group = turn.group
+    group = step.group
     try:
         member = group.check_member(request.member_id, request.group_instance_id)
     except Reject as reject:
-        turn.reply_join_error(reject.code, request.member_id)
+        step.reply_join_error(reject.code, request.member_id)
         return
-    terms = terms_of(request, turn.context.api_version)
-    if _is_current(turn, member, terms):
+    terms = terms_of(request, step.context.api_version)
+    if _is_current(step, member, terms):
         is_leader = group.state is GroupState.COMPLETING_REBALANCE and group.is_leader(member.member_id)
-        answer = join_answer(group, member.member_id, turn.context.api_version, with_members=is_leader)
-        turn.reply(turn.context.token, answer)
+        answer = join_answer(group, member.member_id, step.context.api_version, with_members=is_leader)
+        step.reply(step.context.token, answer)
         return
     group.change_terms(member, terms)
-    turn.park_join(member)
-    rebalance(turn, f"{member.member_id} joins again; {_reason(request)}")
+    step.park_join(member)
+    rebalance(step, f"{member.member_id} joins again; {_reason(request)}")
 
 
-def _is_current(turn: Turn, member: Member, terms: Terms) -> bool:
+def _is_current(step: ClassicStep, member: Member, terms: Terms) -> bool:
     """Whether the generation can go on: the member has only missed its answer. A leader that joins a stable group again
     wants a new assignment, for instance because a topic has grown."""
-    group = turn.group
+    group = step.group
     if group.state is GroupState.PREPARING_REBALANCE:
         return False
     if group.state is GroupState.STABLE and group.is_leader(member.member_id):

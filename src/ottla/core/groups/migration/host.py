@@ -6,20 +6,20 @@ import msgspec
 
 from ottla.core.coordinator.contract import Context, Reply, Result, Timer
 from ottla.core.groups.classic.family import ClassicFamily
-from ottla.core.groups.classic.leaving import leave_answer, leavers
+from ottla.core.groups.classic.leave_group import leave_answer, leavers
 from ottla.core.groups.classic.member import terms_of
+from ottla.core.groups.classic.step import join_error
 from ottla.core.groups.classic.subscriptions import subscription_of, version_of
-from ottla.core.groups.classic.turn import join_error
 from ottla.core.groups.consumer.family import ConsumerFamily, cancel_timers, new_member_id
 from ottla.core.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.core.groups.consumer.heartbeat import ConsumerStep, timer_key
 from ottla.core.groups.consumer.members import Member, MemberState, Subscription
 from ottla.core.groups.consumer.records import group_tombstones
 from ottla.core.groups.consumer.validation import check_instance, check_room
-from ottla.core.groups.migration.downgrading import classic_group, is_downgrade_due
+from ottla.core.groups.migration.downgrade import classic_group, is_downgrade_due
 from ottla.core.groups.migration.policy import may_mix
 from ottla.core.groups.migration.subscriptions import encode_assignment, owned_of
-from ottla.core.groups.migration.upgrading import classic_metadata
+from ottla.core.groups.migration.upgrade import classic_metadata
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types.consumer_protocol import ConsumerProtocolSubscription

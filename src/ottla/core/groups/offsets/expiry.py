@@ -7,8 +7,8 @@ stays as it is. A shard can hold very many offsets, so a check goes through them
 which others have their turn.
 
 A group of which something outside holds a part does not go with its last offset: the next check has that cleared away
-(`ottla.core.groups.preparing`), and the one after it removes the group. If it cannot be cleared away, the group stays,
-and every check tries again.
+(`ottla.core.groups.preparation`), and the one after it removes the group. If it cannot be cleared away, the group
+stays, and every check tries again.
 
 Soft: `_left`, the groups that the present check has still to look at; `check_count`; what is being cleared away.
 """
@@ -22,7 +22,7 @@ from typing import Any, Final
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Result, Timer
 from ottla.core.groups.offsets.records import NO_EXPIRY, offset_tombstone
 from ottla.core.groups.offsets.store import NOTHING_STORED, OffsetStore, StoredOffset
-from ottla.core.groups.preparing import Preparing
+from ottla.core.groups.preparation import Preparations
 from ottla.core.groups.table import ExpiryRule, Group, GroupTable
 from ottla.wire.keyed import KeyedRecord
 
@@ -44,7 +44,7 @@ class Expiring:
         self._store = store
         self._left: list[str] = []
         self.check_count = 0
-        self._preparing: Preparing[None] = Preparing(_FAMILY, table, _prepared)
+        self._preparations: Preparations[None] = Preparations(_FAMILY, table, _prepared)
 
     def schedule(self, context: Context) -> Result:
         interval_ms = context.world.settings["offsets.retention.check.interval.ms"]
@@ -91,15 +91,15 @@ class Expiring:
         if group is None or not group.is_empty or group.expiry(context) is None:
             return None
         is_held = self._store.committed(group_id) or self._store.unstable(group_id)
-        return None if is_held or self._preparing.is_under_way(group_id) else group
+        return None if is_held or self._preparations.is_under_way(group_id) else group
 
     def prepare(self, group_id: str, context: Context) -> Result:
         """Have cleared away what something outside holds of a group that is about to go."""
         group = self._removable(group_id, context)
-        return (self._preparing.begin(group, None, context) if group is not None else None) or NOTHING
+        return (self._preparations.begin(group, None, context) if group is not None else None) or NOTHING
 
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
-        return self._preparing.settled(subject, outcome, context)
+        return self._preparations.settled(subject, outcome, context)
 
     def _due(self, group_id: str, rule: ExpiryRule, context: Context) -> Iterator[tuple[str, int]]:
         retention_ms = context.world.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
