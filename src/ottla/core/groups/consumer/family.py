@@ -87,6 +87,7 @@ class Migration(Protocol):
 class ConsumerFamily(ModernFamily[ConsumerGroup]):
     name = FAMILY
     kind = GroupKind.CONSUMER
+    response_type = ConsumerGroupHeartbeatResponse
 
     def __init__(self, table: GroupTable) -> None:
         super().__init__(
@@ -222,31 +223,20 @@ class ConsumerFamily(ModernFamily[ConsumerGroup]):
 
     # --- leaving ------------------------------------------------------------------------------------------------------
 
-    def _leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context) -> Result:
+    def _leaver(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
         if request.instance_id is None:
-            member = group.member(request.member_id)
-        else:
-            member = check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
-        response = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
-        reply = Reply(context.token, response)
-        if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            return self._leave_for_a_while(group, member, reply)
-        return self.fence(group, [member], context, [reply])
+            return group.member(request.member_id)
+        return check_instance(group.static_member(request.instance_id), request.instance_id, request.member_id)
 
-    def _leave_for_a_while(self, group: ConsumerGroup, member: Member, reply: Reply) -> Result:
-        """The session of a static member goes on: when that ends, the member and its partitions go. Epoch 0 of what it
-        owns lets whoever takes its place commit from the first moment."""
+    def _static_leave_record(self, group: ConsumerGroup, member: Member) -> KeyedRecord:
+        """Epoch 0 of what it owns lets whoever takes its place commit from the first moment."""
         away = msgspec.structs.replace(
             member,
             member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,
             assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
             pending_revocation={},
         )
-        return Result(
-            records=[current_record(group.group_id, away)],
-            replies=[reply],
-            timers=[Timer(timer_key("rebalance", group.group_id, member.member_id), None)],
-        )
+        return current_record(group.group_id, away)
 
     def fence(
         self, group: ConsumerGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()

@@ -26,15 +26,16 @@ deadline. The answer depends on three things, and each has one place where it is
 * soft state: topics, for which `ModernFamily.topics_changed` calls `changed`, and what a kind of group has of its own,
   which calls `changed` in the method that sets it.
 
-Rights. What a request names is checked before the request reaches the group: READ on the group, DESCRIBE on each topic.
-What a group needs beyond that (topics that match a pattern, topics to be created) its step asks through
-`Context.authorize`.
+Rights. Each family has a `check_heartbeat`, which handlers call before they look for the coordinator: READ on the
+group, DESCRIBE on each topic that the request names (`rights`). What a group needs beyond that (topics that match a
+pattern, topics to be created) its step asks through `Context.authorize`.
 
 A kind of group is one folder, with
 
 =============  =======================================================================================================
 `settings`     `read_settings`, and a `Settings` that satisfies `ModernSettings`
 `members`      a member that satisfies `ModernMember`
+`validation`   `check_heartbeat`, and which epochs are fenced
 `records`      values to records and back
 `group`        a `ModernGroup`: what the records say, and what every kind of group can be asked
 `heartbeat`    a `HeartbeatStep`

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Timer, TopicsChange, answer
 from ottla.core.groups.modern.group import ModernGroup, Steady
+from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.modern.replay import Change, ModernReplay
 from ottla.core.groups.table import Group, GroupKind, GroupTable, not_of_kind
 from ottla.core.groups.topic_sets import TopicSets
+from ottla.wire.keyed import KeyedRecord
 from ottla.wire.reject import Reject
 
 __all__ = ["STEADY_NAMES_MAX", "ModernFamily"]
@@ -34,6 +36,8 @@ class ModernFamily(Generic[GroupType]):
 
     name: ClassVar[str]
     kind: ClassVar[GroupKind]
+    response_type: ClassVar[type]
+    """Of heartbeats."""
 
     def __init__(
         self,
@@ -116,7 +120,22 @@ class ModernFamily(Generic[GroupType]):
         raise NotImplementedError
 
     def _leave(self, group: GroupType, request: Any, context: Context) -> Result:  # noqa: ANN401
-        """What the heartbeat of a member that leaves leads to."""
+        """What the heartbeat of a member that leaves leads to. The session of a static member that leaves for a while
+        goes on: when that ends, the member and what it owns go."""
+        member = self._leaver(group, request)
+        response = self.response_type(member_id=member.member_id, member_epoch=request.member_epoch)
+        replies = (Reply(context.token, response),)
+        if request.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            return self.fence(group, (member,), context, replies)
+        timer = Timer(self._member_key("rebalance", group, member.member_id), None)
+        return Result((self._static_leave_record(group, member),), replies, (timer,))
+
+    def _leaver(self, group: GroupType, request: Any) -> Any:  # noqa: ANN401
+        """The member that leaves."""
+        return group.member(request.member_id)
+
+    def _static_leave_record(self, group: GroupType, member: Any) -> KeyedRecord:  # noqa: ANN401
+        """Says that a static member has left for a while. For kinds of groups that have static members."""
         raise NotImplementedError
 
     # --- the groups of this kind --------------------------------------------------------------------------------------

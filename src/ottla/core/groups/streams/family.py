@@ -88,6 +88,7 @@ class _Joined(NamedTuple):
 class StreamsFamily(ModernFamily[StreamsGroup]):
     name = "streams"
     kind = GroupKind.STREAMS
+    response_type = StreamsGroupHeartbeatResponse
 
     def __init__(self, table: GroupTable) -> None:
         super().__init__(
@@ -129,7 +130,7 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         request, response = steady.request, steady.response
         timer = Timer(session_key(group.group_id, request.member_id), context.now_ms + steady.session_timeout_ms)
         settings = group.settings(context.world)
-        if self._may_request_description(group, settings, context):
+        if settings.has_description_plugin and self._may_request_description(group, settings, context):
             waiting = Waiting(context.token, response, (), settings.heartbeat_interval_ms)
             return Result(timers=(timer,), after=self._after(request, context, None, waiting))
         return answer(context.token, response, (timer,))
@@ -278,24 +279,21 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def _leave(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, context: Context) -> Result:
-        member = expected_member(group, request)
+        result = super()._leave(group, request, context)
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
-        response = StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-        replies = (Reply(context.token, response),)
-        if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            timer = Timer(rebalance_key(group.group_id, member.member_id), None)
-            return Result(self._leave_for_a_while(group, member), replies, (timer,))
-        return self.fence(group, (member,), context, replies)
+        return result
 
-    def _leave_for_a_while(self, group: StreamsGroup, member: Member) -> list[KeyedRecord]:
-        """A static member keeps its tasks until its session ends."""
+    def _leaver(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> Member:
+        return expected_member(group, request)
+
+    def _static_leave_record(self, group: StreamsGroup, member: Member) -> KeyedRecord:
+        """Epoch 0 of its active tasks lets whoever takes its place commit from the first moment."""
         assigned = member.current.assigned
         kept = Held(dict.fromkeys(assigned.active, 0), assigned.standby, assigned.warmup)
-        current = member.current._replace(
-            member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, assigned=kept, pending=NOTHING_HELD
-        )
-        return [records.current_record(group.group_id, member.member_id, current)]
+        epoch = LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        current = member.current._replace(member_epoch=epoch, assigned=kept, pending=NOTHING_HELD)
+        return records.current_record(group.group_id, member.member_id, current)
 
     def fence(
         self, group: StreamsGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()

@@ -67,6 +67,7 @@ class _Initialized(NamedTuple):
 class ShareFamily(ModernFamily[ShareGroup]):
     name = FAMILY
     kind = GroupKind.SHARE
+    response_type = ShareGroupHeartbeatResponse
 
     def __init__(self, table: GroupTable) -> None:
         super().__init__(
@@ -239,11 +240,6 @@ class ShareFamily(ModernFamily[ShareGroup]):
         return Result(replies=(Reply(waiting.token, refused),), timers=(_no_wait(waiting),))
 
     # --- leaving ------------------------------------------------------------------------------------------------------
-
-    def _leave(self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context) -> Result:
-        member = group.member(request.member_id)
-        response = ShareGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch)
-        return self.fence(group, (member,), context, (Reply(context.token, response),))
 
     def fence(
         self, group: ShareGroup, members: Sequence[Member], context: Context, replies: Sequence[Reply] = ()
