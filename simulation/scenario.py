@@ -23,7 +23,7 @@ from ottla import wire
 from ottla.core.coordinator.contract import Core, Outcome, World
 from ottla.core.groups.consumer import validation as consumer
 from ottla.core.groups.modern.rights import Authorize
-from ottla.core.groups.streams import admission as streams
+from ottla.core.groups.streams import validation as streams
 from ottla.core.share.group import validation as share
 from ottla.log.partition import Partition
 from ottla.log.producer_state import read_marker

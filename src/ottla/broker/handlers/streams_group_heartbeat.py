@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.network.request import Answer, Request
-from ottla.core.groups.streams.admission import check_heartbeat
+from ottla.core.groups.streams.validation import check_heartbeat
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
 if TYPE_CHECKING:

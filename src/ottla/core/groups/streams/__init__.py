@@ -11,10 +11,10 @@ with its state directory; several members share a process. Modules, from the ins
 `highly_available`    the assignor that moves a task only once its new owner has the task's state
 `assignment`          what the assignors are told, and when there is a further step to take
 `reconciliation`      how a member moves towards its target without a task ever running twice
-`member`, `group`     the state, and how records change it
+`members`, `group`    the state, and how records change it
 `records`             the records, as Kafka writes them
 `settings`            a group's settings
-`admission`           which heartbeats are refused before anything is looked up
+`validation`          which heartbeats are refused before anything is looked up
 `heartbeat`           one heartbeat, from the member's epoch to the answer
 `effects`             what is asked of the edge
 `internal_topics`     internal topics: what is asked for, under way, or has failed

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ottla.core.groups.streams import highly_available, sticky
 from ottla.core.groups.streams.configuration import Configured
 from ottla.core.groups.streams.highly_available import UNTOLD_LAG, Copy, Limits, Plan
-from ottla.core.groups.streams.member import Member, Metadata, Offsets, Report
+from ottla.core.groups.streams.members import Member, Metadata, Offsets, Report
 from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.settings import Settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Task, Tasks

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.core.coordinator.contract import Topics
-from ottla.core.groups.streams.member import Current, Metadata
+from ottla.core.groups.streams.members import Current, Metadata
 from ottla.core.groups.streams.tasks import Task, by_subtopology
 from ottla.core.groups.streams.topology import Topology, inputs_of
 from ottla.wire.types.streams_group_heartbeat import StreamsGroupHeartbeatResponse

@@ -24,7 +24,6 @@ from ottla.core.groups.modern.family import ModernFamily
 from ottla.core.groups.modern.group import Steady
 from ottla.core.groups.modern.members import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from ottla.core.groups.streams import records
-from ottla.core.groups.streams.admission import check_request
 from ottla.core.groups.streams.assignment import plan_targets
 from ottla.core.groups.streams.configuration import Status
 from ottla.core.groups.streams.description_query import DescriptionQueries
@@ -43,9 +42,10 @@ from ottla.core.groups.streams.heartbeat import (
     target_records,
 )
 from ottla.core.groups.streams.internal_topics import WAIT_MS, Creations, Waiting, denied_topics
-from ottla.core.groups.streams.member import Member, Report
+from ottla.core.groups.streams.members import Member, Report
 from ottla.core.groups.streams.settings import Settings
 from ottla.core.groups.streams.tasks import NOTHING_HELD, Held
+from ottla.core.groups.streams.validation import check_request
 from ottla.core.groups.table import Group, GroupKind, GroupTable
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord

@@ -39,7 +39,7 @@ from ottla.core.groups.streams.back_off import BackOff
 from ottla.core.groups.streams.configuration import Configured, configure
 from ottla.core.groups.streams.description_epochs import UNCERTAIN, Calls, DescriptionEpochs
 from ottla.core.groups.streams.effects import DeleteDescription
-from ottla.core.groups.streams.member import Member
+from ottla.core.groups.streams.members import Member
 from ottla.core.groups.streams.reconciliation import Holders
 from ottla.core.groups.streams.settings import Settings, has_description_plugin, read_settings
 from ottla.core.groups.streams.tasks import NO_TASKS, Held, Task, Tasks

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ottla.core.coordinator.contract import Context
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.member import Member, Offsets
+from ottla.core.groups.streams.members import Member, Offsets
 from ottla.core.groups.streams.settings import assignor_name
 from ottla.core.groups.streams.tasks import Tasks, task_lists
 from ottla.core.groups.streams.topology import Subtopology, TopicInfo, topics_named

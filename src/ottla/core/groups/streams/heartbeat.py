@@ -36,7 +36,7 @@ from ottla.core.groups.streams.configuration import Configured, Status, configur
 from ottla.core.groups.streams.endpoints import endpoint_map
 from ottla.core.groups.streams.group import StreamsGroup
 from ottla.core.groups.streams.highly_available import Plan
-from ottla.core.groups.streams.member import (
+from ottla.core.groups.streams.members import (
     NEW_MEMBER,
     NEW_METADATA,
     Current,

@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from ottla.core.groups.streams.member import Current, MemberState
+from ottla.core.groups.streams.members import Current, MemberState
 from ottla.core.groups.streams.tasks import Held, Task, Tasks
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.core.coordinator.records import record, tombstone
-from ottla.core.groups.streams.member import Current, MemberState, Metadata
+from ottla.core.groups.streams.members import Current, MemberState, Metadata
 from ottla.core.groups.streams.tasks import Held, Task, Tasks, by_subtopology, task_lists, tasks_in
 from ottla.core.groups.streams.topology import Topology
 from ottla.wire.keyed import KeyedRecord

@@ -13,7 +13,7 @@ from ottla.core.groups.streams.description_epochs import DescriptionEpochs
 from ottla.core.groups.streams.description_request import may_request_description, should_request_description
 from ottla.core.groups.streams.description_update import DescriptionUpdates
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.member import Member
+from ottla.core.groups.streams.members import Member
 from ottla.core.groups.streams.topology import Topology
 from ottla.core.groups.table import GroupTable
 from ottla.wire.errors import ErrorCode

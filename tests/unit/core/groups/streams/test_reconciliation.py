@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.core.groups.streams.member import Current, MemberState
+from ottla.core.groups.streams.members import Current, MemberState
 from ottla.core.groups.streams.reconciliation import Holders, reconcile
 from ottla.core.groups.streams.tasks import NO_TASKS, NOTHING_HELD, Held, Task, Tasks
 from ottla.wire.errors import ErrorCode

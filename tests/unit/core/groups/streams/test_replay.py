@@ -11,7 +11,7 @@ from ottla.core.coordinator.records import encode_record, record, tombstone
 from ottla.core.groups.streams import records
 from ottla.core.groups.streams.family import StreamsFamily
 from ottla.core.groups.streams.group import StreamsGroup
-from ottla.core.groups.streams.member import Current, MemberState, Metadata
+from ottla.core.groups.streams.members import Current, MemberState, Metadata
 from ottla.core.groups.streams.tasks import Held, Tasks
 from ottla.core.groups.table import Claim, GroupTable
 from ottla.wire.errors import ErrorCode
