@@ -86,7 +86,7 @@ class ModernFamily(Generic[GroupType]):
         context: Context,
         until_wall_ms: float = FOREVER,
     ) -> None:
-        """File a heartbeat that changed nothing and whose repetition will change nothing either."""
+        """Remember a heartbeat that changed nothing, and whose repetition will change nothing either."""
         group.steady[response.member_id] = Steady(
             request,
             (context.client_id, context.client_host, context.api_version, context.world.settings_version),

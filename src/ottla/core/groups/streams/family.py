@@ -219,11 +219,15 @@ class StreamsFamily(ModernFamily[StreamsGroup]):
         return _Joined(self.name, request.group_id, request.member_id, epoch, version, report, number)
 
     def _remember_if_quiet(self, step: StreamsStep, response: StreamsGroupHeartbeatResponse) -> None:
-        """Remember a heartbeat that changed nothing, unless its answer tells something new or depends on the time."""
+        """Remember a heartbeat that changed nothing, unless it is long, or its answer tells something new or depends on
+        the time."""
+        request = step.request
+        lists = (request.topology, request.active_tasks, request.task_offsets, request.task_end_offsets)
+        is_long = any(each is not None for each in lists)
         is_news = response.active_tasks is not None or response.partitions_by_user_endpoint is not None
         is_timed = step.is_step_held_back or any(each.code in _WAITING for each in step.statuses)
-        if not is_news and not is_timed:
-            self._remember(step.group, step.request, response, step.context)
+        if not is_long and not is_news and not is_timed:
+            self._remember(step.group, request, response, step.context)
 
     # --- internal topics ----------------------------------------------------------------------------------------------
 
