@@ -13,7 +13,9 @@ from simulation.scenario import run_text
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 
 
-@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.__module__.startswith("ottla")])
+@pytest.mark.parametrize(
+    "name", [name for name, command in COMMANDS.items() if command.__module__.startswith("simulation")]
+)
 def test_every_command_is_told(name: str):
     assert re.search(rf"^\| [^|]*`{name}[` ]", PAGE, re.MULTILINE)
 
