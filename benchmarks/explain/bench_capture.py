@@ -1,4 +1,4 @@
-"""Decoding a packet capture, beside what reading its packets alone costs.
+"""ChunkDecoder a packet capture, beside what reading its packets alone costs.
 
     python -m benchmarks.explain.bench_capture [--rounds 5] [--megabytes 20]
 

@@ -23,7 +23,7 @@ from ottla.spark.options import (
     text,
 )
 
-__all__ = ["ByPartition", "Place", "RangeOptions", "Where", "pattern"]
+__all__ = ["ByPartition", "RangeBound", "RangeOptions", "Where", "pattern"]
 
 ByPartition = Mapping[TopicPartition, int]
 """Offsets or timestamps by partition."""
@@ -32,7 +32,7 @@ Where = Literal["earliest", "latest"] | ByPartition
 TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
-class Place(NamedTuple):
+class RangeBound(NamedTuple):
     """Where reading begins or ends, and which option says so."""
 
     option: str
@@ -125,21 +125,21 @@ class RangeOptions(CommonOptions):
                 raise bad_option(name, "a stream has no end")
         return self
 
-    def starting(self, *, is_stream: bool) -> Place:
+    def starting(self, *, is_stream: bool) -> RangeBound:
         """Where to begin; a time for all partitions goes before times for each, and those before offsets."""
         if self.starting_timestamp is not None:
-            return Place("startingTimestamp", {}, is_time=True, timestamp=self.starting_timestamp)
+            return RangeBound("startingTimestamp", {}, is_time=True, timestamp=self.starting_timestamp)
         if self.starting_offsets_by_timestamp is not None:
-            return Place("startingOffsetsByTimestamp", self.starting_offsets_by_timestamp, is_time=True)
-        return Place("startingOffsets", self.starting_offsets or ("latest" if is_stream else "earliest"))
+            return RangeBound("startingOffsetsByTimestamp", self.starting_offsets_by_timestamp, is_time=True)
+        return RangeBound("startingOffsets", self.starting_offsets or ("latest" if is_stream else "earliest"))
 
-    def ending(self) -> Place:
+    def ending(self) -> RangeBound:
         """Where a batch query ends."""
         if self.ending_timestamp is not None:
-            return Place("endingTimestamp", {}, is_time=True, timestamp=self.ending_timestamp)
+            return RangeBound("endingTimestamp", {}, is_time=True, timestamp=self.ending_timestamp)
         if self.ending_offsets_by_timestamp is not None:
-            return Place("endingOffsetsByTimestamp", self.ending_offsets_by_timestamp, is_time=True)
-        return Place("endingOffsets", self.ending_offsets or "latest")
+            return RangeBound("endingOffsetsByTimestamp", self.ending_offsets_by_timestamp, is_time=True)
+        return RangeBound("endingOffsets", self.ending_offsets or "latest")
 
 
 _FIELDS: Final = {line.name: field for field, line in options_of(RangeOptions).items()}

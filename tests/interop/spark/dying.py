@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.spark.share.source import ShareDataSource
 from ottla.spark.share.stream_reader import ShareStreamReader
-from ottla.spark.sink import ending
+from ottla.spark.sink import transaction_end
 from ottla.spark.sink.writers import StreamWriter, columns_of
 from ottla.spark.topic.source import TopicDataSource
 
@@ -66,10 +66,10 @@ class DyingWriter(StreamWriter):
 
 
 def _die_after_one_end() -> None:
-    end = ending.end
+    end = transaction_end.end
 
     async def last(*arguments: Any, **options: Any) -> None:
         await end(*arguments, **options)
         die()
 
-    ending.end = last  # type: ignore[assignment]
+    transaction_end.end = last  # type: ignore[assignment]

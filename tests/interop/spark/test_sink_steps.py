@@ -12,8 +12,8 @@ from ottla.client.errors import ClientError
 from ottla.client.group_offsets import delete_offsets
 from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
-from ottla.spark.sink.ending import abort_all
-from ottla.spark.sink.exactly import Prepared, marker_group
+from ottla.spark.sink.exactly_once import Prepared, marker_group
+from ottla.spark.sink.transaction_end import abort_all
 from tests.interop.apache import ApacheKafka
 from tests.interop.serving import OttlaServe
 from tests.interop.spark.topics import Topics

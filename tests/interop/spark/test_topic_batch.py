@@ -14,7 +14,7 @@ from ottla.spark.options import read_options
 from ottla.spark.sessions import PUSHDOWN
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
-from ottla.spark.topic.reading import read_task
+from ottla.spark.topic.task_reader import read_task
 from ottla.wire.batch import Compression
 from tests.interop.apache import free_ports
 from tests.interop.spark.queries import OURS, SPARKS, Queries, until

@@ -24,7 +24,7 @@ from ottla.client.metadata import TopicPartition
 from ottla.spark.options import read_options
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
-from ottla.spark.topic.reading import read_task
+from ottla.spark.topic.task_reader import read_task
 servers, topic, until = sys.argv[1], sys.argv[2], int(sys.argv[3])
 options = read_options(TopicOptions, {"kafka.bootstrap.servers": servers, "subscribe": topic})
 with BlockingClient(servers) as client:

@@ -12,7 +12,7 @@ from ottla.client.topics import NewTopic
 from ottla.spark.options import read_options
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
-from ottla.spark.topic.reading import read_task
+from ottla.spark.topic.task_reader import read_task
 from ottla.wire.types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

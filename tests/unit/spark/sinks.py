@@ -10,10 +10,10 @@ import pyarrow as pa
 from ottla.client.blocking import BlockingClient
 from ottla.spark.options import read_options
 from ottla.spark.sink.columns import Columns
-from ottla.spark.sink.ending import commit_all
-from ottla.spark.sink.exactly import Prepared, Task, prepare
+from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.writing import Records
+from ottla.spark.sink.record_writer import Records
+from ottla.spark.sink.transaction_end import commit_all
 from ottla.spark.topic.batch_reader import PlainReader
 from ottla.spark.topic.options import TopicOptions
 

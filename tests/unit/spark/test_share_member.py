@@ -16,10 +16,10 @@ from ottla.client.share.offsets import describe_offsets
 from ottla.client.topics import NewTopic, create, delete
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
-from ottla.spark.share.acquiring import OFFSET_MAX, GroupMember
-from ottla.spark.share.offsets import Acquisition, Place
+from ottla.spark.share.group_member import OFFSET_MAX, GroupMember
+from ottla.spark.share.offsets import Acquisition, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
-from ottla.spark.share.plan import Held, Verdict
+from ottla.spark.share.plan import Acknowledgement, AcquiredPartition
 from ottla.wire.acknowledge_type import AcknowledgeType
 
 TOPIC = "jobs"
@@ -67,15 +67,17 @@ def lag(broker: Any) -> int:
         return sum(each.lag or 0 for each in client.call(describe_offsets, "g").values())
 
 
-def ranges(held: list[Held]) -> dict[int, list[Acquisition]]:
+def ranges(held: list[AcquiredPartition]) -> dict[int, list[Acquisition]]:
     found: dict[int, list[Acquisition]] = {}
     for each in held:
-        found.setdefault(each.place.partition, []).extend(each.ranges)
+        found.setdefault(each.tp.partition, []).extend(each.ranges)
     return found
 
 
-def accept_all(held: list[Held]) -> dict[Place, list[Verdict]]:
-    return {each.place: [Verdict(one.first, one.last, AcknowledgeType.ACCEPT) for one in each.ranges] for each in held}
+def accept_all(held: list[AcquiredPartition]) -> dict[TopicIdPartition, list[Acknowledgement]]:
+    return {
+        each.tp: [Acknowledgement(one.first, one.last, AcknowledgeType.ACCEPT) for one in each.ranges] for each in held
+    }
 
 
 def test_records_are_acquired_and_accepted(broker: Any, join: Join) -> None:
@@ -85,7 +87,7 @@ def test_records_are_acquired_and_accepted(broker: Any, join: Join) -> None:
     held = member.acquire(1000)
     assert ranges(held) == {0: [Acquisition(0, 29, 1)], 1: [Acquisition(0, 19, 1)]}
     assert {each.topic for each in held} == {TOPIC}
-    assert member.settle(accept_all(held)) == {each.place for each in held}
+    assert member.settle(accept_all(held)) == {each.tp for each in held}
     assert lag(broker) == 0
     assert member.acquire(1000) == []
 
@@ -101,11 +103,11 @@ def test_parts_are_settled_by_themselves(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     (held,) = member.acquire(10)
-    assert member.settle({held.place: [Verdict(2, 3, AcknowledgeType.ACCEPT)]}) == {held.place}
-    assert member.settle({held.place: [Verdict(2, 3, AcknowledgeType.ACCEPT)]}) == set(), "it is not held any more"
+    assert member.settle({held.tp: [Acknowledgement(2, 3, AcknowledgeType.ACCEPT)]}) == {held.tp}
+    assert member.settle({held.tp: [Acknowledgement(2, 3, AcknowledgeType.ACCEPT)]}) == set(), "it is not held any more"
     assert member.settle(
-        {held.place: [Verdict(0, 1, AcknowledgeType.ACCEPT), Verdict(4, 9, AcknowledgeType.ACCEPT)]}
-    ) == {held.place}
+        {held.tp: [Acknowledgement(0, 1, AcknowledgeType.ACCEPT), Acknowledgement(4, 9, AcknowledgeType.ACCEPT)]}
+    ) == {held.tp}
     assert lag(broker) == 0
 
 
@@ -125,7 +127,7 @@ def test_38_renewed_locks_last(broker: Any, join: Join) -> None:
         broker.advance(20_000)
         member.renew()
     assert other.acquire(10) == [], "the surplus is renewed as well"
-    assert member.settle(accept_all(held)) == {held[0].place}
+    assert member.settle(accept_all(held)) == {held[0].tp}
     assert ranges(member.acquire(10)) == {0: [Acquisition(4, 9, 1)]}
 
 
@@ -155,10 +157,10 @@ def test_what_is_handed_out_again_is_held_once(broker: Any, join: Join) -> None:
     broker.restart()
     member.acquire(4)  # the surplus from before, which is held no longer
     held = acquire_until_something(member, 100)
-    assert member.settle(accept_all(held)) == {each.place for each in held}
+    assert member.settle(accept_all(held)) == {each.tp for each in held}
 
 
-def acquire_until_something(member: GroupMember, tries: int) -> list[Held]:
+def acquire_until_something(member: GroupMember, tries: int) -> list[AcquiredPartition]:
     """A broker that has just started needs a moment to let members in again."""
     return next(held for _ in range(tries) if (held := member.acquire(100)))
 
@@ -167,12 +169,12 @@ def test_starts_of_what_is_owed(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     (held,) = member.acquire(10)
-    member.settle({held.place: [Verdict(0, 3, AcknowledgeType.ACCEPT)]})
-    member.settle({held.place: [Verdict(4, 6, AcknowledgeType.ACCEPT)]})
-    gone = Place("AAAAAAAAAAAAAAAAAAAAAQ", 0)
-    starts = member.starts([held.place, gone])
+    member.settle({held.tp: [Acknowledgement(0, 3, AcknowledgeType.ACCEPT)]})
+    member.settle({held.tp: [Acknowledgement(4, 6, AcknowledgeType.ACCEPT)]})
+    gone = TopicIdPartition("AAAAAAAAAAAAAAAAAAAAAQ", 0)
+    starts = member.starts([held.tp, gone])
     assert starts[gone] == OFFSET_MAX
-    assert starts[held.place] == 4, "what is stored trails by one write"
+    assert starts[held.tp] == 4, "what is stored trails by one write"
 
 
 def test_a_topic_that_is_not_there(broker: Any, join: Join) -> None:
@@ -190,13 +192,13 @@ def test_47_a_topic_that_is_deleted_while_it_is_held(broker: Any, join: Join) ->
     with BlockingClient(broker.bootstrap_servers) as client:
         client.call(delete, TOPIC)
     assert member.settle(accept_all([held])) == set()
-    assert member.starts([held.place]) == {held.place: OFFSET_MAX}
+    assert member.starts([held.tp]) == {held.tp: OFFSET_MAX}
 
 
 def test_a_broker_that_does_not_answer(broker: Any, join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
     member = join()
     member.acquire(1)
-    monkeypatch.setattr("ottla.spark.share.acquiring.CALL_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("ottla.spark.share.group_member.CALL_TIMEOUT_S", 0.01)
     with pytest.raises(OttlaSparkError, match=f"share group g: no answer from {broker.bootstrap_servers} in 0 s"):
         member.acquire(1)
     monkeypatch.undo()

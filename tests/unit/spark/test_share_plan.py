@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share import plan as plan_module
 from ottla.spark.share.decisions import Decisions
-from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
-from ottla.spark.share.plan import Held, SharePlan, Verdict, tasks_of
+from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
+from ottla.spark.share.plan import Acknowledgement, AcquiredPartition, SharePlan, tasks_of
 from ottla.spark.share.ranges import cut, join, subtract
 from ottla.wire.acknowledge_type import AcknowledgeType
 
-HERE, THERE = Place("id-jobs", 0), Place("id-jobs", 1)
+HERE, THERE = TopicIdPartition("id-jobs", 0), TopicIdPartition("id-jobs", 1)
 NOTHING = ShareOffset(0, "g")
 MANY = 1000
 
@@ -85,27 +85,27 @@ def test_a_checkpoint_belongs_to_one_group() -> None:
 class FakeMember:
     """Brings what tests put there; one answer for each call."""
 
-    def __init__(self, *rounds: list[Held]) -> None:
+    def __init__(self, *rounds: list[AcquiredPartition]) -> None:
         self.rounds = list(rounds)
-        self.said: list[tuple[Place, Verdict]] = []
-        self.refuses: set[Place] = set()
-        self.start_offsets: dict[Place, int] = {}
+        self.said: list[tuple[TopicIdPartition, Acknowledgement]] = []
+        self.refuses: set[TopicIdPartition] = set()
+        self.start_offsets: dict[TopicIdPartition, int] = {}
         self.asked: list[int] = []
 
-    def acquire(self, max_records: int) -> list[Held]:
+    def acquire(self, max_records: int) -> list[AcquiredPartition]:
         self.asked.append(max_records)
         return self.rounds.pop(0) if self.rounds else []
 
-    def settle(self, verdicts: Mapping[Place, Sequence[Verdict]]) -> set[Place]:
-        self.said += [(place, each) for place, some in verdicts.items() for each in some]
-        return set(verdicts) - self.refuses
+    def settle(self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]) -> set[TopicIdPartition]:
+        self.said += [(tp, each) for tp, some in acknowledgements.items() for each in some]
+        return set(acknowledgements) - self.refuses
 
-    def starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+    def starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
         return self.start_offsets
 
 
-def held(first: int, last: int, count: int = 1, place: Place = HERE) -> Held:
-    return Held(place, "jobs", [Acquisition(first, last, count)])
+def held(first: int, last: int, count: int = 1, tp: TopicIdPartition = HERE) -> AcquiredPartition:
+    return AcquiredPartition(tp, "jobs", [Acquisition(first, last, count)])
 
 
 def plan_of(member: FakeMember, decisions: Decisions | None = None, **options: Any) -> SharePlan:
@@ -113,7 +113,7 @@ def plan_of(member: FakeMember, decisions: Decisions | None = None, **options: A
 
 
 def test_a_batch_is_what_was_acquired() -> None:
-    member = FakeMember([held(0, 4)], [held(7, 9), held(2, 3, place=THERE)])
+    member = FakeMember([held(0, 4)], [held(7, 9), held(2, 3, tp=THERE)])
     end = plan_of(member).next_end(NOTHING, MANY)
     assert end.seq == 1
     assert end.acquired == {HERE: (Acquisition(0, 4, 1), Acquisition(7, 9, 1)), THERE: (Acquisition(2, 3, 1),)}
@@ -152,7 +152,7 @@ def test_a_batch_is_accepted_once_the_next_is_asked_for() -> None:
     plan = plan_of(member)
     first = plan.next_end(NOTHING, MANY)
     second = plan.next_end(first, MANY)
-    assert member.said == [(HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
+    assert member.said == [(HERE, Acknowledgement(0, 4, AcknowledgeType.ACCEPT))]
     assert (second.seq, second.owed) == (2, {})
     plan.settle(first)
     assert len(member.said) == 1
@@ -163,11 +163,11 @@ def test_40_an_idle_query_accepts_its_last_batch() -> None:
     plan = plan_of(member)
     end = plan.next_end(NOTHING, MANY)
     assert plan.next_end(end, MANY) is end
-    assert member.said == [(HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
+    assert member.said == [(HERE, Acknowledgement(0, 4, AcknowledgeType.ACCEPT))]
 
 
 def test_what_is_not_stored_is_owed_and_accepted_when_it_comes_again() -> None:
-    member = FakeMember([held(0, 4), held(0, 1, place=THERE)], [], [held(5, 6)], [], [held(0, 4, 2)])
+    member = FakeMember([held(0, 4), held(0, 1, tp=THERE)], [], [held(5, 6)], [], [held(0, 4, 2)])
     plan = plan_of(member)
     first = plan.next_end(NOTHING, MANY)
     member.refuses = {HERE}
@@ -175,14 +175,17 @@ def test_what_is_not_stored_is_owed_and_accepted_when_it_comes_again() -> None:
     assert second.owed == {HERE: ((0, 4),)}
     member.refuses, member.said = set(), []
     assert plan.next_end(second, MANY) is second
-    assert member.said == [(HERE, Verdict(5, 6, AcknowledgeType.ACCEPT)), (HERE, Verdict(0, 4, AcknowledgeType.ACCEPT))]
+    assert member.said == [
+        (HERE, Acknowledgement(5, 6, AcknowledgeType.ACCEPT)),
+        (HERE, Acknowledgement(0, 4, AcknowledgeType.ACCEPT)),
+    ]
 
 
 def test_batches_of_a_process_that_died_are_owed() -> None:
     logged = ShareOffset(7, "g", {HERE: (Acquisition(10, 14, 1),)}, {"id-jobs": "jobs"}, {HERE: ((5, 9),)})
     member = FakeMember([held(5, 14, 2)], [held(15, 16)])
     end = plan_of(member).next_end(logged, MANY)
-    assert member.said == [(HERE, Verdict(5, 14, AcknowledgeType.ACCEPT))]
+    assert member.said == [(HERE, Acknowledgement(5, 14, AcknowledgeType.ACCEPT))]
     assert end.acquired == {HERE: (Acquisition(15, 16, 1),)}
     assert (end.seq, end.owed) == (8, {})
 
@@ -192,15 +195,15 @@ def test_42_owed_ranges_that_overlap_new_ones_are_split() -> None:
     member = FakeMember([held(8, 25, 3)])
     end = plan_of(member).next_end(logged, MANY)
     assert [verdict for _, verdict in member.said] == [
-        Verdict(10, 14, AcknowledgeType.ACCEPT),
-        Verdict(18, 19, AcknowledgeType.ACCEPT),
+        Acknowledgement(10, 14, AcknowledgeType.ACCEPT),
+        Acknowledgement(18, 19, AcknowledgeType.ACCEPT),
     ]
     assert end.acquired == {HERE: (Acquisition(8, 9, 3), Acquisition(15, 17, 3), Acquisition(20, 25, 3))}
 
 
 def test_what_is_owed_and_not_stored_stays_owed() -> None:
     logged = ShareOffset(7, "g", {HERE: (Acquisition(0, 4, 1),)}, {"id-jobs": "jobs"})
-    member = FakeMember([held(0, 4, 2), held(0, 0, place=THERE)])
+    member = FakeMember([held(0, 4, 2), held(0, 0, tp=THERE)])
     member.refuses = {HERE}
     assert plan_of(member).next_end(logged, MANY).owed == {HERE: ((0, 4),)}
 
@@ -238,11 +241,11 @@ def test_decided_rows_are_not_accepted() -> None:
     assert decisions.add(1, "jobs", 0, [9], AcknowledgeType.RELEASE)
     plan.settle(end)
     assert [verdict for _, verdict in member.said] == [
-        Verdict(0, 2, AcknowledgeType.ACCEPT),
-        Verdict(3, 3, AcknowledgeType.REJECT),
-        Verdict(4, 4, AcknowledgeType.REJECT),
-        Verdict(5, 8, AcknowledgeType.ACCEPT),
-        Verdict(9, 9, AcknowledgeType.RELEASE),
+        Acknowledgement(0, 2, AcknowledgeType.ACCEPT),
+        Acknowledgement(3, 3, AcknowledgeType.REJECT),
+        Acknowledgement(4, 4, AcknowledgeType.REJECT),
+        Acknowledgement(5, 8, AcknowledgeType.ACCEPT),
+        Acknowledgement(9, 9, AcknowledgeType.RELEASE),
     ]
 
 
@@ -257,9 +260,9 @@ def test_decisions_that_were_not_stored_are_made_when_the_rows_come_again() -> N
     member.rounds = [[held(0, 9, 2)]]
     again = plan.next_end(end, MANY)
     assert [verdict for _, verdict in member.said] == [
-        Verdict(0, 2, AcknowledgeType.ACCEPT),
-        Verdict(3, 3, AcknowledgeType.REJECT),
-        Verdict(4, 8, AcknowledgeType.ACCEPT),
+        Acknowledgement(0, 2, AcknowledgeType.ACCEPT),
+        Acknowledgement(3, 3, AcknowledgeType.REJECT),
+        Acknowledgement(4, 8, AcknowledgeType.ACCEPT),
     ]
     assert again.acquired == {HERE: (Acquisition(9, 9, 2),)}, "what was released is shown again"
 
@@ -281,7 +284,7 @@ def test_decisions_in_a_directory_outlive_the_process(tmp_path: Path) -> None:
     decisions.add(1, "jobs", 0, [3], AcknowledgeType.REJECT)
     member = FakeMember([held(0, 9, 2)])
     plan_of(member, Decisions(str(tmp_path / "decided"))).next_end(end, MANY)
-    assert (HERE, Verdict(3, 3, AcknowledgeType.REJECT)) in member.said
+    assert (HERE, Acknowledgement(3, 3, AcknowledgeType.REJECT)) in member.said
     assert list((tmp_path / "decided").iterdir()) == []
 
 
@@ -301,7 +304,7 @@ def test_a_query_that_is_to_stop_does_not_wait_while_more_and_more_comes() -> No
     clock = [0.0]
 
     class Endless(FakeMember):
-        def acquire(self, max_records: int) -> list[Held]:
+        def acquire(self, max_records: int) -> list[AcquiredPartition]:
             clock[0] += 100
             assert clock[0] < 60_000, "it goes on for ever"
             return [held(10, 10)]
@@ -312,7 +315,7 @@ def test_a_query_that_is_to_stop_does_not_wait_while_more_and_more_comes() -> No
 
 
 def test_partitions_that_came_later_are_not_read_by_a_query_that_is_to_stop() -> None:
-    plan = plan_of(FakeMember([held(0, 4, place=THERE)]))
+    plan = plan_of(FakeMember([held(0, 4, tp=THERE)]))
     plan.stop_at({HERE: 8})
     assert plan.next_end(NOTHING, MANY) is NOTHING
 
@@ -326,7 +329,7 @@ END = ShareOffset(
 
 def test_a_task_for_each_partition() -> None:
     tasks = tasks_of(END, None)
-    assert [(task.place, task.ranges, task.seq) for task in tasks] == [
+    assert [(task.tp, task.ranges, task.seq) for task in tasks] == [
         (HERE, END.acquired[HERE], 4),
         (THERE, END.acquired[THERE], 4),
     ]

@@ -20,11 +20,11 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
 from ottla.spark.sink import writers
 from ottla.spark.sink.columns import HEADERS, Columns, records_of
-from ottla.spark.sink.ending import abort_all
-from ottla.spark.sink.exactly import Task, read_markers
+from ottla.spark.sink.exactly_once import Task, read_markers
 from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.record_writer import Records, _rounds, write_all
+from ottla.spark.sink.transaction_end import abort_all
 from ottla.spark.sink.writers import StreamWriter
-from ottla.spark.sink.writing import Records, _rounds, write_all
 from tests.unit.spark.sinks import VALUE_ONLY, Sink
 
 # --- columns and options ----------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_more_tasks_than_the_marker_topic_has_partitions(sink: MakeSink) -> None
 
 
 def test_many_rows_are_written_in_rounds(sink: MakeSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.spark.sink.writing.ROUND_RECORDS", 7)
+    monkeypatch.setattr("ottla.spark.sink.record_writer.ROUND_RECORDS", 7)
     one = sink()
     values = [f"{number:03}" for number in range(50)]
     one.commit(one.task(values))
@@ -297,7 +297,7 @@ def test_many_rows_are_written_in_rounds(sink: MakeSink, monkeypatch: pytest.Mon
 
 
 def test_bytes_bound_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.spark.sink.writing.ROUND_BYTES", 10)
+    monkeypatch.setattr("ottla.spark.sink.record_writer.ROUND_BYTES", 10)
     batch = pa.RecordBatch.from_pydict({"value": ["x" * 6] * 5})
     sizes = [len(some) for some in _rounds(iter(Records([batch], VALUE_ONLY, "t")))]
     assert sizes == [2, 2, 1]

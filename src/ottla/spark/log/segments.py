@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.spark.log.storage import SourceFile
     from ottla.wire.columns_table import Int64s
 
-__all__ = ["Place", "Segment"]
+__all__ = ["BatchPosition", "Segment"]
 
 TAIL_BYTES: Final = 1 << 20
 """So much of a log's end has its checksums tested before the end is believed."""
@@ -35,7 +35,7 @@ _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = TxnIndex.ENTRY
 
 
-class Place(NamedTuple):
+class BatchPosition(NamedTuple):
     """Where a batch begins, and its first offset."""
 
     position: int
@@ -88,7 +88,7 @@ class Segment:
         return offsets[:count] + self.base_offset, positions[:count]
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, AnyBatch]]:
-        """Place and header of each batch from a position on, as far as they are sound."""
+        """Position and header of each batch from a position on, as far as they are sound."""
         return walk_headers(self.file, position, self.size_bytes)
 
     def header_at(self, index: int) -> AnyBatch | None:
@@ -105,12 +105,12 @@ class Segment:
             return 0
         return int(positions[index])
 
-    def place_of(self, offset: int) -> Place | None:
+    def place_of(self, offset: int) -> BatchPosition | None:
         """The batch that holds an offset, or else the first one past it; None if the segment ends before."""
         found = find_batch(self.file, self.position_before(offset), self.size_bytes, offset)
-        return None if found is None else Place(found.position, found.base_offset)
+        return None if found is None else BatchPosition(found.position, found.base_offset)
 
-    def places(self, count: int, start: int, end: int, *, may_walk: bool) -> list[Place]:
+    def places(self, count: int, start: int, end: int, *, may_walk: bool) -> list[BatchPosition]:
         """At most so many batches that cut what lies from `start` to `end` into parts of about one size.
 
         Without a usable index all headers are read for it, if that is allowed.
@@ -124,10 +124,10 @@ class Segment:
             found += self._walked_places([position for position in wanted if position > reached], reached)
         return [place for place in found if start < place.position < end]
 
-    def _indexed_places(self, wanted: list[int]) -> list[Place]:
+    def _indexed_places(self, wanted: list[int]) -> list[BatchPosition]:
         """The first indexed batches at or past each position, as far as the index goes; none if it is wrong."""
         _, positions = self.offset_entries
-        found: dict[int, Place] = {}
+        found: dict[int, BatchPosition] = {}
         for position in wanted:
             index = int(np.searchsorted(positions, position))
             if index == len(positions):
@@ -135,18 +135,18 @@ class Segment:
             header = self.header_at(index)
             if header is None:
                 return []
-            found[index] = Place(int(positions[index]), header.base_offset)
+            found[index] = BatchPosition(int(positions[index]), header.base_offset)
         return list(found.values())
 
-    def _walked_places(self, wanted: list[int], start: int) -> list[Place]:
-        found: list[Place] = []
+    def _walked_places(self, wanted: list[int], start: int) -> list[BatchPosition]:
+        found: list[BatchPosition] = []
         rest = iter(wanted)
         next_wanted = next(rest, None)
         for position, header in self.headers(start) if wanted else ():
             if next_wanted is None:
                 break
             if position >= next_wanted:
-                found.append(Place(position, header.base_offset))
+                found.append(BatchPosition(position, header.base_offset))
                 while next_wanted is not None and next_wanted <= position:
                     next_wanted = next(rest, None)
         return found

@@ -171,7 +171,7 @@ class _ClusterTasks:
 
     def _decoded(self, task: Task, decoder: Decoder) -> Iterator[DecodedRows]:
         from ottla.spark.records.decode import Source
-        from ottla.spark.topic.reading import task_columns
+        from ottla.spark.topic.task_reader import task_columns
 
         # What a snapshot stands for lies before the range.
         first = -1 if self._options.is_metadata and task.start == task.log_start else task.start

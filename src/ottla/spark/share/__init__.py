@@ -10,13 +10,17 @@ What a runner that died had acquired is released by the broker and delivered aga
 committed, and whose acceptance is not known to be stored, are *owed*: they are carried from offset to offset, and
 accepted without being shown when they come again.
 
-`options`   what users may say                      `plan`       batches, settling, owing
-`offsets`   the offset in Spark's log               `acquiring`  the member on the driver
-`ranges`    sets of offsets                         `reading`    what a task does
-`deciding`  how rows are rejected and released      `decisions`  which rows were
+`options`            the options of the format
+`offsets`            the offset in Spark's log
+`ranges`             sets of offsets
+`plan`               plans batches, acknowledges them, and carries what is owed
+`group_member`       the member of the share group, on the driver
+`task_reader`        reads the acquired ranges, in a task
+`decision_listener`  hears from tasks which rows are rejected or released
+`decisions`          keeps these decisions until their batch is acknowledged
 `source`, `stream_reader`  what Spark calls
 """
 
-from ottla.spark.share.deciding import reject, release
+from ottla.spark.share.decision_listener import reject, release
 
 __all__ = ["reject", "release"]

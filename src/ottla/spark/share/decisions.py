@@ -6,19 +6,19 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ottla.spark.share.offsets import Place, ShareOffset
+from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.ranges import subtract
 
 __all__ = ["Decisions"]
 
 
 class Decisions:
-    """By batch and place. With a directory they are on disk before they count, and outlive the process."""
+    """By batch and partition. With a directory they are on disk before they count, and outlive the process."""
 
     def __init__(self, directory: str = "") -> None:
         self._directory = Path(directory) if directory else None
         self._batches: dict[int, ShareOffset] = {}
-        self._by_seq: dict[int, dict[Place, dict[int, int]]] = {}
+        self._by_seq: dict[int, dict[TopicIdPartition, dict[int, int]]] = {}
 
     def expect(self, end: ShareOffset) -> None:
         """The batch that ends here is going to run; its rows may be decided on."""
@@ -28,31 +28,31 @@ class Decisions:
         """False if no batch under way has these rows."""
         batch = self._batches.get(seq)
         wanted = sorted(set(offsets))
-        place = None if batch is None else _place(batch, topic, partition)
-        if batch is None or place is None:
+        tp = None if batch is None else _place(batch, topic, partition)
+        if batch is None or tp is None:
             return False
-        if subtract([(each, each) for each in wanted], [each[:2] for each in batch.acquired[place]]):
+        if subtract([(each, each) for each in wanted], [each[:2] for each in batch.acquired[tp]]):
             return False
-        self._write(seq, place, wanted, kind)
-        self._keep(seq, place, wanted, kind)
+        self._write(seq, tp, wanted, kind)
+        self._keep(seq, tp, wanted, kind)
         return True
 
-    def take(self, seq: int) -> Mapping[Place, Mapping[int, int]]:
+    def take(self, seq: int) -> Mapping[TopicIdPartition, Mapping[int, int]]:
         """What was decided on a batch that is done: for each offset the kind."""
         self._read(seq)
         self._batches.pop(seq, None)
         return self._by_seq.pop(seq, {})
 
-    def _keep(self, seq: int, place: Place, offsets: Iterable[int], kind: int) -> None:
-        self._by_seq.setdefault(seq, {}).setdefault(place, {}).update(dict.fromkeys(offsets, kind))
+    def _keep(self, seq: int, tp: TopicIdPartition, offsets: Iterable[int], kind: int) -> None:
+        self._by_seq.setdefault(seq, {}).setdefault(tp, {}).update(dict.fromkeys(offsets, kind))
 
     # --- on disk ------------------------------------------------------------------------------------------------------
 
-    def _write(self, seq: int, place: Place, offsets: list[int], kind: int) -> None:
+    def _write(self, seq: int, tp: TopicIdPartition, offsets: list[int], kind: int) -> None:
         if self._directory is not None:
             self._directory.mkdir(parents=True, exist_ok=True)
             with self._path(self._directory, seq).open("a") as file:
-                file.write(json.dumps([*place, kind, offsets]) + "\n")
+                file.write(json.dumps([*tp, kind, offsets]) + "\n")
 
     def _read(self, seq: int) -> None:
         """Take what this process or one before it has written, and remove it."""
@@ -60,13 +60,13 @@ class Decisions:
             return
         for line in path.read_text().splitlines():
             topic_id, partition, kind, offsets = json.loads(line)
-            self._keep(seq, Place(topic_id, partition), offsets, kind)
+            self._keep(seq, TopicIdPartition(topic_id, partition), offsets, kind)
         path.unlink()
 
     def _path(self, directory: Path, seq: int) -> Path:
         return directory / f"batch-{seq}.jsonl"
 
 
-def _place(batch: ShareOffset, topic: str, partition: int) -> Place | None:
+def _place(batch: ShareOffset, topic: str, partition: int) -> TopicIdPartition | None:
     places = (each for each in batch.acquired if each.partition == partition)
     return next((each for each in places if batch.names[each.topic_id] == topic), None)

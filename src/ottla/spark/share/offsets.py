@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share.ranges import Range
 
-__all__ = ["Acquisition", "Place", "ShareOffset"]
+__all__ = ["Acquisition", "ShareOffset", "TopicIdPartition"]
 
 VERSION: Final = 1
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition, by the id of its topic in Kafka's text form."""
 
     topic_id: str
@@ -36,11 +36,11 @@ class ShareOffset:
     seq: int
     """Of the batch that ends here; 0 before the first."""
     group: str
-    acquired: Mapping[Place, tuple[Acquisition, ...]] = field(default_factory=dict)
+    acquired: Mapping[TopicIdPartition, tuple[Acquisition, ...]] = field(default_factory=dict)
     """What that batch holds."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Of its topics, by id."""
-    owed: Mapping[Place, tuple[Range, ...]] = field(default_factory=dict)
+    owed: Mapping[TopicIdPartition, tuple[Range, ...]] = field(default_factory=dict)
     """What batches before it hold whose acceptance is not known to be stored."""
 
     def to_json(self) -> dict[str, Any]:
@@ -63,23 +63,23 @@ class ShareOffset:
         return cls(
             found["seq"],
             found["group"],
-            {place: tuple(Acquisition(*each) for each in ranges) for place, ranges in _places(found["acq"])},
+            {tp: tuple(Acquisition(*each) for each in ranges) for tp, ranges in _places(found["acq"])},
             dict(found["names"]),
-            {place: tuple((first, last) for first, last in ranges) for place, ranges in _places(found["owed"])},
+            {tp: tuple((first, last) for first, last in ranges) for tp, ranges in _places(found["owed"])},
         )
 
 
-def _by_topic(ranges: Mapping[Place, tuple[Any, ...]]) -> dict[str, dict[str, list[list[int]]]]:
+def _by_topic(ranges: Mapping[TopicIdPartition, tuple[Any, ...]]) -> dict[str, dict[str, list[list[int]]]]:
     topics: dict[str, dict[str, list[list[int]]]] = {}
-    for place in sorted(ranges):
-        if ranges[place]:
-            topics.setdefault(place.topic_id, {})[str(place.partition)] = [list(each) for each in ranges[place]]
+    for tp in sorted(ranges):
+        if ranges[tp]:
+            topics.setdefault(tp.topic_id, {})[str(tp.partition)] = [list(each) for each in ranges[tp]]
     return topics
 
 
-def _places(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Place, Any]]:
+def _places(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[TopicIdPartition, Any]]:
     return [
-        (Place(topic_id, int(partition)), ranges)
+        (TopicIdPartition(topic_id, int(partition)), ranges)
         for topic_id, partitions in topics.items()
         for partition, ranges in partitions.items()
     ]

@@ -14,7 +14,7 @@ from ottla.client.metadata import TopicPartition
 from ottla.client.offsets import LATEST, list_offsets
 from ottla.spark.clients import client_for, one_sentence
 from ottla.spark.share.decisions import Decisions
-from ottla.spark.share.offsets import Place, ShareOffset
+from ottla.spark.share.offsets import ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import SharePlan, Task, tasks_of
 from ottla.wire import uuid_text
@@ -22,7 +22,7 @@ from ottla.wire import uuid_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ottla.spark.share.deciding import Address, Listener
+    from ottla.spark.share.decision_listener import Address, Listener
 
 __all__ = ["ShareStreamReader"]
 
@@ -82,7 +82,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _plan(self) -> SharePlan:
         if self._made_plan is None:
-            from ottla.spark.share.acquiring import GroupMember
+            from ottla.spark.share.group_member import GroupMember
 
             self._decisions_at()
             member = GroupMember(self._options)
@@ -95,25 +95,28 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _decisions_at(self) -> Address:
         if self._listener is None:
-            from ottla.spark.share.deciding import Listener
+            from ottla.spark.share.decision_listener import Listener
 
             self._listener = Listener(self._options.group, self._decisions)
         return self._listener.address
 
-    def _ends(self) -> dict[Place, int]:
+    def _ends(self) -> dict[TopicIdPartition, int]:
         """Where the logs end now."""
         client = client_for(self._options)
         topics = client.call(Client.topics, self._options.subscribe)
         every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
         found = client.call(list_offsets, dict.fromkeys(every, LATEST))
-        return {Place(uuid_text(topics[at.topic].topic_id), at.partition): each.offset for at, each in found.items()}
+        return {
+            TopicIdPartition(uuid_text(topics[at.topic].topic_id), at.partition): each.offset
+            for at, each in found.items()
+        }
 
     # --- in executors -------------------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # what Spark makes of an empty plan
             return
-        from ottla.spark.share.reading import rows_of
+        from ottla.spark.share.task_reader import rows_of
 
         with one_sentence():
             yield from rows_of(partition.value.task, self._options, partition.value.address)

@@ -12,10 +12,10 @@ from ottla.client.blocking import BlockingClient
 from ottla.spark.clients import client_for, forget_client, one_sentence
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.sink.columns import Columns
-from ottla.spark.sink.ending import abort_all, commit_all
-from ottla.spark.sink.exactly import Prepared, Task, prepare
+from ottla.spark.sink.exactly_once import Prepared, Task, prepare
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.writing import Records, write_all
+from ottla.spark.sink.record_writer import Records, write_all
+from ottla.spark.sink.transaction_end import abort_all, commit_all
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ __all__ = ["PlainReader", "PushdownReader", "rows_of"]
 
 def rows_of(task: Task, options: TopicOptions) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in an executor's worker."""
-    from ottla.spark.topic.reading import read_task
+    from ottla.spark.topic.task_reader import read_task
 
     return read_task(lambda: client_for(options), task, options)
 

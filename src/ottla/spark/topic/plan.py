@@ -13,7 +13,7 @@ from ottla.spark.errors import OttlaSparkError
 from ottla.spark.filters import EVERYTHING, Bounds
 from ottla.spark.offsets import Offsets, TopicPartition, named
 from ottla.spark.options import bad_option
-from ottla.spark.range_options import Place, RangeOptions
+from ottla.spark.range_options import RangeBound, RangeOptions
 from ottla.spark.topic.cluster import Assigned, Cluster
 from ottla.spark.topic.loss import Loss
 from ottla.spark.topic.ranges import Range, split_ranges
@@ -95,7 +95,7 @@ def require_all(assigned: Assigned) -> None:
         raise OttlaSparkError(f"{assigned.missing[0]} does not exist")
 
 
-def resolve(cluster: Cluster, place: Place, assigned: Assigned, strategy: str) -> dict[TopicPartition, int]:
+def resolve(cluster: Cluster, place: RangeBound, assigned: Assigned, strategy: str) -> dict[TopicPartition, int]:
     """An offset for each partition. Asked once, so that all tasks of a query see the same end."""
     partitions = list(assigned.leaders)
     if place.timestamp is not None:
@@ -119,7 +119,7 @@ def _check_partitions(option: str, given: Offsets, partitions: list[TopicPartiti
         raise bad_option(option, f"{named(surplus[0])} is not among those that are read")
 
 
-def _by_time(cluster: Cluster, place: Place, timestamps: Offsets, strategy: str) -> dict[TopicPartition, int]:
+def _by_time(cluster: Cluster, place: RangeBound, timestamps: Offsets, strategy: str) -> dict[TopicPartition, int]:
     found = cluster.at_time(timestamps)
     late = [at for at, offset in found.items() if offset is None]
     if late and strategy == "error":

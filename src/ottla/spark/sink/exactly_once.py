@@ -9,7 +9,7 @@ Theory of operation. Each task of a query has a transactional id of its own, the
    but reads its rows and compares how many they are and their checksum with what the marker tells. Others would be lost
    or doubled, so the batch fails if they differ.
 4. Otherwise it writes its rows and the new marker, in one transaction, and leaves that open.
-5. The driver ends all transactions (see `ending`). If it dies before, the next attempt's step 1 aborts them.
+5. The driver ends all transactions (see `transaction_end`). If it dies before, the next attempt's step 1 aborts them.
 
 So a batch is written in part only while the driver is ending transactions, and only then must the rows of a batch be
 the same when it runs again.
@@ -31,7 +31,7 @@ from ottla.client.transactions import Identity, Mark, begin, commit_offsets
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
 from ottla.spark.sink.options import SinkOptions
-from ottla.spark.sink.writing import Digest, Records, write_all
+from ottla.spark.sink.record_writer import Digest, Records, write_all
 from ottla.wire.errors import ErrorCode
 
 __all__ = ["Prepared", "Task", "marker_group", "prepare", "read_marker", "read_markers"]

@@ -9,7 +9,7 @@ from ottla.client.errors import ResponseError
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
-from ottla.spark.topic.reading import read_task
+from ottla.spark.topic.task_reader import read_task
 from ottla.wire import frames, types
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
 from tests.unit.client.fake import FakeCluster

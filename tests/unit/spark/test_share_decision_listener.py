@@ -14,12 +14,12 @@ import pytest
 
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.share import reject, release
-from ottla.spark.share.deciding import Address, Listener, send
+from ottla.spark.share.decision_listener import Address, Listener, send
 from ottla.spark.share.decisions import Decisions
-from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
+from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
 from ottla.wire.acknowledge_type import AcknowledgeType
 
-HERE = Place("id-jobs", 0)
+HERE = TopicIdPartition("id-jobs", 0)
 ROWS = [{"acquiredSeq": 4, "topic": "jobs", "partition": 0, "offset": offset} for offset in (3, 5)]
 Listen = Callable[..., tuple[Listener, Decisions]]
 

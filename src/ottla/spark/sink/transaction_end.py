@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError, ResponseError
 from ottla.client.transactions import end
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn
-from ottla.spark.sink.exactly import Prepared, read_markers
+from ottla.spark.sink.exactly_once import Prepared, read_markers
 from ottla.spark.sink.options import SinkOptions
 from ottla.wire.errors import ErrorCode
 

@@ -18,14 +18,14 @@ from ottla.client.producer import Producer, ProducerRecord
 from ottla.client.topics import NewTopic, create, delete
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.options import read_options
-from ottla.spark.share.deciding import Listener
+from ottla.spark.share.decision_listener import Listener
 from ottla.spark.share.decisions import Decisions
-from ottla.spark.share.offsets import Acquisition, Place, ShareOffset
+from ottla.spark.share.offsets import Acquisition, ShareOffset, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
-from ottla.spark.share.reading import NEAR_OFFSETS, _spans, rows_of
 from ottla.spark.share.source import ShareDataSource
 from ottla.spark.share.stream_reader import ShareStreamReader
+from ottla.spark.share.task_reader import NEAR_OFFSETS, _spans, rows_of
 from ottla.wire import uuid_text
 from ottla.wire.acknowledge_type import AcknowledgeType
 
@@ -38,7 +38,7 @@ class Jobs:
         self.name = name
         with BlockingClient(servers) as client:
             topic_id = client.call(self._make)
-        self.place = Place(uuid_text(topic_id), 0)
+        self.tp = TopicIdPartition(uuid_text(topic_id), 0)
 
     async def _make(self, client: Client) -> bytes:
         await create(client, NewTopic(self.name, 1))
@@ -50,7 +50,7 @@ class Jobs:
         return read_options(ShareOptions, {**fixed, **given})
 
     def rows(self, *ranges: tuple[int, int, int], address: Any = None, **given: str) -> list[dict[str, Any]]:
-        task = Task(self.place, self.name, tuple(Acquisition(*each) for each in ranges), 7)
+        task = Task(self.tp, self.name, tuple(Acquisition(*each) for each in ranges), 7)
         return [row for batch in rows_of(task, self.options(**given), address) for row in batch.to_pylist()]
 
 
@@ -68,7 +68,7 @@ def test_only_acquired_rows_are_given_with_their_counts(jobs: Jobs) -> None:
 
 def test_rows_have_the_columns_that_were_promised(jobs: Jobs) -> None:
     options = jobs.options(includeHeaders="true", includeTopicId="true")
-    (batch,) = rows_of(Task(jobs.place, "jobs", (Acquisition(0, 0, 1),), 7), options, None)
+    (batch,) = rows_of(Task(jobs.tp, "jobs", (Acquisition(0, 0, 1),), 7), options, None)
     assert batch.schema.names == list(options.types())
     assert batch.schema.names[-4:] == ["headers", "topicId", "deliveryCount", "acquiredSeq"]
 
@@ -96,12 +96,12 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.parametrize("function", ["sevens", "listed"])
 def test_marked_rows_are_rejected_and_not_given(jobs: Jobs, judge: ModuleType, function: str) -> None:
     decisions = Decisions()
-    decisions.expect(ShareOffset(7, "g", {jobs.place: (Acquisition(6, 8, 1),)}, {jobs.place.topic_id: "jobs"}))
+    decisions.expect(ShareOffset(7, "g", {jobs.tp: (Acquisition(6, 8, 1),)}, {jobs.tp.topic_id: "jobs"}))
     listener = Listener("g", decisions)
     rows = jobs.rows((6, 8, 1), address=listener.address, rejectWhen=f"judge:{function}")
     listener.close()
     assert [row["value"] for row in rows] == [b"6", b"8"]
-    assert decisions.take(7) == {jobs.place: {7: AcknowledgeType.REJECT}}
+    assert decisions.take(7) == {jobs.tp: {7: AcknowledgeType.REJECT}}
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_options_that_cannot_be(options: dict[str, str], sentence: str) -> None:
 
 def test_the_reader_plans_and_reads_a_batch(jobs: Jobs) -> None:
     reader = ShareStreamReader(jobs.options(maxRecordsPerPartition="2"))
-    acquired = {jobs.place: (Acquisition(0, 2, 1),)}
-    end = ShareOffset(1, "g", acquired, {jobs.place.topic_id: "jobs"}).to_json()
+    acquired = {jobs.tp: (Acquisition(0, 2, 1),)}
+    end = ShareOffset(1, "g", acquired, {jobs.tp.topic_id: "jobs"}).to_json()
     parts = reader.partitions(reader.initialOffset(), end)
     assert [[row["offset"] for batch in reader.read(part) for row in batch.to_pylist()] for part in parts] == [
         [0, 1],

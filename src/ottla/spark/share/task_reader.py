@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.spark.clients import client_for
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.offsets import TopicPartition
-from ottla.spark.share.deciding import COLUMNS, Address, by_partition, send
+from ottla.spark.share.decision_listener import COLUMNS, Address, by_partition, send
 from ottla.spark.share.offsets import Acquisition
 from ottla.spark.share.options import ShareOptions
 from ottla.spark.share.plan import Task
 from ottla.spark.topic.plan import Task as RangeTask
-from ottla.spark.topic.reading import read_task
+from ottla.spark.topic.task_reader import read_task
 from ottla.wire.acknowledge_type import AcknowledgeType
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def rows_of(task: Task, options: ShareOptions, address: Address | None) -> Itera
     """The rows of a task. What `rejectWhen` marks is rejected, and not among them."""
     reading = options.reading()
     chooser = _Chooser(task, options)
-    at = TopicPartition(task.topic, task.place.partition)
+    at = TopicPartition(task.topic, task.tp.partition)
     for start, until in _spans(task.ranges):
-        span = RangeTask(at, task.place.topic_id, start, until, -1, 0)
+        span = RangeTask(at, task.tp.topic_id, start, until, -1, 0)
         for batch in read_task(lambda: client_for(reading), span, reading):
             chosen = chooser.chosen(batch)
             if chosen.num_rows and options.reject_when:

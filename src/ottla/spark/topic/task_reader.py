@@ -14,7 +14,7 @@ from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import progress, warn
 from ottla.spark.offsets import TopicPartition, named
-from ottla.spark.topic.decoding import Decoding
+from ottla.spark.topic.chunk_decoder import ChunkDecoder
 from ottla.spark.topic.loss import Loss
 from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
@@ -69,7 +69,7 @@ def task_columns(
 ) -> Iterator[Columns]:
     """The records of a task; the first and the last columns may have some outside of its range."""
     check_crc = options.kafka.get("check.crcs", "true").lower() != "false"
-    decoding = Decoding(check_crc, is_committed=options.isolation == "read_committed")
+    decoding = ChunkDecoder(check_crc, is_committed=options.isolation == "read_committed")
     how = options.read_options(uuid_bytes(task.topic_id) if task.topic_id else None)
     return _without_lost(client, task, how, decoding, Loss(options.fail_on_data_loss), figures or _Figures())
 
@@ -98,7 +98,7 @@ def _without_lost(
     client: Callable[[], BlockingClient],
     task: Task,
     how: ReadOptions,
-    decoding: Decoding,
+    decoding: ChunkDecoder,
     loss: Loss,
     figures: _Figures,
 ) -> Iterator[Columns]:
@@ -141,7 +141,7 @@ def columns_of(
     start: int,
     until: int,
     how: ReadOptions,
-    decoding: Decoding,
+    decoding: ChunkDecoder,
     figures: _Figures | None = None,
 ) -> Iterator[tuple[Columns, int]]:
     """The records of a range in columns, piece by piece, each with the offset behind it.

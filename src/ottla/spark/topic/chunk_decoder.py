@@ -16,7 +16,7 @@ from ottla.wire.columns import decode_columns
 if TYPE_CHECKING:
     from ottla.wire.columns import Columns
 
-__all__ = ["Decoding", "pieces"]
+__all__ = ["ChunkDecoder", "pieces"]
 
 MIB: Final = 1024 * 1024
 PIECE_BYTES: Final = 4 * MIB
@@ -27,7 +27,7 @@ _MAGIC: Final = 2
 _LENGTH_MAGIC_ATTRIBUTES: Final = Struct(">i4xb4xh")
 
 
-class Decoding(NamedTuple):
+class ChunkDecoder(NamedTuple):
     """How chunks are decoded."""
 
     check_crc: bool = True

@@ -21,9 +21,9 @@ from ottla.client.share.offsets import describe_offsets
 from ottla.client.share.records import AcknowledgeType, Acquired, AcquiredRange
 from ottla.spark.errors import OttlaSparkError
 from ottla.spark.notes import warn, warn_once, warn_seldom
-from ottla.spark.share.offsets import Acquisition, Place
+from ottla.spark.share.offsets import Acquisition, TopicIdPartition
 from ottla.spark.share.options import ShareOptions
-from ottla.spark.share.plan import Held, Verdict
+from ottla.spark.share.plan import Acknowledgement, AcquiredPartition
 from ottla.spark.share.ranges import Range, cut
 from ottla.wire import uuid_text
 
@@ -46,7 +46,7 @@ class GroupMember:
     def __init__(self, options: ShareOptions) -> None:
         self._options = options
         self._loop = asyncio.new_event_loop()
-        self._held: dict[Place, list[Acquired]] = {}
+        self._held: dict[TopicIdPartition, list[Acquired]] = {}
         """Exactly what is not settled yet."""
         self._spare: list[Acquired] = []
         """Brought, and too much for the last batch."""
@@ -70,7 +70,7 @@ class GroupMember:
 
     # --- acquiring ----------------------------------------------------------------------------------------------------
 
-    def acquire(self, max_records: int) -> list[Held]:
+    def acquire(self, max_records: int) -> list[AcquiredPartition]:
         """What comes in the time for it, up to so many records; nothing if nothing comes in the time of one fetch."""
         return [_held(each) for each in self._call(self._acquire(max_records))]
 
@@ -163,19 +163,21 @@ class GroupMember:
 
     # --- settling -----------------------------------------------------------------------------------------------------
 
-    def settle(self, verdicts: Mapping[Place, Sequence[Verdict]]) -> set[Place]:
-        return self._call(self._settle(verdicts))
+    def settle(self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]) -> set[TopicIdPartition]:
+        return self._call(self._settle(acknowledgements))
 
-    async def _settle(self, verdicts: Mapping[Place, Sequence[Verdict]]) -> set[Place]:
+    async def _settle(
+        self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]
+    ) -> set[TopicIdPartition]:
         consumer = self._consumer
         if consumer is None:
             return set()
-        names: dict[TopicPartition, Place] = {}
-        for place, some in verdicts.items():
-            for verdict in some:
-                for piece in self._take(place, verdict):
-                    names[piece.at] = place
-                    consumer.acknowledge(AcknowledgeType(verdict.kind), piece)
+        names: dict[TopicPartition, TopicIdPartition] = {}
+        for tp, some in acknowledgements.items():
+            for acknowledgement in some:
+                for piece in self._take(tp, acknowledgement):
+                    names[piece.at] = tp
+                    consumer.acknowledge(AcknowledgeType(acknowledgement.kind), piece)
         try:
             outcomes = await consumer.commit()
         except ClientError as error:
@@ -183,11 +185,11 @@ class GroupMember:
             return set()
         return {names[at] for at, error in outcomes.items() if error is None and at in names}
 
-    def _take(self, place: Place, verdict: Verdict) -> list[Acquired]:
+    def _take(self, tp: TopicIdPartition, acknowledgement: Acknowledgement) -> list[Acquired]:
         """What is held of a range, and no longer."""
-        held = self._held.get(place, [])
-        self._held[place] = [piece for each in held for piece in _cut(each, [verdict[:2]], is_in=False)]
-        return [piece for each in held for piece in _cut(each, [verdict[:2]], is_in=True)]
+        held = self._held.get(tp, [])
+        self._held[tp] = [piece for each in held for piece in _cut(each, [acknowledgement[:2]], is_in=False)]
+        return [piece for each in held for piece in _cut(each, [acknowledgement[:2]], is_in=True)]
 
     # --- renewing -----------------------------------------------------------------------------------------------------
 
@@ -223,36 +225,36 @@ class GroupMember:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+    def starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
         return self._call(self._starts(places))
 
-    async def _starts(self, places: Iterable[Place]) -> Mapping[Place, int]:
+    async def _starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
         await self._joined()
         client = self._client
         assert client is not None
         try:
             there = {uuid_text(topic.topic_id) for topic in (await client.all_topics()).values()}
-            gone = [place for place in places if place.topic_id not in there]
-            for place in gone:
-                warn(f"the topic with id {place.topic_id} is gone, and what is owed of its partition {place.partition}")
+            gone = [tp for tp in places if tp.topic_id not in there]
+            for tp in gone:
+                warn(f"the topic with id {tp.topic_id} is gone, and what is owed of its partition {tp.partition}")
             found = await describe_offsets(client, self._options.group)
         except ClientError as error:
             warn_seldom(f"the start offsets of group {self._options.group} are not known: {error}")
             return {}
         starts = {
-            Place(uuid_text(each.topic_id), at.partition): each.start_offset
+            TopicIdPartition(uuid_text(each.topic_id), at.partition): each.start_offset
             for at, each in found.items()
             if each.start_offset is not None
         }
         return starts | dict.fromkeys(gone, OFFSET_MAX)
 
 
-def _place(acquired: Acquired) -> Place:
-    return Place(uuid_text(acquired.topic_id), acquired.at.partition)
+def _place(acquired: Acquired) -> TopicIdPartition:
+    return TopicIdPartition(uuid_text(acquired.topic_id), acquired.at.partition)
 
 
-def _held(acquired: Acquired) -> Held:
-    return Held(_place(acquired), acquired.at.topic, [Acquisition(*each) for each in acquired.ranges])
+def _held(acquired: Acquired) -> AcquiredPartition:
+    return AcquiredPartition(_place(acquired), acquired.at.topic, [Acquisition(*each) for each in acquired.ranges])
 
 
 def _divided(brought: Iterable[Acquired], count: int) -> tuple[list[Acquired], list[Acquired]]:

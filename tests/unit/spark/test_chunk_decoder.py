@@ -3,8 +3,8 @@
 import pytest
 
 from ottla.client.blocking import Chunk
-from ottla.spark.topic import decoding
-from ottla.spark.topic.decoding import Decoding, pieces
+from ottla.spark.topic import chunk_decoder
+from ottla.spark.topic.chunk_decoder import ChunkDecoder, pieces
 from ottla.wire import WireError
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import Compression, split_batches
@@ -23,41 +23,42 @@ def counts(*batches: bytes) -> list[int]:
 def test_pieces_hold_whole_batches(monkeypatch: pytest.MonkeyPatch):
     plain = [batch(offset, value=b"x" * 300) for offset in range(10)]
     packed = [batch(offset, value=b"x" * 300, compression=Compression.GZIP) for offset in range(10)]
-    monkeypatch.setattr(decoding, "PIECE_BYTES", len(plain[0]) * 4)
-    monkeypatch.setattr(decoding, "COMPRESSED_PIECE_BYTES", len(packed[0]) * 3)
+    monkeypatch.setattr(chunk_decoder, "PIECE_BYTES", len(plain[0]) * 4)
+    monkeypatch.setattr(chunk_decoder, "COMPRESSED_PIECE_BYTES", len(packed[0]) * 3)
     assert counts(*plain) == [4, 4, 2]
     assert counts(*packed) == [3, 3, 3, 1]
     assert counts(plain[0], *packed[:2], plain[1]) == [1, 2, 1]
 
 
 def test_a_large_batch_is_a_piece_of_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(decoding, "PIECE_BYTES", 100)
+    monkeypatch.setattr(chunk_decoder, "PIECE_BYTES", 100)
     chunks = [batch(0, value=b"x" * 500), batch(1), batch(2, value=b"x" * 500)]
     assert [bytes(each) for each in pieces(memoryview(b"".join(chunks)))] == chunks
     assert list(pieces(memoryview(b""))) == []
 
 
 def test_each_piece_has_the_offset_behind_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(decoding, "PIECE_BYTES", 1)
+    monkeypatch.setattr(chunk_decoder, "PIECE_BYTES", 1)
     found = [
-        (columns.offset.tolist(), behind) for columns, behind in Decoding().columns_of(chunk(batch(0, 4), batch(7, 9)))
+        (columns.offset.tolist(), behind)
+        for columns, behind in ChunkDecoder().columns_of(chunk(batch(0, 4), batch(7, 9)))
     ]
     assert found == [([0, 4], 5), ([7, 9], 10)]
 
 
 def test_what_is_too_large_together_goes_batch_by_batch(monkeypatch: pytest.MonkeyPatch):
     packed = [batch(offset, value=b"x" * 1000, compression=Compression.GZIP) for offset in range(3)]
-    monkeypatch.setattr(decoding, "DECOMPRESSED_MAX_BYTES", 1500)
-    assert [behind for _, behind in Decoding().columns_of(chunk(*packed))] == [1, 2, 3]
-    monkeypatch.setattr(decoding, "DECOMPRESSED_MAX_BYTES", 500)
+    monkeypatch.setattr(chunk_decoder, "DECOMPRESSED_MAX_BYTES", 1500)
+    assert [behind for _, behind in ChunkDecoder().columns_of(chunk(*packed))] == [1, 2, 3]
+    monkeypatch.setattr(chunk_decoder, "DECOMPRESSED_MAX_BYTES", 500)
     with pytest.raises(WireError):
-        list(Decoding().columns_of(chunk(packed[0])))
+        list(ChunkDecoder().columns_of(chunk(packed[0])))
 
 
 def test_what_comes_before_damage_is_given():
     damaged = bytearray(batch(5))
     damaged[-1] ^= 1
-    found = Decoding().columns_of(chunk(batch(0), bytes(damaged), batch(9)))
+    found = ChunkDecoder().columns_of(chunk(batch(0), bytes(damaged), batch(9)))
     assert next(found)[1] == 1
     with pytest.raises(WireError, match="crc"):
         next(found)
@@ -67,7 +68,7 @@ def test_aborted_batches_stay_hidden_when_batches_go_by_themselves():
     batches, aborted = history([(1, "transactional"), (2, "transactional"), (1, "abort"), (2, "commit"), (1, "record")])
     damaged = bytearray(batch(5))
     damaged[-1] ^= 1
-    found = Decoding(is_committed=True).columns_of(chunk(*batches, bytes(damaged), aborted=tuple(aborted)))
+    found = ChunkDecoder(is_committed=True).columns_of(chunk(*batches, bytes(damaged), aborted=tuple(aborted)))
     assert [next(found)[0].offset.tolist() for _ in batches] == [[], [1], [], [], [4]]
     with pytest.raises(WireError):
         next(found)
