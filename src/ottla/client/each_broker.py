@@ -1,4 +1,4 @@
-"""Asking every broker the same, where each one knows its own part: coordinators their groups, nodes their disks."""
+"""Sends the same request to every broker, where each knows only its own part: groups, transactions, log directories."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ V = TypeVar("V")
 
 
 async def at_each_broker(client: Client, ask: Callable[[int], Awaitable[V]]) -> dict[int, V | ClientError]:
-    """What `ask` gives for each node id, or why that node does not tell: the parts of the others are known all the
-    same. Raises ClientError if it cannot be found out which nodes there are."""
+    """By node id: what `ask` returns, or the error of that node. Raises ClientError if the list of nodes cannot be
+    read."""
 
     async def at(node_id: int) -> V | ClientError:
         try:

@@ -1,4 +1,4 @@
-"""Requests and answers as bytes, for connections of either kind: what is written, what comes back, how it fails."""
+"""Writes requests and reads responses as bytes, for asyncio and blocking connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CORRELATION_ID_MAX: Final = (1 << 31) - 1
 
 
 class SentRequest(NamedTuple):
-    """A request that was written, as its answer is known by."""
+    """What is remembered of a request until its response comes."""
 
     correlation_id: int
     api: str

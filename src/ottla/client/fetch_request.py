@@ -1,4 +1,4 @@
-"""Fetch requests, for readers of either kind."""
+"""Builds Fetch requests, for the asyncio and the blocking reader."""
 
 from __future__ import annotations
 

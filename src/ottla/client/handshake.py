@@ -20,7 +20,8 @@ from ottla.client.settings import Settings
 __all__ = ["GREETING", "open_connection", "reason"]
 
 GREETING: Final = "ApiVersions or SASL"
-"""What a connection was asked that never came to more."""
+"""The request that an error names when a connection fails before its first request."""
+
 HAPPY_EYEBALLS_DELAY_S: Final = 0.25
 """A name may have addresses of both kinds, and one kind may lead nowhere: after this time the other is tried, too."""
 

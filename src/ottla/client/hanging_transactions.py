@@ -1,4 +1,4 @@
-"""Ending a transaction that its coordinator has forgotten."""
+"""Aborts a hanging transaction: one that is open in a partition and that its coordinator has forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ottla brokers tell over HTTP, beside Kafka's protocol: metrics, and what share groups have in flight."""
+"""Reads the pages that ottla brokers serve over HTTP: metrics, and what share groups have in flight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 async def inspect_addresses(client: Client) -> list[str]:
-    """Where brokers let others look inside; those of Apache Kafka do not know the setting."""
+    """The addresses of the brokers' inspect listeners; brokers of Apache Kafka do not have the setting."""
     brokers = [Resource(ResourceType.BROKER, str(node_id)) for node_id in sorted(client.metadata.brokers)]
     outcomes = await try_describe(client, *brokers, keys=(LISTENER_SETTING,))
     entries = [

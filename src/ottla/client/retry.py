@@ -20,7 +20,7 @@ __all__ = ["RetryAction", "Routing", "codes_in", "cure_for_all", "retry_action"]
 
 
 class Routing(Enum):
-    """How a request finds its broker."""
+    """How the broker for a request is chosen."""
 
     ANY = auto()
     NODE = auto()

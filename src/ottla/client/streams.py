@@ -44,7 +44,7 @@ _WHY_NO_DESCRIPTION: Final = {
 
 
 class GroupSnapshot(NamedTuple):
-    """A group at one moment."""
+    """A streams group at one moment, with its lag."""
 
     group: Group
     lags: Mapping[TopicPartition, int]

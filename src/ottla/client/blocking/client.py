@@ -91,7 +91,7 @@ class BlockingClient:
 
 
 class BlockingBackoff(Backoff):
-    """Pauses in which the thread sleeps."""
+    """A backoff that blocks the thread."""
 
     async def pause(self, deadline: Deadline) -> bool:
         return self.sleep(deadline)
@@ -110,7 +110,7 @@ async def _one_by_one(some: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class _NonYieldingClient(Client):
-    """A client whose coroutines never give way."""
+    """A client whose coroutines never suspend: connections and pauses block the thread."""
 
     together = staticmethod(_one_by_one)
 

@@ -1,4 +1,4 @@
-"""What a filter does with a record: closures that take a row and give a value."""
+"""The expressions of a filter: closures that take a record as a row and return a value."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _Run = tuple[int, int, int]
 
 
 class PendingAcknowledgements:
-    """What is to be said about records of one partition."""
+    """The acknowledgements of one partition that are not sent yet."""
 
     __slots__ = ("_runs", "_singles")
 
@@ -47,7 +47,7 @@ class PendingAcknowledgements:
         self._runs.append((first_offset, last_offset, ack_type))
 
     def add_batches(self, batches: Iterable[AcknowledgementBatch]) -> None:
-        """Take back what could not be sent."""
+        """Add batches again that could not be sent."""
         for first, last, types in batches:
             if len(types) == 1:
                 self.add_range(first, last, types[0])
@@ -55,7 +55,7 @@ class PendingAcknowledgements:
                 self._singles |= zip(range(first, last + 1), types, strict=True)
 
     def take(self) -> tuple[AcknowledgementBatch, ...]:
-        """All of them as batches; none are left."""
+        """Remove all of them, and return them as batches."""
         runs = sorted([*self._runs, *((offset, offset, ack_type) for offset, ack_type in self._singles.items())])
         self._runs, self._singles = [], {}
         return tuple(_packed(_joined(runs)))
