@@ -59,7 +59,7 @@ from ottla.broker.replicas.replicas import Replica, Replicas
 from ottla.broker.replicas.storage import NodeStorage, lock_directories, release
 from ottla.broker.replicas.unit_of_work import UnitOfWork
 from ottla.broker.telemetry.loggers import Loggers
-from ottla.broker.telemetry.metrics import Metrics
+from ottla.broker.telemetry.metrics import Metrics, Sample
 from ottla.core.metadata.config_rules import Rules
 from ottla.core.metadata.context import unlimited
 from ottla.core.metadata.controller import Controller
@@ -197,8 +197,8 @@ class Node:
         self.share_state = self.coordinators.share_state
 
         self.quotas = Quotas(_windows(config, "quota"), _windows(config, "controller.quota"))
-        self.metrics = Metrics(clock)
-        self.metrics.sources += self._sample_sources()
+        self._started_at = time.time()
+        self.metrics = Metrics(clock, self._samples)
         self.dispatch = dispatch(
             self, load_api, (self.metrics, *observers), is_unstable=config["unstable.api.versions.enable"]
         )
@@ -515,30 +515,25 @@ class Node:
         else:
             self.loop.call_soon(self.broker_lifecycle.heartbeat)
 
-    def _sample_sources(self) -> list[Callable[[], Iterable[tuple[str, dict[str, object], float]]]]:
-        """The sources of the metrics page, beside the request counts."""
-        started_at = time.time()
+    def _samples(self) -> Iterator[Sample]:
+        """What the metrics page shows beside the request counts."""
+        from ottla.broker.share.state_samples import state_samples
+        from ottla.broker.telemetry import samples
 
-        def samples() -> Iterator[tuple[str, dict[str, object], float]]:
-            from ottla.broker.share.state_samples import state_samples
-            from ottla.broker.telemetry import samples
-
-            yield from samples.traffic_samples(self.replicas)
-            yield from samples.partition_samples(self.replicas)
-            yield from samples.cluster_samples(self.image, self.metadata.quorum)
-            yield from samples.coordinator_samples(self.coordinators)
-            if self._share is not None:
-                yield from self._share.samples()
-                yield from state_samples(self.share_state, self._share.persister.counts)
-            if self._telemetry is not None:
-                yield from self._telemetry.samples()
-            yield from samples.quota_samples(self.quotas, self.listeners, self.monotonic_ms())
-            if self.descriptions is not None:
-                yield from samples.description_samples(self.descriptions)
-            yield from samples.connection_samples(self.listeners, self.closed_connections, len(self.purgatory))
-            yield from samples.process_samples(started_at)
-
-        return [samples]
+        yield from samples.traffic_samples(self.replicas)
+        yield from samples.partition_samples(self.replicas)
+        yield from samples.cluster_samples(self.image, self.metadata.quorum)
+        yield from samples.coordinator_samples(self.coordinators)
+        if self._share is not None:
+            yield from self._share.samples()
+            yield from state_samples(self.share_state, self._share.persister.counts)
+        if self._telemetry is not None:
+            yield from self._telemetry.samples()
+        yield from samples.quota_samples(self.quotas, self.listeners, self.monotonic_ms())
+        if self.descriptions is not None:
+            yield from samples.description_samples(self.descriptions)
+        yield from samples.connection_samples(self.listeners, self.closed_connections, len(self.purgatory))
+        yield from samples.process_samples(self._started_at)
 
     # --- following the metadata log -----------------------------------------------------------------------------------
 

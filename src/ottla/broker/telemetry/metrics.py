@@ -2,7 +2,7 @@
 
 Counting must cost next to nothing, so the parts of the node keep plain integers (a replica its bytes, `Metrics` the
 requests), and a page of them is written only when somebody asks. What the other parts have counted comes from `samples`
-and from the parts themselves, as sources of samples.
+and from the parts themselves, through one source of samples.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class RequestCount:
 
 
 class Metrics:
-    """Counts requests, and tells what its sources give."""
+    """Counts requests, and tells what its source gives."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, source: Source) -> None:
         self._monotonic_ms = clock.monotonic_ms
-        self.sources: list[Source] = []
+        self._source = source
         self.requests: dict[tuple[str, int], RequestCount] = {}
         self.errors: dict[tuple[str, int], int] = {}
 
@@ -87,8 +87,7 @@ class Metrics:
 
     def _samples(self) -> Iterator[Sample]:
         yield from self._request_times()
-        for source in self.sources:
-            yield from source()
+        yield from self._source()
 
     def _request_times(self) -> Iterator[Sample]:
         prefix = "kafka_network_requestmetrics"
