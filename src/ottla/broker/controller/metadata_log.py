@@ -20,7 +20,7 @@ from ottla.broker.controller.metadata_snapshots import SnapshotFiles
 from ottla.broker.loop.clock import Clock
 from ottla.broker.loop.offload import Job, Offload
 from ottla.core.metadata.context import Context, Result
-from ottla.core.metadata.controller import Controller
+from ottla.core.metadata.controller import Controller, refuse
 from ottla.core.metadata.fault import MetadataFault, Reject
 from ottla.core.metadata.image import Changes, MetadataImage
 from ottla.core.metadata.records import build_batches
@@ -291,7 +291,7 @@ class MetadataLog:
         try:
             end_offset = self.append(result)
         except Reject as reject:
-            done(self.controller.refuse(request, reject))
+            done(refuse(request, reject))
             return
         if self.quorum.high_watermark >= end_offset and not self._pending:
             done(result.reply)

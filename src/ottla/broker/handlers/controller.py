@@ -32,28 +32,15 @@ UnregisterController         0         the same for a controller (KIP-1312). The
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ottla.broker.network.request import Answer, DelayedResponse, Request
-from ottla.core.metadata.client_quotas import refuse_alter_client_quotas
-from ottla.core.metadata.leaders import refuse_elect_leaders
-from ottla.core.metadata.scram import refuse_alter_user_scram_credentials
-from ottla.core.metadata.topics import asked_topics
+from ottla.core.metadata import controller
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
-from ottla.wire.types.alter_configs import AlterConfigsResponse
-from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsResponse
-from ottla.wire.types.create_partitions import CreatePartitionsResponse
-from ottla.wire.types.create_topics import CreateTopicsResponse
-from ottla.wire.types.delete_topics import DeleteTopicsResponse
 from ottla.wire.types.elect_leaders import ElectLeadersResponse
-from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsResponse
-from ottla.wire.types.unregister_broker import UnregisterBrokerResponse
-from ottla.wire.types.unregister_controller import UnregisterControllerResponse
-from ottla.wire.types.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from ottla.broker.handlers.ports import Controller
@@ -62,10 +49,6 @@ __all__ = ["handle", "refuse"]
 
 _ELECT_LEADERS: Final = 43
 _ERROR_FROM: Final = 1
-
-Message = Any
-Body = Any
-Refuse = Callable[[Body, int, str | None], Message]
 
 
 def handle(node: Controller, request: Request) -> Answer:
@@ -77,64 +60,11 @@ def handle(node: Controller, request: Request) -> Answer:
     return later
 
 
-def refuse(request: Request, code: int, message: str | None) -> Message:
-    answer = _REFUSALS[request.api_key](request.body, code, message)
+def refuse(request: Request, code: int, message: str | None) -> Any:  # noqa: ANN401 - any of the responses
+    """What the controller itself would say."""
+    answer = controller.refuse(request.body, Reject(ErrorCode(code), message))
     return _without_error(answer) if request.api_key == _ELECT_LEADERS and request.version < _ERROR_FROM else answer
 
 
 def _without_error(reply: ElectLeadersResponse) -> ElectLeadersResponse:
     return msgspec.structs.replace(reply, error_code=ErrorCode.NONE)
-
-
-def _one_error(kind: Callable[..., Message]) -> Refuse:
-    """The answer of an API that has one error for everything."""
-    return lambda body, code, message: kind(error_code=code, error_message=message)
-
-
-def _rejected(refuse_request: Callable[[Body, Reject], Message]) -> Refuse:
-    """The answer that the controller itself would give."""
-    return lambda body, code, message: refuse_request(body, Reject(ErrorCode(code), message))
-
-
-def _create_topics(body: Body, code: int, message: str | None) -> CreateTopicsResponse:
-    kind = CreateTopicsResponse
-    names = dict.fromkeys(topic.name for topic in body.topics)
-    return kind(topics=tuple(kind.CreatableTopicResult(name, error_code=code, error_message=message) for name in names))
-
-
-def _delete_topics(body: Body, code: int, message: str | None) -> DeleteTopicsResponse:
-    kind = DeleteTopicsResponse
-    asked = dict.fromkeys(asked_topics(body))
-    return kind(responses=tuple(kind.DeletableTopicResult(name, topic_id, code, message) for name, topic_id in asked))
-
-
-def _alter_configs(body: Body, code: int, message: str | None) -> AlterConfigsResponse:
-    kind = AlterConfigsResponse
-    return kind(
-        responses=tuple(
-            kind.AlterConfigsResourceResponse(code, message, each.resource_type, each.resource_name)
-            for each in body.resources
-        )
-    )
-
-
-def _create_partitions(body: Body, code: int, message: str | None) -> CreatePartitionsResponse:
-    kind = CreatePartitionsResponse
-    names = dict.fromkeys(topic.name for topic in body.topics)
-    return kind(results=tuple(kind.CreatePartitionsTopicResult(name, code, message) for name in names))
-
-
-_REFUSALS: Final[dict[int, Refuse]] = {
-    19: _create_topics,
-    20: _delete_topics,
-    33: _alter_configs,
-    37: _create_partitions,
-    _ELECT_LEADERS: _rejected(refuse_elect_leaders),
-    45: _one_error(AlterPartitionReassignmentsResponse),
-    46: _one_error(ListPartitionReassignmentsResponse),
-    49: _rejected(refuse_alter_client_quotas),
-    51: _rejected(refuse_alter_user_scram_credentials),
-    57: _one_error(UpdateFeaturesResponse),
-    64: _one_error(UnregisterBrokerResponse),
-    94: _one_error(UnregisterControllerResponse),
-}

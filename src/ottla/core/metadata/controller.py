@@ -86,12 +86,7 @@ class Controller:
         try:
             return handler(self._state, request, context)
         except Reject as reject:
-            return Result((), self.refuse(request, reject))
-
-    def refuse(self, request: Any, reject: Reject) -> Any:  # noqa: ANN401
-        """The reply that refuses a request as a whole."""
-        _, refuse = _HANDLERS[type(request)]
-        return refuse(request, reject)
+            return Result((), refuse(request, reject))
 
     def expire(self, now_ms: int) -> Result | None:
         """Fence one broker whose session has run out; None if there is none. Ask again when it is replayed."""
@@ -103,6 +98,12 @@ class Controller:
 
 
 # --- refusals of whole requests
+
+
+def refuse(request: Any, reject: Reject) -> Any:  # noqa: ANN401
+    """The reply that refuses a request as a whole."""
+    _, refuse_whole = _HANDLERS[type(request)]
+    return refuse_whole(request, reject)
 
 
 def _refuse_create_topics(request: CreateTopicsRequest, reject: Reject) -> CreateTopicsResponse:
@@ -154,10 +155,10 @@ def _refuse_incremental(request: IncrementalAlterConfigsRequest, reject: Reject)
 def _refuse_with(kind: Callable[..., Any], *, has_message: bool = True) -> Callable[[Any, Reject], Any]:
     """A refusal whose reply has its error at the top."""
 
-    def refuse(request: object, reject: Reject) -> object:
+    def refuse_whole(request: object, reject: Reject) -> object:
         return kind(error_code=reject.code, **({"error_message": reject.message} if has_message else {}))
 
-    return refuse
+    return refuse_whole
 
 
 _Handler = Callable[[ControllerState, Any, Context], Result]
