@@ -15,6 +15,7 @@ registered and began its controlled shutdown (from a snapshot: its last offset, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -195,13 +196,9 @@ class MetadataImage:
         Costs a copy of the tables, not of what is in them.
         """
         held = MetadataImage()
-        for table in ("topics_by_name", "topics_by_id", "brokers", "controllers", "features", "quotas"):
-            setattr(held, table, dict(getattr(self, table)))
-        for table in ("acls", "scram", "tokens", "registered_at", "shutdown_at", "_configs"):
-            setattr(held, table, dict(getattr(self, table)))
-        held.next_producer_id = self.next_producer_id
-        held.last_offset, held.last_epoch = self.last_offset, self.last_epoch
-        held.transaction_start_offset, held._pending = self.transaction_start_offset, list(self._pending)
+        for name in self.__slots__:
+            setattr(held, name, copy(getattr(self, name)))
+        held.changes = Changes()
         held._collisions = {key: set(names) for key, names in self._collisions.items()}
         self._generation += 1
         held._generation = self._generation + 1
