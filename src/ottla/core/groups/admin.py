@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token, TopicsChange
+from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Reply, Result, Token
 from ottla.core.groups.classic.group import ClassicGroup
 from ottla.core.groups.classic.group_description import describe, describe_dead
-from ottla.core.groups.coordinator import Handler, Replay
+from ottla.core.groups.coordinator import Handler, PlainFamily, Replay
 from ottla.core.groups.preparation import Preparations
 from ottla.core.groups.table import Group, GroupTable
 from ottla.wire.errors import ErrorCode
@@ -43,7 +43,7 @@ class DescribeGroup(NamedTuple):
     group_id: str
 
 
-class AdminFamily:
+class AdminFamily(PlainFamily):
     """The answer to ListGroups is a tuple of ListedGroup."""
 
     name = "admin"
@@ -111,23 +111,11 @@ class AdminFamily:
 
     # --- the rest of a family -----------------------------------------------------------------------------------------
 
-    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        """Nothing here belongs to a transaction."""
-
-    def loaded(self, context: Context) -> Result:
-        return NOTHING
-
     def unloaded(self) -> Iterable[Any]:
         return self._preparations.waiters()
 
-    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
-        return NOTHING
-
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
         return self._preparations.settled(subject, outcome, context)
-
-    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
-        return NOTHING
 
     def hard_state(self) -> Mapping[Any, Any]:
         return {}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ottla.core.coordinator.contract import NOTHING, Context, Outcome, Result, TopicsChange
 from ottla.wire.keyed import KeyedRecord
 
-__all__ = ["Family", "GroupCoordinator", "join_results"]
+__all__ = ["Family", "GroupCoordinator", "PlainFamily", "join_results"]
 
 Handler = Callable[[Any, Context], Result]
 Replay = Callable[[KeyedRecord, int, int, int], None]
@@ -44,6 +44,28 @@ class Family(Protocol):
     def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result: ...  # noqa: ANN401
     def topics_changed(self, change: TopicsChange, context: Context) -> Result: ...
     def hard_state(self) -> Mapping[Any, Any]: ...
+
+
+class PlainFamily:
+    """What most families need not do: deadlines, effects, parked requests, transactions, watching topics."""
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """No record belongs to a transaction."""
+
+    def loaded(self, context: Context) -> Result:
+        return NOTHING
+
+    def unloaded(self) -> Iterable[Any]:
+        return ()
+
+    def expire(self, key: Any, context: Context) -> Result:  # noqa: ANN401
+        return NOTHING
+
+    def settled(self, subject: Any, outcome: Outcome, context: Context) -> Result:  # noqa: ANN401
+        return NOTHING
+
+    def topics_changed(self, change: TopicsChange, context: Context) -> Result:
+        return NOTHING
 
 
 class GroupCoordinator:
