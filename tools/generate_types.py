@@ -1,6 +1,7 @@
 """Write the typed classes and the message index from the schema text.
 
-    python tools/generate_types.py            write src/ottla/wire/types/*.py and src/ottla/wire/index.py
+    python tools/generate_types.py            write src/ottla/wire/types/*.py, src/ottla/wire/index.py and the overloads
+                                              in src/ottla/client/answers.py
     python tools/generate_types.py --check    exit 1 if what is committed is not what would be written
 
 The classes are committed for editors, mypy and readers; the codecs are not, they are compiled from the same text at
@@ -30,6 +31,7 @@ from ottla.wire.text import Field, Message, Range, parse_glossary, parse_message
 WIRE = SRC / "ottla" / "wire"
 SCHEMAS = WIRE / "schemas"
 TYPES = WIRE / "types"
+ANSWERS = SRC / "ottla" / "client" / "answers.py"
 PYTHON_TYPES = {
     "bool": "bool",
     "int8": "int",
@@ -195,6 +197,25 @@ def flexible_low(message: Message) -> int:
     return message.versions.high + 1 if message.flexible == Range(0, -1) else message.flexible.low
 
 
+_OVERLOADS_FIRST = "        # --- one for each API: begin\n"
+_OVERLOADS_LAST = "        # --- one for each API: end\n"
+_LINE_MAX = 120  # as ruff lays it out
+
+
+def answers_text(files: dict[str, tuple[Message, ...]]) -> str:
+    """The module of the client with an overload of `send` for each API."""
+    lines = []
+    for name in (message.name for stem in sorted(files) for message in files[stem] if message.kind == "request"):
+        asked = f"self, message: wire.{name}, /, **to: Unpack[SendOptions]"
+        answer = f"wire.{name.removesuffix('Request')}Response: ..."
+        line = f"        async def send({asked}) -> {answer}"
+        wrapped = ["        async def send(", f"            {asked}", f"        ) -> {answer}"]
+        lines += ["        @overload", *([line] if len(line) <= _LINE_MAX else wrapped)]
+    before, _, rest = ANSWERS.read_text(encoding="utf-8").partition(_OVERLOADS_FIRST)
+    after = rest.partition(_OVERLOADS_LAST)[2]
+    return before + _OVERLOADS_FIRST + "".join(f"{line}\n" for line in lines) + _OVERLOADS_LAST + after
+
+
 def generate() -> dict[Path, str]:
     glossary = parse_glossary((SCHEMAS / "glossary.txt").read_text(encoding="utf-8"))
     files = {
@@ -205,6 +226,7 @@ def generate() -> dict[Path, str]:
     written = {TYPES / f"{module_name(stem)}.py": module_text(messages, glossary) for stem, messages in files.items()}
     written[TYPES / "__init__.py"] = package_text({module_name(stem): messages for stem, messages in files.items()})
     written[WIRE / "index.py"] = index_text(files)
+    written[ANSWERS] = answers_text(files)
     return written
 
 

@@ -1,6 +1,6 @@
 """Which answer belongs to which request, for type checkers: `await client.send(FetchRequest())` is a FetchResponse.
 
-The list follows from the schemas. A test compares it, and `python -m tests.unit.client.answers_text` writes it anew.
+The list follows from the schemas: tools/generate_types.py writes it.
 """
 
 from __future__ import annotations

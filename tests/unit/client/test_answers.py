@@ -3,13 +3,14 @@
 import inspect
 
 from ottla.client.answers import TypedSend
-from tests.unit.client.answers_text import FILE, requests, rewritten
+from ottla.wire.frames import api_names
+from tools.generate_types import ANSWERS, generate
 
 
 def test_every_request_has_its_answer():
-    text = FILE.read_text()
-    assert rewritten(text) == text, "run python -m tests.unit.client.answers_text"
-    assert text.count("@overload") == len(requests()) + 1
+    text = ANSWERS.read_text(encoding="utf-8")
+    assert generate()[ANSWERS] == text, "run make generate"
+    assert text.count("@overload") == len(api_names()) + 1
 
 
 def test_the_documented_method_is_the_one_that_runs():
