@@ -73,14 +73,14 @@ def drag(page: Page, figure: str, start: float, end: float) -> None:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_77_opens_with_the_network_off(reader: Visitor, name: str):
+def test_opens_with_the_network_off(reader: Visitor, name: str):
     page = opened(reader, name)
     facts = facts_of_story(reader, name)
     assert page.locator("h1").inner_text() == facts["headline"]["sentence"]
     assert page.locator(".lights li .said").all_inner_texts() == [area["sentence"] for area in facts["areas"]]
 
 
-def test_49_numbers_of_the_page_are_those_of_the_json(reader: Visitor):
+def test_numbers_of_the_page_are_those_of_the_json(reader: Visitor):
     page, facts = opened(reader), facts_of_story(reader)
     rows = page.locator("#table-poison tbody tr")
     found = [tuple(row.locator("td").nth(at).inner_text() for at in range(3)) for row in rows.all()]
@@ -95,13 +95,13 @@ def test_49_numbers_of_the_page_are_those_of_the_json(reader: Visitor):
 
 @pytest.mark.parametrize("name", STORIES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_31_no_page_scrolls_sideways(reader: Visitor, name: str, width: int):
+def test_no_page_scrolls_sideways(reader: Visitor, name: str, width: int):
     page = opened(reader, name, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_27_everything_can_be_read_without_scripts(reader: Visitor, name: str):
+def test_everything_can_be_read_without_scripts(reader: Visitor, name: str):
     page = opened(reader, name, java_script_enabled=False)
     for section in page.locator("main section").all():
         assert section.is_visible()
@@ -115,7 +115,7 @@ def test_27_everything_can_be_read_without_scripts(reader: Visitor, name: str):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["incidents", "healthy", "empty"])
-def test_29_axe_finds_nothing(reader: Visitor, name: str, width: int, scheme: str):
+def test_axe_finds_nothing(reader: Visitor, name: str, width: int, scheme: str):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = opened(reader, name, width=width, color_scheme=scheme)
     page.locator("details").evaluate_all("all => all.forEach((each) => (each.open = true))")
@@ -159,7 +159,7 @@ def test_dragging_over_a_plot_zooms_all_of_them(reader: Visitor):
     assert page.locator("#lag-records .whole").is_hidden()
 
 
-def test_30_plots_by_keyboard(reader: Visitor):
+def test_plots_are_moved_and_zoomed_by_keyboard(reader: Visitor):
     page = opened(reader)
     area = page.locator("#redelivery .area")
     area.focus()
@@ -177,7 +177,7 @@ def test_30_plots_by_keyboard(reader: Visitor):
     assert page.locator("#table-redelivery-twin").is_visible()
 
 
-def test_30_every_stop_of_the_keyboard_is_seen(reader: Visitor):
+def test_every_stop_of_the_keyboard_is_seen(reader: Visitor):
     page = opened(reader, "healthy")
     for _ in range(25):
         page.keyboard.press("Tab")
@@ -235,7 +235,7 @@ def test_cards_show_three_fields_and_more_when_asked(reader: Visitor):
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_34_paper_is_light_and_folded_parts_are_open(reader: Visitor, has_scripts: bool):
+def test_paper_is_light_and_folded_parts_are_open(reader: Visitor, has_scripts: bool):
     page = opened(reader, color_scheme="dark", java_script_enabled=has_scripts)
     page.emulate_media(media="print", color_scheme="dark")
     height = page.locator("#table-lag-records-twin").bounding_box()
@@ -246,18 +246,18 @@ def test_34_paper_is_light_and_folded_parts_are_open(reader: Visitor, has_script
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_49_prints(reader: Visitor):
+def test_the_page_prints_as_pdf(reader: Visitor):
     page = opened(reader)
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
-def test_33_nothing_moves_where_less_motion_is_asked_for(reader: Visitor):
+def test_nothing_moves_where_less_motion_is_asked_for(reader: Visitor):
     page = opened(reader, reduced_motion="reduce")
     assert page.evaluate("document.getAnimations().length") == 0
     assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
 
 
-def test_34_forced_colours_keep_words_and_bands(reader: Visitor):
+def test_forced_colours_keep_words_and_bands(reader: Visitor):
     page = opened(reader, forced_colors="active")
     assert page.locator(".lights .badge").first.inner_text() == "◐ was wrong, is over"
     fills = page.locator("#when rect.band").evaluate_all("all => all.map((each) => getComputedStyle(each).fill)")

@@ -60,7 +60,7 @@ def push(
     return int(line.ask(request, 0).error_code)
 
 
-def test_scenario_10_nothing_is_offered_without_a_receiver(desk: Desk):
+def test_nothing_is_offered_without_a_receiver(desk: Desk):
     assert not {71, 72} & {each.api_key for each in desk.ask(ApiVersionsRequest("test", "1"), 4).api_keys}
 
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_pushed(desk: Desk):
         assert desk.ask(PushTelemetryRequest(reserved, 5, False, 0, b""), 0).error_code == 42
 
 
-def test_scenario_87_the_tool_prints_the_same(broker: Node):
+def test_the_tool_prints_the_same(broker: Node):
     where = ("--bootstrap-server", broker.bootstrap_servers)
     change = ("--name", "s1", "--metrics", "org.apache.kafka.producer.", "--interval", "1000", "--match", "client_id=x")
     assert tool(TOOL, *where, "--alter", *change) == "Altered client metrics config for s1.\n"

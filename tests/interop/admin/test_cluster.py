@@ -28,7 +28,7 @@ def test_controllers_cannot_be_unregistered_yet(desk: Desk, kind: str):
     assert desk.ask(UnregisterControllerRequest(9), 0).error_code == 35  # no record for it in this metadata.version
 
 
-def test_scenario_87_the_tool_tells_the_cluster_and_its_nodes(broker: Node, desk: Desk):
+def test_the_tool_tells_the_cluster_and_its_nodes(broker: Node, desk: Desk):
     where = ("--bootstrap-server", broker.bootstrap_servers)
     cluster_id = desk.ask(DescribeClusterRequest(), 0).cluster_id
     assert tool(TOOL, "cluster-id", *where) == f"Cluster ID: {cluster_id}\n"

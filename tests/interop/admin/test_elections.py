@@ -59,7 +59,7 @@ def test_an_unknown_kind_of_election(desk: Desk):
     assert (reply.error_code, answers(reply)) == (42, {(topic, 0): (42, "Unknown election type 5")})
 
 
-def test_scenario_87_the_tool_prints_the_same(broker: Node, desk: Desk):
+def test_the_tool_prints_the_same(broker: Node, desk: Desk):
     topic = desk.topic().name
     where = ("--bootstrap-server", broker.bootstrap_servers, "--election-type", "preferred")
     assert tool(TOOL, *where, "--topic", topic, "--partition", "0") == (

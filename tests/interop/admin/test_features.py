@@ -88,7 +88,7 @@ def test_one_wrong_update_spoils_all(desk: Desk):
     assert desk.ask(UpdateFeaturesRequest(10_000, (again,)), 1).error_code == 0
 
 
-def test_scenario_87_the_tool_describes_and_is_refused(broker: Node):
+def test_the_tool_describes_and_is_refused(broker: Node):
     where = ("--bootstrap-server", broker.bootstrap_servers)
     described = tool(TOOL, *where, "describe")
     rows = [re.sub(r"\s+", " ", line).rpartition(" Epoch: ")[0] for line in described.splitlines()]

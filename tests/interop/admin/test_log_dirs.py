@@ -100,7 +100,7 @@ def test_a_partition_is_moved_while_it_is_written_to(desk: Desk, two: Node):
     assert not (place(two, source) / f"{topic.name}-0").exists()
 
 
-def test_scenario_45_the_tools_print_the_same(desk: Desk, two: Node, tmp_path: Path):
+def test_the_tools_print_the_same(desk: Desk, two: Node, tmp_path: Path):
     topic = desk.topic()
     desk.produce(topic, batch(b"a"))
     where = ("--bootstrap-server", two.bootstrap_servers)

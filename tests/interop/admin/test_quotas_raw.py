@@ -52,7 +52,7 @@ def fetch(line: Line, topic: Topic, offset: int, **fields: Any) -> tuple[int, in
     return answer.throttle_time_ms, sum(len(one.records or b"") for each in answer.responses for one in each.partitions)
 
 
-def test_spec_85_pauses_after_a_burst(desk: Desk) -> None:
+def test_pauses_after_a_burst(desk: Desk) -> None:
     """Ten seconds' worth is free; then each request pays for itself, and nothing is answered before it has paid."""
     topic = desk.topic()
     line = limited(desk, producer_byte_rate=10_000.0)

@@ -94,7 +94,7 @@ def test_neither_a_stranger_nor_the_last_voter_leaves(desk: Desk, quorum: Quorum
         assert remove(desk, None, voter_id, directory_id) == (127, said)
 
 
-def test_scenario_87_the_tool_cannot_remove_the_last_voter(broker: Node, quorum: Quorum):
+def test_the_tool_cannot_remove_the_last_voter(broker: Node, quorum: Quorum):
     where = ("--bootstrap-server", broker.bootstrap_servers, "remove-controller", "--controller-id", "1")
     with pytest.raises(ProgramFailed) as failure:
         tool(QUORUM_TOOL, *where, "--controller-directory-id", uuid_text(quorum.directory_id))

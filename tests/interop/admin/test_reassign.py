@@ -57,7 +57,7 @@ def test_what_cannot_be(desk: Desk, may_resize: bool):
     assert answers(reassign(desk, "nowhere", (0, (1,)))) == [(3, "Unable to find a topic named nowhere.")]
 
 
-def test_scenario_45_the_tool_executes_verifies_and_lists(broker: Node, desk: Desk, tmp_path: Path):
+def test_the_tool_executes_verifies_and_lists(broker: Node, desk: Desk, tmp_path: Path):
     topic = desk.topic(partitions=2).name
     plan = tmp_path / "plan.json"
     assigned = [{"topic": topic, "partition": number, "replicas": [1]} for number in range(2)]

@@ -83,7 +83,7 @@ def test_the_run_says_what_it_read_and_wrote(output: Output):
     assert "Exception" not in output.said
 
 
-def test_74_a_second_run_over_what_did_not_change_changes_nothing(world: World, pipeline: Callable[..., Output]):
+def test_a_second_run_over_what_did_not_change_changes_nothing(world: World, pipeline: Callable[..., Output]):
     """The broker runs, but nobody speaks to it: what coordinators wrote stays as it is."""
     first = pipeline(*world.source(FILES))
     before = {name: first.rows(name) for name in TABLES}

@@ -55,7 +55,7 @@ def test_implicit_acceptance(workers: Workers, cluster: Cluster, topic: str, cli
 
 
 @pytest.mark.parametrize("client", ["java-4.3.1", "java-4.4.0", OTTLA])
-def test_scenario_46_implicit_poll_once_and_close(workers: Workers, topic: str, client: str):
+def test_records_of_one_poll_come_again_after_an_implicit_close(workers: Workers, topic: str, client: str):
     worker = workers.open(client, topic, topic)
     with closing(worker):
         assert deliveries(polled(worker)) == EVERYTHING
@@ -66,7 +66,7 @@ def test_scenario_46_implicit_poll_once_and_close(workers: Workers, topic: str, 
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_scenario_47_explicit_commit(workers: Workers, cluster: Cluster, topic: str, client: str):
+def test_records_accepted_explicitly_do_not_come_again(workers: Workers, cluster: Cluster, topic: str, client: str):
     worker = workers.open(client, topic, topic, EXPLICIT)
     with closing(worker):
         assert settled(worker, polled(worker), "ACCEPT") == {0: "NONE"}

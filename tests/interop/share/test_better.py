@@ -35,7 +35,7 @@ def taken(worker: OttlaWorker, count: int) -> list[DeliveredRecord]:
     return given
 
 
-def test_scenario_54_latest_before_the_first_write(boot: Callable[..., Node], kind: str, name: str):
+def test_latest_before_the_first_write(boot: Callable[..., Node], kind: str, name: str):
     """Records are taken, nothing is acknowledged, and the broker is killed: ottla has written where the group began."""
     node = boot()
     cluster = Cluster(node.bootstrap_servers)
@@ -57,7 +57,7 @@ def test_scenario_54_latest_before_the_first_write(boot: Callable[..., Node], ki
             assert silent(again, 5), "4.3.1 loses them"
 
 
-def test_scenario_12_partitions_added_to_a_known_topic(cluster: Cluster, kind: str, name: str):
+def test_partitions_added_to_a_known_topic(cluster: Cluster, kind: str, name: str):
     """What is written to a new partition before the group hears of it is delivered, also to a group at the latest."""
     cluster.topic(name)
     worker = OttlaWorker(cluster.bootstrap_servers, name, name, EXPLICIT)

@@ -88,7 +88,7 @@ def test_twenty_consumers_on_one_partition(workers: Workers, cluster: Cluster, n
     assert sorted(delivered) == [*range(written)]
 
 
-def test_scenario_73_clients_of_all_kinds_in_one_group(cluster: Cluster, name: str):
+def test_clients_of_all_kinds_in_one_group(cluster: Cluster, name: str):
     """Java 4.2.1, 4.3.1, 4.4.0 and librdkafka share 10 000 records; two of them are killed on the way.
 
     A partition that only those two had is nobody's until their sessions in the group are over.

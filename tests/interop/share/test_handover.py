@@ -63,7 +63,7 @@ def state(cluster: Cluster) -> tuple[int | None, str, str]:
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 @pytest.mark.parametrize(("first", "second"), TURNS)
-def test_scenario_61_gaps_in_the_window(node: Callable[..., Node], first: str, second: str, how: str):
+def test_a_group_with_gaps_in_its_window_changes_brokers(node: Callable[..., Node], first: str, second: str, how: str):
     old = node(kind=first)
     cluster = Cluster(old.bootstrap_servers)
     prepare(cluster)

@@ -1,6 +1,6 @@
 """Apache Kafka's own tools for share groups print the same for both brokers, but for ids and the words of errors.
 
-The tests named after scenario 74 together run every command of kafka-share-groups.
+Together they run every command of kafka-share-groups.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def consume_all_but_one(worker: Worker) -> None:
     until("all records", step)
 
 
-def test_scenario_74_list_and_describe(tools: Tools, workers: Workers, cluster: Cluster, topic: str):
+def test_groups_are_listed_and_described(tools: Tools, workers: Workers, cluster: Cluster, topic: str):
     cluster.configure(topic, {"share.delivery.count.limit": 10})
     worker = workers.open(CLIENT, topic, topic, EXPLICIT)
     with closing(worker):
@@ -110,7 +110,7 @@ def lags(rows: list[str]) -> list[str]:
     return [row.split()[4] for row in rows]
 
 
-def test_scenario_74_a_group_with_members_stays(tools: Tools, workers: Workers, topic: str):
+def test_a_group_with_members_stays(tools: Tools, workers: Workers, topic: str):
     worker = workers.open(CLIENT, topic, topic, EXPLICIT)
     with closing(worker):
         until("a record", worker.poll)
@@ -124,7 +124,7 @@ def test_scenario_74_a_group_with_members_stays(tools: Tools, workers: Workers, 
         assert kept[2].startswith(f"{topic} Error:")
 
 
-def test_scenario_74_reset(tools: Tools, workers: Workers, cluster: Cluster, topic: str):
+def test_offsets_are_reset(tools: Tools, workers: Workers, cluster: Cluster, topic: str):
     worker = workers.open(CLIENT, topic, topic, EXPLICIT)
     with closing(worker):
         consume_all_but_one(worker)
@@ -153,7 +153,7 @@ def test_scenario_74_reset(tools: Tools, workers: Workers, cluster: Cluster, top
         assert counts == [1] * 16, "a reset forgets what was delivered"
 
 
-def test_scenario_74_reset_makes_a_group(tools: Tools, workers: Workers, topic: str):
+def test_reset_makes_a_group(tools: Tools, workers: Workers, topic: str):
     new = f"{topic}-new"
     _, rows = tools.table("--reset-offsets", "--group", new, "--topic", topic, "--to-latest", "--execute")
     assert rows == [f"{new} {topic} 0 8", f"{new} {topic} 1 8"]
@@ -161,7 +161,7 @@ def test_scenario_74_reset_makes_a_group(tools: Tools, workers: Workers, topic: 
     assert tools.table("--describe", "--group", new)[1] == [f"{new} {topic} 0 8 0", f"{new} {topic} 1 8 0"]
 
 
-def test_scenario_74_delete(tools: Tools, topic: str):
+def test_groups_and_their_offsets_are_deleted(tools: Tools, topic: str):
     names = [f"{topic}-{number}" for number in range(2)]
     for each in names:
         tools.groups("--reset-offsets", "--group", each, "--topic", topic, "--to-earliest", "--execute")
@@ -198,7 +198,7 @@ def console(tools: Tools, topic: str, *words: str) -> list[str]:
     return [line for line in said if re.search(r"\d-\d$", line)]
 
 
-def test_scenario_75_console_release_until_archived(tools: Tools, cluster: Cluster, topic: str):
+def test_console_release_until_archived(tools: Tools, cluster: Cluster, topic: str):
     shown = console(tools, topic, "--release", "--formatter-property", "print.delivery=true")
     found = Counter(tuple(line.split()) for line in shown)
     values = [f"{partition}-{number}" for partition in range(2) for number in range(PER_PARTITION)]

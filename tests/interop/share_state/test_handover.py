@@ -1,4 +1,4 @@
-"""Scenario 61: a share group with gaps in its window changes brokers, to and fro, and goes on where it was."""
+"""A share group with gaps in its window changes brokers, to and fro, and goes on where it was."""
 
 from __future__ import annotations
 

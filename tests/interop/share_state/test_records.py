@@ -46,7 +46,7 @@ def accept(desk: Desk, topic: Topic, first: int, count: int, partition: int = 0)
 
 
 def test_1200_acknowledgements_leave_the_same_snapshots(boot: Callable[..., Node]) -> None:
-    """Scenario 57."""
+    """Two snapshots, and what is pruned before them."""
     left: dict[str, Records] = {}
     starts: dict[str, int] = {}
     for kind in (APACHE, OTTLA):
@@ -145,7 +145,7 @@ def rest_beside_a_busy_one(node: Node, desk: Desk, topic: Topic) -> list[Any]:
 
 
 def test_cold_snapshots(boot: Callable[..., Node]) -> None:
-    """Scenario 58: a share partition that rests beside a busy one."""
+    """A share partition that rests beside a busy one."""
     left: dict[str, list[Any]] = {}
     for kind in (APACHE, OTTLA):
         node = boot(

@@ -1,4 +1,4 @@
-"""One matrix: ottla and Apache Kafka as the broker; local Spark, and for some rows a cluster and Spark Connect.
+"""ottla and Apache Kafka as the broker; local Spark, and for some tests a cluster and Spark Connect.
 
 `OTTLA_INTEROP_BROKERS=apache` (or `ottla`) runs against one of them alone, `OTTLA_INTEROP_SPARK=local` (or
 `standalone`, `connect`) in one surrounding.

@@ -1,4 +1,4 @@
-"""Topics from the files of a broker, rows 62 to 67 of the matrix: directories that ottla and Apache Kafka have written.
+"""Topics from the files of a broker: directories that ottla and Apache Kafka have written.
 
 What is compared is always what the network source reads of the same topic.
 """
@@ -88,7 +88,7 @@ def fill_segments(topics: Topics, name: str, count: int) -> None:
 # --- 62 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_62_rows_of_files_are_those_of_the_network(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
+def test_rows_of_files_are_those_of_the_network(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
     queries, files = Queries(any_spark, broker.bootstrap_servers, tmp_path), Files(any_spark, broker.data_dir)
     name = topics.create(partitions=2)
     for codec in Compression:
@@ -106,7 +106,7 @@ def rows_without(rows: list[Row], offset: int) -> list[Row]:
     return [row[:7] for row in rows if row[3] != 0 or row[OFFSET] >= offset]
 
 
-def test_62_transactions(files: Files, queries: Queries, topics: Topics):
+def test_rows_of_transactions_are_those_of_the_network(files: Files, queries: Queries, topics: Topics):
     name = topics.create()
     for end in ("committed", "aborted", "committed", "aborted"):
         in_transaction(topics, name, 20, end=end)
@@ -119,7 +119,7 @@ def test_62_transactions(files: Files, queries: Queries, topics: Topics):
     assert len(files.rows(name, isolation="read_committed")) == 40
 
 
-def test_62_a_stopped_and_a_killed_broker(spark: Any, boot: Callable[..., Broker], tmp_path: Path):
+def test_files_of_a_stopped_and_of_a_killed_broker(spark: Any, boot: Callable[..., Broker], tmp_path: Path):
     broker = boot()
     topics = Topics(broker.bootstrap_servers)
     name = topics.create(partitions=2)
@@ -139,7 +139,7 @@ def test_62_a_stopped_and_a_killed_broker(spark: Any, boot: Callable[..., Broker
     assert len(files.rows(name, isolation="read_committed")) == len(expected) + 7
 
 
-def test_62_paths_patterns_and_ids(files: Files, topics: Topics):
+def test_topics_by_path_pattern_and_id(files: Files, topics: Topics):
     name = topics.create(partitions=2)
     topics.fill(name, 0, 3)
     topics.fill(name, 1, 4)
@@ -160,7 +160,7 @@ def test_62_paths_patterns_and_ids(files: Files, topics: Topics):
 
 
 @pytest.mark.parametrize("tear", ["cut", "zeros", "checksum"])
-def test_63_a_torn_end_ends_the_partition(files: Files, topics: Topics, tmp_path: Path, tear: str):
+def test_a_torn_end_ends_the_partition(files: Files, topics: Topics, tmp_path: Path, tear: str):
     name = many_segments(topics)
     copy, directory = copied(files, name, tmp_path)
     last = segments(directory)[-1]
@@ -176,7 +176,7 @@ def test_63_a_torn_end_ends_the_partition(files: Files, topics: Topics, tmp_path
 
 
 @pytest.mark.parametrize("on_corrupt", ["fail", "skipSegment", "stopPartition"])
-def test_63_a_bad_checksum_in_the_middle(files: Files, topics: Topics, tmp_path: Path, on_corrupt: str):
+def test_a_bad_checksum_in_the_middle(files: Files, topics: Topics, tmp_path: Path, on_corrupt: str):
     name = many_segments(topics)
     copy, directory = copied(files, name, tmp_path)
     damaged = segments(directory)[1]
@@ -199,7 +199,7 @@ def test_63_a_bad_checksum_in_the_middle(files: Files, topics: Topics, tmp_path:
 
 
 @pytest.mark.parametrize("index", ["missing", "stale", "preallocated"])
-def test_64_indexes_are_only_hints(files: Files, topics: Topics, tmp_path: Path, index: str):
+def test_indexes_are_only_hints(files: Files, topics: Topics, tmp_path: Path, index: str):
     name = many_segments(topics)
     expected = files.rows(name)
     copy, directory = copied(files, name, tmp_path)
@@ -220,7 +220,7 @@ def test_64_indexes_are_only_hints(files: Files, topics: Topics, tmp_path: Path,
 # --- 65 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_65_times_leave_out_segments(files: Files, queries: Queries, topics: Topics):
+def test_times_leave_out_segments(files: Files, queries: Queries, topics: Topics):
     name = many_segments(topics, 60)
     everything = files.tasks(name)
     start, end = TIME_MS + 250 * 1000, TIME_MS + 300 * 1000
@@ -239,7 +239,7 @@ def test_65_times_leave_out_segments(files: Files, queries: Queries, topics: Top
 # --- 66 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_66_an_abort_in_a_later_segment(files: Files, queries: Queries, topics: Topics):
+def test_an_abort_in_a_later_segment(files: Files, queries: Queries, topics: Topics):
     name = topics.create(**SMALL_SEGMENTS)
     producer = in_transaction(topics, name, 10, end="open")
     fill_segments(topics, name, 30)
@@ -256,7 +256,7 @@ def test_66_an_abort_in_a_later_segment(files: Files, queries: Queries, topics: 
 # --- 67 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_67_log_start_above_the_first_segment(spark: Any, boot: Callable[..., Broker], tmp_path: Path):
+def test_log_start_above_the_first_segment(spark: Any, boot: Callable[..., Broker], tmp_path: Path):
     broker = boot(log_flush_start_offset_checkpoint_interval_ms=100)
     topics = Topics(broker.bootstrap_servers)
     name = topics.create(**FOR_EVER)

@@ -1,4 +1,4 @@
-"""Internal topics as tables, rows 68 to 70 of the matrix: what they say is what the cluster's own APIs say.
+"""Internal topics as tables: what they say is what the cluster's own APIs say.
 
 Every test reads twice, from the broker's files and over the network where the network has it.
 """
@@ -103,7 +103,7 @@ def files(spark: Any, world: World) -> Tables:
 # --- 70: groups -------------------------------------------------------------------------------------------------------
 
 
-def test_70_committed_offsets(tables: Tables, world: World):
+def test_committed_offsets(tables: Tables, world: World):
     latest = tables.latest("OffsetCommit")
     for group in (CLASSIC, SIMPLE):
         told = world.topics.client.call(group_offsets.committed, group)
@@ -113,7 +113,7 @@ def test_70_committed_offsets(tables: Tables, world: World):
     assert {row["group"] for row in latest} == {CLASSIC, SIMPLE}
 
 
-def test_70_tombstones_and_aborted_commits(tables: Tables):
+def test_tombstones_and_aborted_commits(tables: Tables):
     everything = [row for row in tables.rows("OffsetCommit") if row["group"] == SIMPLE]
     gone = [row for row in everything if row["_tombstone"]]
     assert [(row["topic"], row["partition"], row["offset"]) for row in gone] == [(TOPIC, 1, None)]
@@ -122,7 +122,7 @@ def test_70_tombstones_and_aborted_commits(tables: Tables):
     assert 99 in {row["offset"] for row in uncommitted}
 
 
-def test_70_classic_groups(tables: Tables, world: World):
+def test_classic_groups(tables: Tables, world: World):
     told = world.topics.client.call(groups.describe, CLASSIC)
     (row,) = (row for row in tables.latest("GroupMetadata") if row["group"] == CLASSIC)
     assert (row["protocolType"], len(row["members"])) == (told.protocol_type, len(told.members))
@@ -141,7 +141,7 @@ def told_assignment(parts: Any) -> dict[str, list[int]]:
     return {part.topic_name: sorted(part.partitions) for part in parts}
 
 
-def test_70_consumer_groups(tables: Tables, world: World):
+def test_consumer_groups(tables: Tables, world: World):
     told = world.topics.client.call(groups.describe, CONSUMER)
     (member,) = told.members
     ids = world.ids()
@@ -157,7 +157,7 @@ def test_70_consumer_groups(tables: Tables, world: World):
     assert assignment(target["TopicPartitions"], ids) == told_assignment(member.target_assignment.topic_partitions)
 
 
-def test_70_share_groups(tables: Tables, world: World):
+def test_share_groups(tables: Tables, world: World):
     told = world.topics.client.call(groups.describe, SHARE)
     (member,) = told.members
     ids = world.ids()
@@ -170,7 +170,7 @@ def test_70_share_groups(tables: Tables, world: World):
     assert assignment(state["InitializedTopics"], ids) == {TOPIC: [0, 1], OTHER: [0, 1]}
 
 
-def test_70_share_states(tables: Tables, world: World):
+def test_share_states(tables: Tables, world: World):
     ids = world.ids()
     told = world.topics.client.call(group_offsets.share_starts, IDLE_SHARE)
     rows = [row for row in tables.latest("ShareSnapshot") if row["GroupId"] == IDLE_SHARE]
@@ -180,7 +180,7 @@ def test_70_share_states(tables: Tables, world: World):
     assert {row["StateEpoch"] for row in rows} <= {0, 1, 2, 3}
 
 
-def test_70_streams_groups(tables: Tables, world: World):
+def test_streams_groups(tables: Tables, world: World):
     told = world.topics.client.call(groups.describe, STREAMS)
     (member,) = told.members
     assert tables.one("StreamsGroupMetadata", STREAMS)["Epoch"] == told.group_epoch
@@ -194,7 +194,7 @@ def test_70_streams_groups(tables: Tables, world: World):
     assert tables.one("StreamsGroupMemberMetadata", STREAMS)["ProcessId"] == member.process_id
 
 
-def test_70_transactions(tables: Tables, world: World):
+def test_transactions(tables: Tables, world: World):
     names = ("tx-committed", "tx-aborted", "tx-open")
     rows = {row["TransactionalId"]: row for row in tables.latest("TransactionLog")}
     assert set(rows) == {*names, "offsets"}
@@ -210,7 +210,7 @@ def test_70_transactions(tables: Tables, world: World):
         assert parts == {part.topic: sorted(part.partitions) for part in told.topics}
 
 
-def test_70_all_records_as_json(tables: Tables):
+def test_all_records_as_json(tables: Tables):
     rows = tables.rows("*")
     assert {row["_topic"] for row in rows} >= {"__consumer_offsets", "__transaction_state", "__share_group_state"}
     assert {row["_record"] for row in rows} >= {
@@ -229,7 +229,7 @@ def test_70_all_records_as_json(tables: Tables):
 # --- 68: metadata -----------------------------------------------------------------------------------------------------
 
 
-def test_68_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world: World):
+def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world: World):
     client = world.topics
     for number in range(20):  # enough for a snapshot
         name = client.create(f"temporary-{number}")
@@ -265,7 +265,7 @@ def test_68_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world
     assert files.rows("LeaderChange")[0]["LeaderId"] == 1
 
 
-def test_68_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, world: World):
+def test_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, world: World):
     network = Tables(spark, world.broker, NETWORK)
     if kind == OTTLA:
         assert "read its files by path" in network.refusal("Topic")
@@ -278,7 +278,7 @@ def keyed(rows: list[Any]) -> list[Any]:
     return [row for row in rows if row["_offset"] >= 0]
 
 
-def test_68_snapshots_by_themselves(spark: Any, files: Tables, world: World, tmp_path: Path):
+def test_snapshots_by_themselves(spark: Any, files: Tables, world: World, tmp_path: Path):
     directory = world.broker.data_dir / "__cluster_metadata-0"
     snapshots = sorted(directory.glob("*.checkpoint"))
     assert snapshots

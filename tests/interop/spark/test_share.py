@@ -1,4 +1,4 @@
-"""Rows 35 to 47 of the matrix, but for those with crashes: a share group as a stream."""
+"""A share group as a stream; `test_share_crashes` has what is killed meanwhile."""
 
 import json
 import time
@@ -69,7 +69,7 @@ def await_lag(group: ShareGroup, lag: int = 0) -> None:
     until(lambda: group.lag() == lag, f"a lag of {lag}", timeout_s=60)
 
 
-def test_35_two_queries_in_one_group(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
+def test_two_queries_in_one_group(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
     topic = topics.create(partitions=2)
     for partition in range(2):
         topics.fill(topic, partition, 5_000)
@@ -87,7 +87,7 @@ def test_35_two_queries_in_one_group(any_spark: Any, broker: Broker, topics: Top
     await_lag(group)
 
 
-def test_40_the_last_batch_is_acknowledged_though_nothing_comes(new_query: Any):
+def test_the_last_batch_is_acknowledged_though_nothing_comes(new_query: Any):
     query, group = new_query(50)
     running = query.start()
     until(lambda: len(query.all) == 50, "the rows")
@@ -96,7 +96,7 @@ def test_40_the_last_batch_is_acknowledged_though_nothing_comes(new_query: Any):
     assert not (query.checkpoint / "offsets" / "1").exists()
 
 
-def test_41_rows_are_rejected_and_released(new_query: Any):
+def test_rows_are_rejected_and_released(new_query: Any):
     query, group = new_query(50)
 
     def judge(rows: list[Any], batch_id: int) -> None:
@@ -110,7 +110,7 @@ def test_41_rows_are_rejected_and_released(new_query: Any):
     assert query.all == sorted([(offset, 1) for offset in range(50)] + [(9, 2)])
 
 
-def test_44_a_group_that_reads_committed_records(new_query: Any, topics: Topics):
+def test_a_group_that_reads_committed_records(new_query: Any, topics: Topics):
     query, group = new_query(5, configs={"share_isolation_level": "read_committed"})
     topic = query._options["subscribe"]
     for number, commit in enumerate((True, False, True)):
@@ -128,7 +128,7 @@ async def _transaction(client: Any, topic: str, transactional_id: str, commit: b
     await end(client, identity, commit=commit)
 
 
-def test_45_the_offset_log_says_what_a_batch_has(new_query: Any):
+def test_the_offset_log_says_what_a_batch_has(new_query: Any):
     query, _ = new_query(50, maxRecordsPerTrigger=20)
     assert query.start(availableNow=True).awaitTermination(90)
     for number in range(3):
@@ -139,7 +139,7 @@ def test_45_the_offset_log_says_what_a_batch_has(new_query: Any):
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_47_the_topic_is_deleted(new_query: Any, topics: Topics, fails: bool):
+def test_the_topic_is_deleted(new_query: Any, topics: Topics, fails: bool):
     query, _ = new_query(50, failOnDataLoss=str(fails).lower())
     running = query.start()
     until((query.checkpoint / "commits" / "0").exists, "the first batch")
@@ -165,7 +165,7 @@ def short_locks(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("renews", [True, False])
-def test_38_39_a_batch_longer_than_its_locks(spark: Any, short_locks: Broker, tmp_path: Path, renews: bool):
+def test_a_batch_longer_than_its_locks(spark: Any, short_locks: Broker, tmp_path: Path, renews: bool):
     made = Topics(short_locks.bootstrap_servers)
     topic = made.create()
     made.fill(topic, 0, 20)
@@ -179,7 +179,7 @@ def test_38_39_a_batch_longer_than_its_locks(spark: Any, short_locks: Broker, tm
     made.close()
 
 
-def test_43_the_broker_restarts_while_a_batch_runs(spark: Any, boot: Boot, tmp_path: Path):
+def test_the_broker_restarts_while_a_batch_runs(spark: Any, boot: Boot, tmp_path: Path):
     node = boot()
     made = Topics(node.bootstrap_servers)
     topic = made.create()

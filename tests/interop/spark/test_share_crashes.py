@@ -1,4 +1,4 @@
-"""Rows 36, 37, 45 and 46 of the matrix: drivers and workers that are killed while they read a share group."""
+"""Drivers and workers that are killed while they read a share group."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def each_once(drivers: Drivers) -> bool:
 
 
 @pytest.mark.parametrize("place", ["acquired", "offsets", "written", "commits"])
-def test_36_the_driver_is_killed(broker: Broker, topics: Topics, tmp_path: Path, place: str):
+def test_the_driver_is_killed(broker: Broker, topics: Topics, tmp_path: Path, place: str):
     """And 45: a batch that runs again has the same rows."""
     drivers, group = new_drivers(broker, topics, tmp_path)
     drivers.run(batches=3, die=place, at=1)
@@ -49,7 +49,7 @@ def test_36_the_driver_is_killed(broker: Broker, topics: Topics, tmp_path: Path,
     assert drivers.runs() == {"written": [0, 1, 1, 2]}.get(place, [0, 1, 2])
 
 
-def test_46_a_sink_that_skips_batches_it_knows(broker: Broker, topics: Topics, tmp_path: Path):
+def test_a_sink_that_skips_batches_it_knows(broker: Broker, topics: Topics, tmp_path: Path):
     drivers, group = new_drivers(broker, topics, tmp_path)
     drivers.run(batches=3, die="written", at=1, skips_known=True)
     drivers.run(batches=3, linger_s=3, skips_known=True)
@@ -58,7 +58,7 @@ def test_46_a_sink_that_skips_batches_it_knows(broker: Broker, topics: Topics, t
     until(lambda: group.lag() == 0, "the end of the lag", timeout_s=30)
 
 
-def test_37_a_worker_is_killed(broker: Broker, topics: Topics, tmp_path: Path):
+def test_a_worker_is_killed(broker: Broker, topics: Topics, tmp_path: Path):
     drivers, group = new_drivers(broker, topics, tmp_path)
     mark = tmp_path / "crashed"
     drivers.run(batches=3, master="local[2,3]", crash_mark=str(mark), linger_s=3)

@@ -1,4 +1,4 @@
-"""Rows 48 to 51 of the matrix: the sink in Spark, and drivers and workers that are killed while they write."""
+"""The sink in Spark, and drivers and workers that are killed while they write."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def write(rows: Any, servers: str, topic: str, source: str = "ottla", **options:
     rows.write.format(source).options(**given).mode("append").save()
 
 
-def test_48_rows_are_where_spark_would_have_put_them(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
+def test_rows_are_where_spark_would_have_put_them(any_spark: Any, broker: Broker, topics: Topics, tmp_path: Path):
     """Keys, values, headers and the partitions of keys, beside Spark's own sink, whose producer is Java's."""
     ours, theirs = topics.create(partitions=3), topics.create(partitions=3)
     rows = frame(any_spark, 200)
@@ -45,7 +45,7 @@ def test_48_rows_are_where_spark_would_have_put_them(any_spark: Any, broker: Bro
     assert len(found[0]) == 200
 
 
-def test_49_a_batch_write_that_is_repeated(spark: Any, broker: Broker, queries: Queries, topics: Topics):
+def test_a_batch_write_that_is_repeated(spark: Any, broker: Broker, queries: Queries, topics: Topics):
     topic = topics.create(partitions=2)
     for _ in range(2):
         write(frame(spark, 100).drop("headers"), broker.bootstrap_servers, topic, exactlyOnce="true", writeId="w")
@@ -59,7 +59,7 @@ def numbers(any_spark: Any) -> Any:
     return stream.selectExpr("cast(value as string) as value")
 
 
-def test_49_a_stream_that_is_stopped_again_and_again(
+def test_a_stream_that_is_stopped_again_and_again(
     any_spark: Any, numbers: Any, broker: Broker, topics: Topics, tmp_path: Path
 ):
     topic = topics.create(partitions=2)
@@ -86,7 +86,7 @@ def check_each_once(queries: Queries, topic: str, least: int = PER_BATCH) -> Non
 
 
 @pytest.mark.parametrize("place", ["prepared", "one-ended", "all-ended", "commits"])
-def test_50_51_the_driver_is_killed(broker: Broker, queries: Queries, topics: Topics, tmp_path: Path, place: str):
+def test_the_driver_is_killed(broker: Broker, queries: Queries, topics: Topics, tmp_path: Path, place: str):
     """Before all ends of transactions, after one of three, after all, and after Spark's own commit."""
     topic = topics.create(partitions=2)
     drivers = Drivers(tmp_path, "sink", sink_options(broker, topic))
@@ -95,7 +95,7 @@ def test_50_51_the_driver_is_killed(broker: Broker, queries: Queries, topics: To
     check_each_once(queries, topic, 3 * PER_BATCH)
 
 
-def test_49_a_worker_is_killed(broker: Broker, queries: Queries, topics: Topics, tmp_path: Path):
+def test_a_worker_is_killed(broker: Broker, queries: Queries, topics: Topics, tmp_path: Path):
     topic, mark = topics.create(partitions=2), tmp_path / "crashed"
     drivers = Drivers(tmp_path, "sink", sink_options(broker, topic))
     drivers.run(batches=2, master="local[2,3]", crash_mark=str(mark))

@@ -1,6 +1,6 @@
-"""Rows 50 to 61 of the matrix, step by step: what tasks and the driver of an exactly-once sink do, without Spark.
+"""What tasks and the driver of an exactly-once sink do, step by step, without Spark.
 
-`test_sink` has what needs Spark itself; transaction version 1 (row 59) is in tests/unit/spark/test_sink.py.
+`test_sink` has what needs Spark itself; transaction version 1 is in tests/unit/spark/test_sink.py.
 """
 
 import time
@@ -53,7 +53,7 @@ def test_batch_by_batch(sink: Sink):
 
 
 @pytest.mark.parametrize("ended", [1, 2])
-def test_50_the_driver_dies_after_some_ends(sink: Sink, ended: int):
+def test_the_driver_dies_after_some_ends(sink: Sink, ended: int):
     sink.commit(*batch(sink, 0))
     for each in batch(sink, 1)[:ended]:
         end_one(sink, each)
@@ -63,7 +63,7 @@ def test_50_the_driver_dies_after_some_ends(sink: Sink, ended: int):
     assert sink.committed() == values(0, 1)
 
 
-def test_51_the_driver_dies_after_all_ends(sink: Sink):
+def test_the_driver_dies_after_all_ends(sink: Sink):
     sink.commit(*batch(sink))
     again = batch(sink)
     assert [each.identity for each in again] == [None] * STEPS
@@ -71,7 +71,7 @@ def test_51_the_driver_dies_after_all_ends(sink: Sink):
     assert sink.committed() == values(0)
 
 
-def test_52_answers_that_are_lost(sink: Sink):
+def test_a_commit_after_answers_that_were_lost(sink: Sink):
     prepared = batch(sink)
     for each in prepared:
         end_one(sink, each)
@@ -79,7 +79,7 @@ def test_52_answers_that_are_lost(sink: Sink):
     assert sink.committed() == values(0)
 
 
-def test_53_two_drivers_on_one_checkpoint(sink: Sink):
+def test_two_drivers_on_one_checkpoint(sink: Sink):
     first = batch(sink)
     second = batch(sink)
     with pytest.raises(OttlaSparkError, match="was ended by somebody else"):
@@ -88,7 +88,7 @@ def test_53_two_drivers_on_one_checkpoint(sink: Sink):
     assert sink.committed() == values(0)
 
 
-def test_54_a_speculative_copy_never_writes_twice(sink: Sink):
+def test_a_speculative_copy_never_writes_twice(sink: Sink):
     first = batch(sink)
     copy = sink.task(["00a", "00b"], partition_id=0)
     with pytest.raises(OttlaSparkError, match="a speculative copy"):
@@ -99,13 +99,13 @@ def test_54_a_speculative_copy_never_writes_twice(sink: Sink):
     assert sink.committed() == values(0)
 
 
-def test_55_other_rows_after_a_partial_commit(sink: Sink):
+def test_other_rows_after_a_partial_commit(sink: Sink):
     end_one(sink, batch(sink)[0])
     with pytest.raises(OttlaSparkError, match=r"batch 0 was partly committed with other rows: .* not deterministic"):
         sink.task(["00a", "other"], partition_id=0)
 
 
-def test_56_another_number_of_tasks_after_a_partial_commit(sink: Sink):
+def test_another_number_of_tasks_after_a_partial_commit(sink: Sink):
     end_one(sink, batch(sink)[2])
     fewer = batch(sink)[:2]
     with pytest.raises(OttlaSparkError, match="batch 0 was partly committed with other tasks"):
@@ -114,7 +114,7 @@ def test_56_another_number_of_tasks_after_a_partial_commit(sink: Sink):
     assert sink.committed() == ["02a", "02b"]
 
 
-def test_57_a_batch_longer_than_its_transaction(boot: Boot):
+def test_a_batch_longer_than_its_transaction(boot: Boot):
     node = boot(**{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     made = Topics(node.bootstrap_servers)
     sink = Sink(made.client, node.bootstrap_servers, made.create(), transactionTimeoutMs="500")
@@ -129,7 +129,7 @@ def test_57_a_batch_longer_than_its_transaction(boot: Boot):
     made.close()
 
 
-def test_58_a_marker_that_has_expired(sink: Sink):
+def test_a_marker_that_has_expired(sink: Sink):
     prepared = batch(sink, 0)
     sink.commit(*prepared)
     task = prepared[0].task
@@ -139,7 +139,7 @@ def test_58_a_marker_that_has_expired(sink: Sink):
         sink.task(["x"], batch_id=1)
 
 
-def test_60_the_broker_is_killed_between_prepare_and_commit(boot: Boot):
+def test_the_broker_is_killed_between_prepare_and_commit(boot: Boot):
     node = boot()
     made = Topics(node.bootstrap_servers)
     sink = Sink(made.client, node.bootstrap_servers, made.create(partitions=2))
@@ -154,7 +154,7 @@ def test_60_the_broker_is_killed_between_prepare_and_commit(boot: Boot):
     made.close()
 
 
-def test_61_abort_after_a_failed_commit(sink: Sink):
+def test_abort_after_a_failed_commit(sink: Sink):
     prepared = batch(sink)
     end_one(sink, prepared[0])
     abort_all(sink.client, prepared)

@@ -1,4 +1,4 @@
-"""Topics as a batch, rows 1 to 16 and 20 to 23 of the matrix; each says what it is compared with."""
+"""Topics as a batch; each test says what it is compared with."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.interop.spark.topics import TIME_MS, Topics, batch, new_name
 VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, KIND, HEADERS = range(1, 8)
 
 
-def test_1_all_columns_of_four_partitions(any_spark: Any, topics: Topics, tmp_path: Path):
+def test_all_columns_of_four_partitions(any_spark: Any, topics: Topics, tmp_path: Path):
     queries = Queries(any_spark, topics.bootstrap_servers, tmp_path)
     name = topics.create(partitions=4)
     for partition in range(4):
@@ -34,7 +34,7 @@ def test_1_all_columns_of_four_partitions(any_spark: Any, topics: Topics, tmp_pa
     assert rows[0][:KIND] == (b"k0", b"v0", name, 0, 0, rows[0][TIMESTAMP])
 
 
-def test_2_headers(queries: Queries, topics: Topics):
+def test_headers_are_those_of_sparks_own_source(queries: Queries, topics: Topics):
     name = topics.create()
     topics.put(
         name,
@@ -54,14 +54,14 @@ def test_2_headers(queries: Queries, topics: Topics):
     assert rows[2][HEADERS] == [("a", b"1"), ("a", b"2"), ("b", None), ("", b"")]
 
 
-def test_3_nulls(queries: Queries, topics: Topics):
+def test_null_keys_and_values(queries: Queries, topics: Topics):
     name = topics.create()
     topics.put(name, 0, batch([(None, b"v"), (b"k", None), (None, None), (b"", b"")]))
     assert [row[:2] for row in queries.same_rows(name)] == [(None, b"v"), (b"k", None), (None, None), (b"", b"")]
 
 
 @pytest.mark.parametrize("by", [0, 1])
-def test_4_timestamps(queries: Queries, topics: Topics, by: int):
+def test_timestamps_of_both_types(queries: Queries, topics: Topics, by: int):
     name = topics.create(message_timestamp_type=("CreateTime", "LogAppendTime")[by])
     topics.put(name, 0, batch([(b"old", b"", 0), (b"usual", b"", TIME_MS), (b"without", b"", -1)]))
     rows = queries.same_rows(name)
@@ -69,7 +69,7 @@ def test_4_timestamps(queries: Queries, topics: Topics, by: int):
     assert rows[1][TIMESTAMP].timestamp() * 1000 == TIME_MS or by == 1
 
 
-def test_5_codecs_mixed_in_one_partition(queries: Queries, topics: Topics):
+def test_codecs_mixed_in_one_partition(queries: Queries, topics: Topics):
     name = topics.create()
     for number, codec in enumerate([*Compression, Compression.NONE]):
         topics.fill(name, 0, 40, first=number * 40, compression=codec)
@@ -77,7 +77,7 @@ def test_5_codecs_mixed_in_one_partition(queries: Queries, topics: Topics):
     assert [row[VALUE] for row in rows] == [b"v%d" % number for number in range(240)]
 
 
-def test_6_starting_offsets(queries: Queries, topics: Topics):
+def test_starting_and_ending_offsets(queries: Queries, topics: Topics):
     name = topics.create(partitions=2)
     topics.fill(name, 0, 10)
     topics.fill(name, 1, 10)
@@ -96,14 +96,14 @@ def test_6_starting_offsets(queries: Queries, topics: Topics):
 
 
 @pytest.mark.parametrize(("option", "value"), [("startingOffsets", "latest"), ("endingOffsets", "earliest")])
-def test_7_batches_do_not_begin_at_the_end(queries: Queries, topics: Topics, option: str, value: str):
+def test_batches_do_not_begin_at_the_end(queries: Queries, topics: Topics, option: str, value: str):
     name = topics.create()
     verb = "start" if option == "startingOffsets" else "end"
     text = queries.refusal(name, **{option: value})
     assert text == f"option {option}: a batch query cannot {verb} at the {value} offset"
 
 
-def test_8_by_timestamp(queries: Queries, topics: Topics):
+def test_starts_and_ends_by_timestamp(queries: Queries, topics: Topics):
     name = topics.create(partitions=2)
     topics.fill(name, 0, 10)
     topics.fill(name, 1, 10, time_ms=TIME_MS + 100_000)
@@ -122,7 +122,7 @@ def test_8_by_timestamp(queries: Queries, topics: Topics):
     assert text.startswith(f"option startingTimestamp: topic {name} partition 0 has no record at or after")
 
 
-def test_9_a_pattern_leaves_internal_topics_out(queries: Queries, topics: Topics):
+def test_a_pattern_leaves_internal_topics_out(queries: Queries, topics: Topics):
     first, second = topics.create(new_name("shop")), topics.create(new_name("shop"))
     audit = topics.create(new_name("__audit"))
     for name in (first, second, audit):
@@ -134,7 +134,7 @@ def test_9_a_pattern_leaves_internal_topics_out(queries: Queries, topics: Topics
     assert queries.rows(subscribePattern="sho") == [], "a pattern matches whole names"
 
 
-def test_10_an_unknown_partition(queries: Queries, topics: Topics):
+def test_an_unknown_partition_is_refused(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 3)
     assert len(queries.same_rows(assign=f'{{"{name}":[0]}}')) == 3
@@ -142,12 +142,12 @@ def test_10_an_unknown_partition(queries: Queries, topics: Topics):
     assert queries.refusal("no-such-topic") == "topic no-such-topic does not exist"
 
 
-def test_11_an_unknown_option(queries: Queries, topics: Topics):
+def test_an_unknown_option_is_refused(queries: Queries, topics: Topics):
     text = queries.refusal("whatever", maxOffsetPerTrigger=1)
     assert text == "unknown option maxoffsetpertrigger: did you mean maxOffsetsPerTrigger?"
 
 
-def test_12_nobody_answers(queries: Queries):
+def test_a_server_that_does_not_answer_is_named(queries: Queries):
     began_s = time.monotonic()
     (port,) = free_ports(1)
     text = queries.refusal("t", **{"kafka.bootstrap.servers": f"127.0.0.1:{port}"})
@@ -155,7 +155,7 @@ def test_12_nobody_answers(queries: Queries):
     assert time.monotonic() - began_s < 15
 
 
-def test_13_tasks_are_cut_alike(queries: Queries, topics: Topics):
+def test_tasks_are_cut_alike(queries: Queries, topics: Topics):
     name = topics.create(partitions=3)
     for partition, count in enumerate((200, 25, 3)):
         topics.fill(name, partition, count)
@@ -173,7 +173,7 @@ def cuts(frame: Any) -> set[tuple[int, int, int]]:
     return {(key[1], first, lasts[key]) for key, first in firsts.items()}
 
 
-def test_14_one_partition_with_most_of_the_data(queries: Queries, topics: Topics):
+def test_a_partition_with_most_of_the_data_is_cut(queries: Queries, topics: Topics):
     name = topics.create(partitions=4)
     for partition, count in enumerate((900, 33, 33, 34)):
         topics.fill(name, partition, count)
@@ -182,7 +182,7 @@ def test_14_one_partition_with_most_of_the_data(queries: Queries, topics: Topics
     assert max(sizes) <= 130
 
 
-def test_15_filters_narrow_the_plan(queries: Queries, topics: Topics):
+def test_filters_narrow_the_plan(queries: Queries, topics: Topics):
     name = topics.create(partitions=3)
     for partition in range(3):
         topics.fill(name, partition, 100)
@@ -203,7 +203,7 @@ def test_15_filters_narrow_the_plan(queries: Queries, topics: Topics):
         assert wide.rdd.getNumPartitions() == 3
 
 
-def test_16_pushdown_can_be_off(queries: Queries, topics: Topics):
+def test_pushdown_can_be_off(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 5)
     queries.spark.conf.set(PUSHDOWN, "false")
@@ -217,11 +217,11 @@ def test_16_pushdown_can_be_off(queries: Queries, topics: Topics):
 # --- what is not there ------------------------------------------------------------------------------------------------
 
 
-def test_17_an_empty_topic(queries: Queries, topics: Topics):
+def test_an_empty_topic(queries: Queries, topics: Topics):
     assert queries.same_rows(topics.create(partitions=2)) == []
 
 
-def test_20_retention_passes_the_start_in_planning(queries: Queries, topics: Topics):
+def test_retention_passes_the_start_in_planning(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 100)
     topics.cut(name, 0, 30)
@@ -233,7 +233,7 @@ def test_20_retention_passes_the_start_in_planning(queries: Queries, topics: Top
 
 
 @pytest.mark.parametrize("is_fatal", [True, False])
-def test_20_retention_passes_a_running_task(topics: Topics, is_fatal: bool):
+def test_retention_passes_a_running_task(topics: Topics, is_fatal: bool):
     name = topics.create()
     for number in range(20):
         topics.fill(name, 0, 10, first=number * 10, size=200)
@@ -260,7 +260,7 @@ def test_20_retention_passes_a_running_task(topics: Topics, is_fatal: bool):
     assert len(rest) < 150
 
 
-def test_21_compaction_leaves_gaps(queries: Queries, topics: Topics):
+def test_compaction_leaves_gaps(queries: Queries, topics: Topics):
     config = {"cleanup_policy": "compact", "segment_ms": 200, "min_cleanable_dirty_ratio": 0.01}
     name = topics.create(**config, min_compaction_lag_ms=0, delete_retention_ms=0)
     for _ in range(3):
@@ -296,7 +296,7 @@ def in_transaction(topics: Topics, name: str, count: int, *, end: str) -> Produc
     return producer
 
 
-def test_22_transactions(queries: Queries, topics: Topics):
+def test_isolation_levels_beside_sparks_own_source(queries: Queries, topics: Topics):
     name = topics.create()
     for end in ("committed", "aborted", "committed", "aborted"):
         in_transaction(topics, name, 20, end=end)
@@ -311,7 +311,7 @@ def test_22_transactions(queries: Queries, topics: Topics):
     still_open.abort_transaction(30)
 
 
-def test_23_a_range_of_markers_alone(queries: Queries, topics: Topics):
+def test_a_range_of_markers_alone(queries: Queries, topics: Topics):
     name = topics.create()
     in_transaction(topics, name, 3, end="committed")
     assert queries.same_rows(name, startingOffsets=f'{{"{name}":{{"0":3}}}}') == []

@@ -1,4 +1,4 @@
-"""Rows 33 and 34 of the matrix: memory that does not grow, and bits that flip on the way."""
+"""Memory that does not grow, and bits that flip on the way."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ KIB = 1024
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_33_ten_times_the_records_take_the_same_memory(topics: Topics, codec: str):
+def test_ten_times_the_records_take_the_same_memory(topics: Topics, codec: str):
     """The largest a reading process becomes; fifty million rows are a benchmark (benchmarks/spark/bench_growth.py)."""
     name, records = new_name(), 2_000_000
     fill(topics.bootstrap_servers, name, records=records, value_bytes=100, partitions=1, codec=codec)
@@ -65,7 +65,9 @@ def flipping(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[tuple[Fli
             yield proxy, node
 
 
-def test_34_flipped_bits(flipping: tuple[FlippingProxy, Broker], spark: Any, tmp_path: Path):
+def test_flipped_bits_are_read_again_and_named_if_they_stay(
+    flipping: tuple[FlippingProxy, Broker], spark: Any, tmp_path: Path
+):
     proxy, _ = flipping
     topics = Topics(proxy.address)
     name = topics.create()

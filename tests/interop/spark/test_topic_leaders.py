@@ -1,4 +1,4 @@
-"""A leader that moves while a task reads, row 30 of the matrix: two nodes of Apache Kafka, as ottla has one yet."""
+"""A leader that moves while a task reads: two nodes of Apache Kafka, as ottla has one yet."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +59,7 @@ async def _leader(client: object, at: TopicPartition) -> int:
     return (await client.leader(at)).leader  # type: ignore[attr-defined, no-any-return]
 
 
-def test_30_a_leader_moves_while_a_task_reads(two_nodes: ApacheKafka):
+def test_a_leader_moves_while_a_task_reads(two_nodes: ApacheKafka):
     name = new_name()
     at = TopicPartition(name, 0)
     with BlockingClient(two_nodes.bootstrap_servers) as client:

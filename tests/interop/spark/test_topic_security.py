@@ -1,4 +1,4 @@
-"""Logins and TLS, row 32 of the matrix. On Apache Kafka alone, as ottla's broker has no security yet."""
+"""Logins and TLS. On Apache Kafka alone, as ottla's broker has no security yet."""
 
 import subprocess
 from collections.abc import Iterator
@@ -96,14 +96,14 @@ def through(spark: Any, guarded: Guarded, door: str, tmp_path: Path, **options: 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
 @pytest.mark.parametrize("door", ["sasl", "both"])
-def test_32_logins(spark: Any, guarded: Guarded, tmp_path: Path, mechanism: str, door: str):
+def test_logins(spark: Any, guarded: Guarded, tmp_path: Path, mechanism: str, door: str):
     queries = through(spark, guarded, door, tmp_path)
     protocol = {"kafka.security.protocol": "SASL_SSL" if door == "both" else "SASL_PLAINTEXT"}
     more = trust(guarded.folder) if door == "both" else {}
     assert len(queries.rows(guarded.topic, **protocol, **login(mechanism), **more)) == 7
 
 
-def test_32_tls(spark: Any, guarded: Guarded, tmp_path: Path):
+def test_tls_needs_a_trusted_certificate(spark: Any, guarded: Guarded, tmp_path: Path):
     queries = through(spark, guarded, "tls", tmp_path)
     options = {"kafka.security.protocol": "SSL"}
     assert len(queries.rows(guarded.topic, **options, **trust(guarded.folder))) == 7
@@ -111,7 +111,7 @@ def test_32_tls(spark: Any, guarded: Guarded, tmp_path: Path):
 
 
 @pytest.mark.parametrize("store", ["alice.pem", "alice.p12"])
-def test_32_mutual_tls(spark: Any, guarded: Guarded, tmp_path: Path, store: str):
+def test_mutual_tls_needs_a_key_store(spark: Any, guarded: Guarded, tmp_path: Path, store: str):
     queries = through(spark, guarded, "mutual", tmp_path)
     options = {"kafka.security.protocol": "SSL", **trust(guarded.folder)}
     own = {"kafka.ssl.keystore.location": str(guarded.folder / store), "kafka.ssl.keystore.password": STORE_PASSWORD}
@@ -121,7 +121,7 @@ def test_32_mutual_tls(spark: Any, guarded: Guarded, tmp_path: Path, store: str)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_32_a_wrong_password_is_told_without_it(spark: Any, guarded: Guarded, tmp_path: Path, mechanism: str):
+def test_a_wrong_password_is_told_without_it(spark: Any, guarded: Guarded, tmp_path: Path, mechanism: str):
     queries = through(spark, guarded, "sasl", tmp_path)
     options = {"kafka.security.protocol": "SASL_PLAINTEXT", **login(mechanism, "oregano")}
     with pytest.raises(Exception) as raised:  # noqa: PT011  (any of Spark's)

@@ -1,4 +1,4 @@
-"""Topics as a stream, rows 17 to 19 and 24 to 31 of the matrix."""
+"""Topics as a stream."""
 
 import shutil
 import time
@@ -38,7 +38,7 @@ def offsets_of(progress: list[dict[str, Any]], which: str) -> list[dict[str, int
 # --- topics come, grow and go -----------------------------------------------------------------------------------------
 
 
-def test_17_topics_and_partitions_that_come_later_are_read_from_their_start(queries: Queries, topics: Topics):
+def test_topics_and_partitions_that_come_later_are_read_from_their_start(queries: Queries, topics: Topics):
     prefix = new_name("shop")
     first = topics.create(f"{prefix}-a")
     stream = queries.stream(subscribePattern=f"{prefix}-.*", startingOffsets="latest")
@@ -71,19 +71,19 @@ def gone_while_read(queries: Queries, topics: Topics, prefix: str, is_fatal: boo
     return lost, stream, stream.start(available_now=True)
 
 
-def test_18_a_topic_is_deleted(queries: Queries, topics: Topics):
+def test_a_topic_is_deleted(queries: Queries, topics: Topics):
     lost, stream, query = gone_while_read(queries, topics, new_name("gone"), is_fatal=True)
     assert stream.failure(query).startswith(f"data lost: topic {lost} partition 0: it is not there any more")
 
 
-def test_18_a_topic_is_deleted_and_that_is_allowed(queries: Queries, topics: Topics):
+def test_a_topic_is_deleted_and_that_is_allowed(queries: Queries, topics: Topics):
     _, stream, query = gone_while_read(queries, topics, new_name("gone"), is_fatal=False)
     assert query.awaitTermination(60)
     assert len(stream.rows()) == 15
 
 
 @pytest.mark.parametrize("is_fatal", [True, False])
-def test_19_a_topic_is_made_anew_with_more_records(queries: Queries, topics: Topics, is_fatal: bool):
+def test_a_topic_is_made_anew_with_more_records(queries: Queries, topics: Topics, is_fatal: bool):
     name = topics.create()
     topics.fill(name, 0, 5)
     stream = queries.stream(name, startingOffsets="earliest", failOnDataLoss=is_fatal)
@@ -112,7 +112,7 @@ def _created_again(topics: Topics, name: str) -> bool:
 # --- checkpoints and limits -------------------------------------------------------------------------------------------
 
 
-def test_24_a_restart_goes_on_where_it_was(any_spark: Any, topics: Topics, tmp_path: Path):
+def test_a_restart_goes_on_where_it_was(any_spark: Any, topics: Topics, tmp_path: Path):
     queries = Queries(any_spark, topics.bootstrap_servers, tmp_path)
     name = topics.create(partitions=2)
     stream = queries.stream(name, startingOffsets="earliest", maxOffsetsPerTrigger=7)
@@ -125,7 +125,7 @@ def test_24_a_restart_goes_on_where_it_was(any_spark: Any, topics: Topics, tmp_p
         assert [(row[PARTITION], row[OFFSET]) for row in stream.rows()] == sorted(expected)
 
 
-def test_24_a_batch_that_was_not_committed_is_repeated(queries: Queries, topics: Topics):
+def test_a_batch_that_was_not_committed_is_repeated(queries: Queries, topics: Topics):
     """The same rows again, although the query began at the end and the end has moved."""
     name = topics.create()
     topics.fill(name, 0, 5)
@@ -146,7 +146,7 @@ def test_24_a_batch_that_was_not_committed_is_repeated(queries: Queries, topics:
     assert [row[OFFSET] for row in stream.rows()] == list(range(5, 13))
 
 
-def test_25_a_limit_is_shared_as_by_sparks_own_source(queries: Queries, topics: Topics):
+def test_a_limit_is_shared_as_by_sparks_own_source(queries: Queries, topics: Topics):
     name = topics.create(partitions=3)
     for partition, count in enumerate((500, 61, 7)):
         topics.fill(name, partition, count)
@@ -159,7 +159,7 @@ def test_25_a_limit_is_shared_as_by_sparks_own_source(queries: Queries, topics: 
     assert len(ours) > 4
 
 
-def test_26_little_is_waited_for(topics: Topics):
+def test_little_is_waited_for(topics: Topics):
     """With a clock of our own, on a real topic."""
     name = topics.create()
     now = [0.0]
@@ -178,7 +178,7 @@ def test_26_little_is_waited_for(topics: Topics):
     assert plan.next_end(place, None).offsets == {TopicPartition(name, 0): 15}
 
 
-def test_27_available_now_ends_though_more_comes(queries: Queries, topics: Topics):
+def test_available_now_ends_though_more_comes(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 30)
     stream = queries.stream(name, startingOffsets="earliest", maxOffsetsPerTrigger=5)
@@ -192,7 +192,7 @@ def test_27_available_now_ends_though_more_comes(queries: Queries, topics: Topic
     assert [row[OFFSET] for row in stream.rows()] == list(range(80))
 
 
-def test_28_progress_shows_offsets(queries: Queries, topics: Topics):
+def test_progress_shows_offsets(queries: Queries, topics: Topics):
     name = topics.create()
     topics.fill(name, 0, 10)
     progress = queries.stream(name, startingOffsets="earliest", maxOffsetsPerTrigger=4).run()
@@ -206,7 +206,7 @@ def test_28_progress_shows_offsets(queries: Queries, topics: Topics):
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def test_29_offsets_are_committed_to_a_group(queries: Queries, topics: Topics):
+def test_offsets_are_committed_to_a_group(queries: Queries, topics: Topics):
     name, group = topics.create(), new_name("g")
     topics.fill(name, 0, 10)
     stream = queries.stream(name, startingOffsets="earliest", commitOffsetsToGroup=group)
@@ -218,7 +218,7 @@ def test_29_offsets_are_committed_to_a_group(queries: Queries, topics: Topics):
     assert line[1:6] == [name, "0", "10", "13", "3"]
 
 
-def test_29_a_group_that_others_use_is_left_alone(queries: Queries, topics: Topics):
+def test_a_group_that_others_use_is_left_alone(queries: Queries, topics: Topics):
     from confluent_kafka import Consumer
 
     name, group = topics.create(), new_name("g")
@@ -241,7 +241,7 @@ def test_29_a_group_that_others_use_is_left_alone(queries: Queries, topics: Topi
 # --- brokers --------------------------------------------------------------------------------------------------------
 
 
-def test_31_the_broker_is_killed_and_comes_back(boot: Callable[..., Broker], spark: Any, tmp_path: Path):
+def test_the_broker_is_killed_and_comes_back(boot: Callable[..., Broker], spark: Any, tmp_path: Path):
     node = boot()
     topics = Topics(node.bootstrap_servers)
     name = topics.create(partitions=2)

@@ -102,7 +102,6 @@ def test_versions(desk: Desk, make: Any, low: int, high: int) -> None:
 
 
 def test_epochs_fence_over_the_network(desk: Desk) -> None:
-    """Scenario 60."""
     topic = desk.topic(2)
     topic_id = topic.topic_id
     begin(desk, topic_id, epoch=5)
@@ -165,7 +164,7 @@ def accept(desk: Desk, topic: Topic, count: int, first: int = 0) -> None:
 
 
 def test_pruning_runs_by_itself_and_a_new_start_knows_the_same(tmp_path: Path) -> None:
-    """Scenario 57, on a node: what is left after pruning tells the same."""
+    """What is left after pruning tells the same."""
     with running_node(tmp_path, ManualClock(), **SMALL) as running:
         topic = running.desk.topic()
         running.desk.ask(initialize(topic.topic_id, start=0), 0)
@@ -187,7 +186,6 @@ def test_pruning_runs_by_itself_and_a_new_start_knows_the_same(tmp_path: Path) -
 
 
 def test_a_cold_snapshot_lets_pruning_move_on(tmp_path: Path) -> None:
-    """Scenario 58, on a node."""
     with running_node(
         tmp_path, ManualClock(), **SMALL, share_coordinator_snapshot_update_records_per_snapshot=0
     ) as running:

@@ -81,7 +81,7 @@ def page(running: RunningNode) -> dict[str, float]:
     return {line.partition("{")[0].partition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-def test_scenario_10_telemetry_is_offered_only_where_it_is_wanted(running: RunningNode, tmp_path: Path):
+def test_telemetry_is_offered_only_where_it_is_wanted(running: RunningNode, tmp_path: Path):
     request = ApiVersionsRequest("test", "1")
     assert {71, 72} <= {each.api_key for each in running.desk.ask(request, 4).api_keys}
     with running_node(tmp_path / "off") as node:

@@ -149,7 +149,7 @@ def test_no_samples_at_all(tmp_path: Path, capsys: Capture):
     )
 
 
-def test_scenario_50_command_observer_and_rules_give_the_same_finding(tmp_path: Path, capsys: Capture):
+def test_command_observer_and_rules_give_the_same_finding(tmp_path: Path, capsys: Capture):
     recorded(tmp_path, [*OUTAGE, *NO_LEADER])
     engine = Engine()
     for each in read_files(tmp_path):
@@ -163,7 +163,7 @@ def test_scenario_50_command_observer_and_rules_give_the_same_finding(tmp_path: 
 
 
 @pytest.mark.parametrize("quiet", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_scenario_41_colours_only_where_they_are_wanted(quiet: dict[str, str], tmp_path: Path):
+def test_colours_only_where_they_are_wanted(quiet: dict[str, str], tmp_path: Path):
     recorded(tmp_path, OUTAGE)
     terminal = {"NO_COLOR": None, "TERM": "xterm"}
     coloured = CliRunner().invoke(GROUP, ["health", "--from", str(tmp_path)], color=True, env=terminal)

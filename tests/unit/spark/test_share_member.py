@@ -119,7 +119,7 @@ def test_what_a_member_leaves_behind_comes_again(broker: Any, join: Join) -> Non
     assert ranges(join().acquire(10)) == {0: [Acquisition(0, 9, 2)]}
 
 
-def test_38_renewed_locks_last(broker: Any, join: Join) -> None:
+def test_renewed_locks_last(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member, other = join(), join()
     held = member.acquire(4)
@@ -131,7 +131,7 @@ def test_38_renewed_locks_last(broker: Any, join: Join) -> None:
     assert ranges(member.acquire(10)) == {0: [Acquisition(4, 9, 1)]}
 
 
-def test_39_locks_that_are_not_renewed_end(broker: Any, join: Join) -> None:
+def test_locks_that_are_not_renewed_end(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member, other = join(), join()
     held = member.acquire(10)
@@ -140,7 +140,7 @@ def test_39_locks_that_are_not_renewed_end(broker: Any, join: Join) -> None:
     assert member.settle(accept_all(held)) == set()
 
 
-def test_43_a_broker_that_restarts_hands_out_again(broker: Any, join: Join) -> None:
+def test_a_broker_that_restarts_hands_out_again(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     held = member.acquire(6)
@@ -185,7 +185,7 @@ def test_a_topic_that_is_not_there(broker: Any, join: Join) -> None:
     assert ranges(member.acquire(10)) == {0: [Acquisition(0, 2, 1)]}
 
 
-def test_47_a_topic_that_is_deleted_while_it_is_held(broker: Any, join: Join) -> None:
+def test_a_topic_that_is_deleted_while_it_is_held(broker: Any, join: Join) -> None:
     fill(broker, 10)
     member = join()
     (held,) = member.acquire(10)

@@ -158,7 +158,7 @@ def test_a_batch_is_accepted_once_the_next_is_asked_for() -> None:
     assert len(member.said) == 1
 
 
-def test_40_an_idle_query_accepts_its_last_batch() -> None:
+def test_an_idle_query_accepts_its_last_batch() -> None:
     member = FakeMember([held(0, 4)])
     plan = plan_of(member)
     end = plan.next_end(NOTHING, MANY)
@@ -190,7 +190,7 @@ def test_batches_of_a_process_that_died_are_owed() -> None:
     assert (end.seq, end.owed) == (8, {})
 
 
-def test_42_owed_ranges_that_overlap_new_ones_are_split() -> None:
+def test_owed_ranges_that_overlap_new_ones_are_split() -> None:
     logged = ShareOffset(7, "g", {HERE: (Acquisition(10, 14, 1), Acquisition(18, 19, 1))}, {"id-jobs": "jobs"})
     member = FakeMember([held(8, 25, 3)])
     end = plan_of(member).next_end(logged, MANY)
@@ -335,7 +335,7 @@ def test_a_task_for_each_partition() -> None:
     ]
 
 
-def test_45_the_same_offset_gives_the_same_tasks() -> None:
+def test_the_same_offset_gives_the_same_tasks() -> None:
     logged = ShareOffset.from_json(json.loads(json.dumps(END.to_json())), "g")
     assert tasks_of(logged, 3) == tasks_of(END, 3)
 

@@ -153,7 +153,7 @@ def test_the_reader_plans_and_reads_a_batch(jobs: Jobs) -> None:
     ]
 
 
-def test_47_a_batch_of_a_topic_that_was_deleted(jobs: Jobs) -> None:
+def test_a_batch_of_a_topic_that_was_deleted(jobs: Jobs) -> None:
     gone = Jobs(jobs.servers, "gone")
     with BlockingClient(jobs.servers) as client:
         client.call(delete, gone.name)

@@ -346,7 +346,7 @@ def test_a_task_without_a_query_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         exact_task(monkeypatch, FakeContext(sql_streaming_queryId="q"))
 
 
-def test_54_speculation_is_refused_unless_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speculation_is_refused_unless_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     context = FakeContext(**IN_QUERY, spark_speculation="true")
     with pytest.raises(OttlaSparkError, match=r"option exactlyOnce: spark\.speculation is on"):
         exact_task(monkeypatch, context)

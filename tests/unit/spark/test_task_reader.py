@@ -68,7 +68,7 @@ def flipped(logs: Logs, times: int) -> Any:
     return fetch
 
 
-def test_34_damage_on_the_way_is_mended_by_asking_again(caplog: pytest.LogCaptureFixture):
+def test_damage_on_the_way_is_mended_by_asking_again(caplog: pytest.LogCaptureFixture):
     logs = Logs(orders=[batch(0, 1), batch(2, 3)])
     cluster = cluster_with(logs)
     cluster.broker().on("Fetch", flipped(logs, 1))
@@ -77,7 +77,7 @@ def test_34_damage_on_the_way_is_mended_by_asking_again(caplog: pytest.LogCaptur
     assert caplog.text.count("it is fetched again") == 1
 
 
-def test_34_damage_that_stays_is_named():
+def test_damage_that_stays_is_named():
     logs = Logs(orders=[batch(0, 1)])
     cluster = cluster_with(logs)
     cluster.broker().on("Fetch", flipped(logs, 100))
@@ -95,7 +95,7 @@ def test_checksums_may_be_passed_over():
         assert read(there, 0, 2, **{"kafka.check.crcs": "false"}) == [0, 1]
 
 
-def test_20_offsets_that_were_deleted():
+def test_offsets_that_were_deleted():
     logs = Logs(orders=[batch(5, 6), batch(7)])
     logs.start = 5
     with threaded(cluster_with(logs)) as there:
@@ -112,7 +112,7 @@ def test_a_log_that_ends_before_the_range():
         assert read(there, 5, 8, failOnDataLoss="false") == []
 
 
-def test_18_a_topic_that_was_deleted():
+def test_a_topic_that_was_deleted():
     with threaded(FakeCluster(1, {})) as there:
         with pytest.raises(OttlaSparkError, match="the topic was deleted while it was read"):
             read(there, 0, 2)

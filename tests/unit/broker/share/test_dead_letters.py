@@ -98,7 +98,7 @@ def start_of(member: Member) -> int:
     return kept(member.desk, member.group, member.topic)[0]
 
 
-def test_scenario_69_a_rejected_record_becomes_a_letter(running: RunningNode, desk: Desk) -> None:
+def test_a_rejected_record_becomes_a_letter(running: RunningNode, desk: Desk) -> None:
     queue = new_queue(desk, 2)
     member = begin(desk, queue.name, partition=3)
     assert member.take() == [(0, 4, 1)]
@@ -119,7 +119,7 @@ def test_scenario_69_a_rejected_record_becomes_a_letter(running: RunningNode, de
     assert states(running, member.group) == [(1, 2, ARCHIVING), (3, 3, 2), (1, 2, ARCHIVED)]
 
 
-def test_scenario_69_with_a_copy_of_the_record(desk: Desk) -> None:
+def test_a_letter_with_a_copy_of_the_record(desk: Desk) -> None:
     queue = new_queue(desk)
     member = begin(desk, queue.name)
     assert set_config(desk, GROUP, member.group, "errors.deadletterqueue.copy.record.enable", "true") == 0
@@ -133,7 +133,7 @@ def test_scenario_69_with_a_copy_of_the_record(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_scenario_70_delivered_too_often(running: RunningNode, desk: Desk, way: str) -> None:
+def test_a_record_delivered_too_often_becomes_a_letter(running: RunningNode, desk: Desk, way: str) -> None:
     queue = new_queue(desk)
     member = begin(desk, queue.name, size=1, delivery_count_limit=2)
     assert member.take() == [(0, 0, 1)]
@@ -167,7 +167,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
         (lambda desk: "__dlq", "is no name for a dead-letter queue"),
     ],
 )
-def test_scenario_71_no_queue_there(
+def test_without_a_usable_queue_the_records_are_lost_and_told(
     running: RunningNode, desk: Desk, caplog: pytest.LogCaptureFixture, make: Any, reason: str
 ) -> None:
     member = begin(desk, make(desk))
@@ -275,7 +275,7 @@ def test_a_queue_that_never_works_does_not_stop_the_group(
     assert len(lines(caplog)) == 1
 
 
-def test_scenario_72_killed_with_letters_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_with_letters_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running = RunningNode(tmp_path, ManualClock(), **SETTINGS)
     running.start()
     desk = running.desk

@@ -69,7 +69,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("batches", MALFORMED.values(), ids=MALFORMED)
-def test_scenario_37_malformed_batches_change_nothing(desk: Desk, batches: list[tuple[int, int, Sequence[int]]]):
+def test_malformed_batches_change_nothing(desk: Desk, batches: list[tuple[int, int, Sequence[int]]]):
     topic, group = filled(desk, 10, partitions=2)
     member = Member(desk, group, "a", topic, 0, 1)
     assert member.take() == [(0, 9, 1)] * 2
@@ -87,7 +87,7 @@ def test_equal_borders_pass_and_are_undone(member: Member):
     assert member.acknowledge((0, 9, [ACCEPT])) == 0
 
 
-def test_scenario_45_version_1_knows_no_renewals(member: Member):
+def test_version_1_knows_no_renewals(member: Member):
     answer = member.fetch({0: [(0, 9, [RENEW])]}, version=1)
     assert answer.responses[0].partitions[0].acknowledge_error_code == 42
     assert member.acknowledge((0, 9, [RENEW]), version=1) == 42
@@ -107,21 +107,23 @@ def test_requests_that_are_refused_as_a_whole(desk: Desk, fields: dict[str, Any]
 # --- what is acknowledged ---------------------------------------------------------------------------------------------
 
 
-def test_scenario_38_all_types_in_one_batch(member: Member):
+def test_all_types_of_acknowledgement_in_one_batch(member: Member):
     assert member.acknowledge((0, 4, [ACCEPT, RELEASE, REJECT, GAP, ACCEPT])) == 0
     assert state(member) == (0, [(0, 0, 2, 1), (1, 1, 0, 1), (2, 3, 4, 1), (4, 4, 2, 1)])
     assert summary(member.desk, member.group, member.topic) == (0, 4)
     assert member.take() == [(1, 1, 2)]
 
 
-def test_scenario_39_the_first_batch_is_undone_with_the_second(desk: Desk, member: Member):
+def test_the_first_batch_is_undone_with_the_second(desk: Desk, member: Member):
     assert member.acknowledge((5, 9, [ACCEPT])) == 0
     assert member.acknowledge((0, 4, [ACCEPT]), (5, 9, [ACCEPT])) == 121
     assert state(member) == (0, [(5, 9, 2, 1)])
     assert member.acknowledge((0, 4, [RELEASE])) == 0
 
 
-def test_scenario_40_too_late_foreign_beyond_and_below(running: RunningNode, desk: Desk, member: Member):
+def test_acknowledgements_that_are_late_foreign_beyond_or_below_the_window(
+    running: RunningNode, desk: Desk, member: Member
+):
     other = Member(desk, member.group, "b", member.topic)
     other.fetch(max_records=0)
     assert other.acknowledge((0, 9, [ACCEPT])) == 121, "held by another member"
@@ -134,7 +136,7 @@ def test_scenario_40_too_late_foreign_beyond_and_below(running: RunningNode, des
     assert member.acknowledge((6, 9, [ACCEPT])) == 121, "the lock has ended"
 
 
-def test_scenario_41_an_acknowledged_partition_is_in_the_answer(running: RunningNode, member: Member):
+def test_an_acknowledged_partition_is_in_the_answer(running: RunningNode, member: Member):
     answer = member.fetch({0: [(0, 9, [ACCEPT])]})
     (partition,) = answer.responses[0].partitions
     assert (partition.acknowledge_error_code, partition.error_code, partition.records) == (0, 0, b"")
@@ -186,7 +188,7 @@ def test_renewal_may_come_with_other_types(member: Member):
     assert state(member) == (0, [(1, 1, 2, 1), (2, 2, 0, 1)])
 
 
-def test_scenario_46_a_consumer_that_closes_without_a_word(desk: Desk, member: Member):
+def test_a_consumer_that_closes_without_a_word(desk: Desk, member: Member):
     other = Member(desk, member.group, "b", member.topic)
     other.fetch(max_records=0)
     answer = member.acknowledge_all({}, epoch=-1)
@@ -194,7 +196,7 @@ def test_scenario_46_a_consumer_that_closes_without_a_word(desk: Desk, member: M
     assert other.take(**WAIT) == [(0, 9, 2)]
 
 
-def test_scenario_47_nothing_that_was_accepted_comes_again(desk: Desk, member: Member):
+def test_nothing_that_was_accepted_comes_again(desk: Desk, member: Member):
     assert member.acknowledge((0, 9, [ACCEPT])) == 0
     other = Member(desk, member.group, "b", member.topic)
     assert other.take() == []
@@ -269,9 +271,7 @@ def coordinator(running: RunningNode, monkeypatch: pytest.MonkeyPatch) -> Coordi
         (ErrorCode.UNKNOWN_SERVER_ERROR, -1),
     ],
 )
-def test_scenario_42_a_failed_write_gives_the_records_back(
-    member: Member, coordinator: Coordinator, error: ErrorCode, code: int
-):
+def test_a_failed_write_gives_the_records_back(member: Member, coordinator: Coordinator, error: ErrorCode, code: int):
     coordinator.errors[WriteShareGroupStateRequest] = error
     assert member.acknowledge((0, 9, [ACCEPT])) == code
     answer = member.fetch({0: [(0, 9, [ACCEPT])]})
@@ -281,7 +281,9 @@ def test_scenario_42_a_failed_write_gives_the_records_back(
     assert member.acknowledge((0, 9, [ACCEPT])) == 0
 
 
-def test_scenario_42_the_lock_has_ended_meanwhile(running: RunningNode, member: Member, coordinator: Coordinator):
+def test_a_lock_ends_while_its_acknowledgement_is_written(
+    running: RunningNode, member: Member, coordinator: Coordinator
+):
     coordinator.is_silent = True
     number = member.line.send(
         ShareAcknowledgeRequest(
@@ -325,9 +327,7 @@ def test_a_fenced_write_drops_the_share_partition(member: Member, coordinator: C
 
 
 @pytest.mark.parametrize("error", [14, 15, 16])
-def test_scenario_43_a_load_in_trouble_is_an_empty_answer(
-    running: RunningNode, desk: Desk, coordinator: Coordinator, error: int
-):
+def test_a_load_in_trouble_is_an_empty_answer(running: RunningNode, desk: Desk, coordinator: Coordinator, error: int):
     topic, group = desk.topic(), new_group()
     produce(desk, topic, 3)
     initialize(desk, group, topic)

@@ -55,8 +55,8 @@ def begun(crashing: Crashing, *sizes: int, start: int = 0) -> Member:
     return Member(desk, group, "a", topic)
 
 
-def test_scenario_53_killed_in_the_middle_of_everything(crashing: Crashing):
-    """The crash run of section 14."""
+def test_killed_in_the_middle_of_everything(crashing: Crashing):
+    """A window with records in every state, from the log alone."""
     member = begun(crashing, *[10] * 6)
     assert member.take(max_records=40) == [(0, 39, 1)]
     assert member.acknowledge((5, 9, [ACCEPT]), (12, 12, [REJECT]), (20, 24, [RELEASE]), (30, 39, [ACCEPT])) == 0
@@ -78,7 +78,7 @@ def offsets(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
     return [(offset, count) for first, last, count in ranges for offset in range(first, last + 1)]
 
 
-def test_scenario_54_latest_and_nothing_acknowledged(crashing: Crashing):
+def test_killed_after_latest_and_before_any_acknowledgement(crashing: Crashing):
     member = begun(crashing, 5, start=-1)
     desk = crashing.running.desk
     number = member.wait(crashing.running)
@@ -94,7 +94,7 @@ def ranges(answer: Any) -> Any:
     return answer.responses[0].partitions[0].acquired_records
 
 
-def test_scenario_55_killed_before_the_answer_leaves(crashing: Crashing, monkeypatch: pytest.MonkeyPatch):
+def test_killed_before_the_answer_leaves(crashing: Crashing, monkeypatch: pytest.MonkeyPatch):
     member = begun(crashing, 5)
     assert member.take() == [(0, 4, 1)]
     edge, written = crashing.running.node.share.leader.edge, []
@@ -111,7 +111,7 @@ def test_scenario_55_killed_before_the_answer_leaves(crashing: Crashing, monkeyp
     assert member.take() == []
 
 
-def test_scenario_56_killed_before_the_write(crashing: Crashing, monkeypatch: pytest.MonkeyPatch):
+def test_killed_before_the_write(crashing: Crashing, monkeypatch: pytest.MonkeyPatch):
     member = begun(crashing, 5)
     assert member.take() == [(0, 4, 1)]
     asked: list[object] = []

@@ -35,16 +35,16 @@ EXACT = {"share_acquire_mode": 1}
 # --- what is acquired -------------------------------------------------------------------------------------------------
 
 
-def test_scenario_27_whole_batches_are_taken(desk: Desk):
-    """Table of section 5.4, rows 1 and 2: batches of 10."""
+def test_whole_batches_are_taken(desk: Desk):
+    """Batches of 10."""
     topic, group = filled(desk, 10, 10, 10)
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=5, batch_size=500) == [(0, 9, 1)]
     assert member.take(max_records=15, batch_size=5) == [(10, 19, 1), (20, 29, 1)]
 
 
-def test_scenario_27_record_limit_and_then_the_rest(desk: Desk):
-    """Rows 3 and 4: batches of 20."""
+def test_the_limit_of_records_and_then_the_rest(desk: Desk):
+    """Batches of 20."""
     topic, group = filled(desk, 20, 20)
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=7, **EXACT) == [(0, 6, 1)]
@@ -52,8 +52,8 @@ def test_scenario_27_record_limit_and_then_the_rest(desk: Desk):
     assert member.take(max_records=7) == [(14, 19, 1), (20, 39, 1)]
 
 
-def test_scenario_27_a_full_window(desk: Desk):
-    """Row 5: 100 locks, batches of 10."""
+def test_nothing_is_taken_beyond_a_full_window(desk: Desk):
+    """100 locks, batches of 10."""
     topic, group = filled(desk, *[10] * 12, settings={"partition_max_record_locks": 100})
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=95, batch_size=10) == [(first, first + 9, 1) for first in range(0, 100, 10)]
@@ -66,7 +66,7 @@ def test_scenario_27_a_full_window(desk: Desk):
     assert member.take() == [(100, 109, 1)]
 
 
-def test_scenario_28_the_limit_counts_across_partitions(desk: Desk):
+def test_the_limit_counts_across_partitions(desk: Desk):
     topic, group = filled(desk, 8, partitions=3)
     member = Member(desk, group, "a", topic, 0, 1, 2)
     firsts = []
@@ -77,7 +77,7 @@ def test_scenario_28_the_limit_counts_across_partitions(desk: Desk):
     assert len(set(firsts)) == 2
 
 
-def test_scenario_29_a_limit_of_nothing_fetches_nothing(desk: Desk):
+def test_a_limit_of_nothing_fetches_nothing(desk: Desk):
     topic, group = filled(desk, 3)
     member = Member(desk, group, "a", topic)
     assert member.fetch(max_records=0, **WAIT).responses == ()
@@ -85,7 +85,7 @@ def test_scenario_29_a_limit_of_nothing_fetches_nothing(desk: Desk):
     assert member.take() == [(0, 2, 1)]
 
 
-def test_scenario_31_a_full_window_slides(desk: Desk):
+def test_a_full_window_slides(desk: Desk):
     topic, group = filled(desk, *[50] * 4, settings={"partition_max_record_locks": 100})
     first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
     assert first.take(max_records=100) == [(0, 99, 1)]
@@ -96,7 +96,7 @@ def test_scenario_31_a_full_window_slides(desk: Desk):
     assert second.take() == [(100, 149, 1)]
 
 
-def test_scenario_32_suspects_in_ever_smaller_portions(desk: Desk):
+def test_suspects_come_in_ever_smaller_portions(desk: Desk):
     topic, group = filled(desk, 40)
     member = Member(desk, group, "a", topic)
     sizes = []
@@ -114,7 +114,7 @@ def test_scenario_32_suspects_in_ever_smaller_portions(desk: Desk):
     assert kept(desk, group, topic) == (40, [(40, 40, 2, 1)])
 
 
-def test_scenario_33_a_limit_of_two(desk: Desk):
+def test_records_are_archived_after_two_deliveries(desk: Desk):
     topic, group = filled(desk, 10, settings={"delivery_count_limit": 2})
     member = Member(desk, group, "a", topic)
     for delivery_count in (1, 2):
@@ -124,7 +124,7 @@ def test_scenario_33_a_limit_of_two(desk: Desk):
     assert kept(desk, group, topic) == (0, [(0, 9, 4, 2)])
 
 
-def test_scenario_34_the_end_of_a_lock_wakes_who_waits(running: RunningNode, desk: Desk):
+def test_the_end_of_a_lock_wakes_who_waits(running: RunningNode, desk: Desk):
     topic, group = filled(desk, 1)
     first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
     assert first.take() == [(0, 0, 1)]
@@ -152,7 +152,7 @@ def test_locks_that_end_together_are_one_write_and_one_chance(
     assert len([body for body in written if body.group_id == group]) == 1
 
 
-def test_scenario_35_renewed_locks_do_not_end(running: RunningNode, desk: Desk):
+def test_renewed_locks_do_not_end(running: RunningNode, desk: Desk):
     topic, group = filled(desk, 5)
     first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
     assert first.take() == [(0, 4, 1)]
@@ -166,7 +166,7 @@ def test_scenario_35_renewed_locks_do_not_end(running: RunningNode, desk: Desk):
     assert kept(desk, group, topic) == (0, [(0, 4, 2, 1)])
 
 
-def test_scenario_36_members_get_different_records(desk: Desk):
+def test_members_get_different_records(desk: Desk):
     topic, group = filled(desk, *[10] * 20)
     members = [Member(desk, group, name, topic) for name in "ab"]
     seen: list[int] = []
@@ -216,7 +216,7 @@ def test_bytes_are_shared_by_the_partitions(desk: Desk):
 # --- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def test_scenario_30_too_little_waits_for_its_time(running: RunningNode, desk: Desk):
+def test_a_fetch_of_too_little_waits_for_its_time(running: RunningNode, desk: Desk):
     topic, group = filled(desk, 10)
     member = Member(desk, group, "a", topic)
     number = member.wait(running, min_bytes=1_000_000, max_wait_ms=700)
@@ -343,7 +343,7 @@ def test_requests_that_are_refused_as_a_whole(desk: Desk):
 
 
 @pytest.mark.parametrize("field", ["max_wait_ms", "min_bytes", "max_bytes", "max_records"])
-def test_scenario_44_a_renewal_fetches_nothing(desk: Desk, field: str):
+def test_a_renewal_fetches_nothing(desk: Desk, field: str):
     topic, group = filled(desk, 5)
     member = Member(desk, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
@@ -451,7 +451,7 @@ def guarded(tmp_path: Path, denied: set[tuple[int, str]]) -> Iterator[RunningNod
         yield running
 
 
-def test_scenario_67_rights_to_read(guarded: RunningNode, denied: set[tuple[int, str]]):
+def test_rights_to_read(guarded: RunningNode, denied: set[tuple[int, str]]):
     desk = guarded.desk
     topic, group = filled(desk, 3)
     member = Member(desk, group, "a", topic)

@@ -25,7 +25,7 @@ from tests.unit.broker.share.group_desk import (
 from tests.unit.broker.share.share_desk import Member, kept, new_group, produce, summary
 
 
-def test_scenario_62_offsets_are_altered(desk: Desk):
+def test_offsets_are_altered(desk: Desk):
     topic, group = desk.topic(), new_group()
     desk.ask(join(group, "A", topic.name), 1)
     produce(desk, topic, 10)
@@ -36,7 +36,7 @@ def test_scenario_62_offsets_are_altered(desk: Desk):
     assert starts_and_lags(offsets(desk, group)) == {(topic.name, 0): (4, 6)}
 
 
-def test_scenario_62_a_group_is_made_by_altering_offsets(desk: Desk):
+def test_a_group_is_made_by_altering_offsets(desk: Desk):
     topic, group = desk.topic(), new_group()
     assert alter(desk, group, topic, 500).error_code == 0
     (row,) = describe(desk, group)
@@ -58,7 +58,7 @@ def test_altered_offsets_count_at_once(running: RunningNode, desk: Desk):
     assert member.take(max_wait_ms=WAIT_MS) == [(7, 9, 1)]
 
 
-def test_scenario_63_offsets_are_deleted(desk: Desk):
+def test_offsets_are_deleted(desk: Desk):
     topic, other, group = desk.topic(), desk.topic(), new_group()
     assert forget(desk, group, topic.name).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert forget(desk, "", topic.name).error_code == ErrorCode.INVALID_GROUP_ID
@@ -83,7 +83,7 @@ def test_a_forgotten_topic_begins_anew(desk: Desk):
     assert Member(desk, group, "A", topic).take(max_wait_ms=WAIT_MS) == [(0, 2, 1)]
 
 
-def test_scenario_66_a_group_that_is_not_there_has_no_offsets(desk: Desk):
+def test_a_group_that_is_not_there_has_no_offsets(desk: Desk):
     group = offsets(desk, "nowhere")
     assert (group.group_id, group.error_code, group.topics) == ("nowhere", 0, ())
 

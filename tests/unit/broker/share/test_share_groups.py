@@ -88,7 +88,7 @@ BAD_REQUESTS = {
 
 
 @pytest.mark.parametrize("name", BAD_REQUESTS)
-def test_scenario_05_requests_that_make_no_sense(desk: Desk, name: str):
+def test_requests_that_make_no_sense(desk: Desk, name: str):
     request, has_message = BAD_REQUESTS[name]
     answer = desk.ask(request, 1)
     assert (answer.error_message is not None) == has_message
@@ -127,7 +127,7 @@ def test_steady_heartbeats_keep_the_session_and_silence_ends_it(running: Running
     assert describe(desk, group)[0].group_state == "Empty"
 
 
-def test_scenario_09_the_session_of_a_member_ends_but_not_its_locks(running: RunningNode, desk: Desk):
+def test_the_session_of_a_member_ends_but_not_its_locks(running: RunningNode, desk: Desk):
     topic, group = desk.topic(), new_group()
     set_config(desk, group, "share.auto.offset.reset", "earliest")
     set_config(desk, group, "share.record.lock.duration.ms", "60000")
@@ -140,7 +140,7 @@ def test_scenario_09_the_session_of_a_member_ends_but_not_its_locks(running: Run
     assert member.acknowledge((0, 4, [1])) == 0
 
 
-def test_scenario_12_partitions_are_added_to_a_topic_that_is_read(running: RunningNode, desk: Desk):
+def test_partitions_are_added_to_a_topic_that_is_read(running: RunningNode, desk: Desk):
     """What was written to them before the group took notice is not skipped, though it reads from the latest on."""
     topic, group = desk.topic(), new_group()
     desk.ask(join(group, "A", topic.name), 1)
@@ -155,7 +155,7 @@ def test_scenario_12_partitions_are_added_to_a_topic_that_is_read(running: Runni
     assert acquired(Member(desk, group, "A", topic, 0, 1).fetch(max_wait_ms=WAIT_MS)) == [(0, 2, 1)]
 
 
-def test_scenario_13_a_topic_is_deleted(running: RunningNode, desk: Desk):
+def test_a_topic_is_deleted(running: RunningNode, desk: Desk):
     gone, kept, group = desk.topic(), desk.topic(), new_group()
     desk.ask(join(group, "A", gone.name, kept.name), 1)
     kind = DeleteTopicsRequest
@@ -195,7 +195,7 @@ def test_describe(desk: Desk):
     assert (entry.topic_id, entry.topic_name, entry.partitions) == (topic.topic_id, topic.name, (0, 1))
 
 
-def test_scenario_64_a_group_is_deleted(desk: Desk):
+def test_a_group_is_deleted(desk: Desk):
     topic, group = desk.topic(), new_group()
     desk.ask(join(group, "A", topic.name), 1)
     alone = DeleteGroupsRequest((group,))
@@ -251,7 +251,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_scenario_65_numbers_at_and_beyond_their_bounds(desk: Desk, name: str):
+def test_numeric_settings_at_and_beyond_their_bounds(desk: Desk, name: str):
     group, (low, high) = new_group(), BOUNDS[name]
     assert [set_config(desk, group, name, str(value)) for value in (low, high)] == [0, 0]
     for value in (str(low - 1), str(high + 1), "x", "", "1.5"):
@@ -259,14 +259,14 @@ def test_scenario_65_numbers_at_and_beyond_their_bounds(desk: Desk, name: str):
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_scenario_65_words(desk: Desk, name: str):
+def test_settings_that_are_words(desk: Desk, name: str):
     group, (good, bad) = new_group(), WORDS[name]
     assert [set_config(desk, group, name, value) for value in good] == [0] * len(good)
     for value in bad:
         assert set_config(desk, group, name, value) == ErrorCode.INVALID_CONFIG, value
 
 
-def test_scenario_65_a_session_outlasts_heartbeats(tmp_path: Path):
+def test_a_session_outlasts_heartbeats(tmp_path: Path):
     bounds = {"group_share_min_session_timeout_ms": 1_000, "group_share_max_heartbeat_interval_ms": 60_000}
     with running_node(tmp_path, ManualClock(), **bounds) as node:
         assert set_config(node.desk, "g", "share.session.timeout.ms", "5001") == 0
@@ -303,7 +303,7 @@ class _Doorkeeper:
         self.denied = None
 
 
-def test_scenario_67_rights(tmp_path: Path):
+def test_rights_to_groups_and_topics(tmp_path: Path):
     doorkeeper = _Doorkeeper()
     check, topic_failed, group_failed = (
         doorkeeper.check,
@@ -350,7 +350,7 @@ def test_scenario_67_rights(tmp_path: Path):
         check(Operation.DELETE, ResourceType.GROUP, "other", deleted, group_failed)
 
 
-def test_scenario_67_what_is_not_to_be_seen_is_not_shown(tmp_path: Path):
+def test_what_is_not_to_be_seen_is_not_shown(tmp_path: Path):
     denied: set[Right] = set()
     with running_node(tmp_path, ManualClock(), authorizer=lambda _, *right: right not in denied) as node:
         desk = node.desk
@@ -371,7 +371,7 @@ def test_scenario_67_what_is_not_to_be_seen_is_not_shown(tmp_path: Path):
         assert [each.group_id for each in desk.ask(ListGroupsRequest(), 5).groups] == ["seen"]
 
 
-def test_scenario_68_share_groups_are_switched_off_and_on(tmp_path: Path):
+def test_share_groups_are_switched_off_and_on(tmp_path: Path):
     with running_node(tmp_path, ManualClock()) as node:
         desk = node.desk
         topic = desk.topic()

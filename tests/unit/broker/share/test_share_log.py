@@ -53,7 +53,7 @@ def lag(desk: Desk, group: str, topic: Topic) -> int:
 # --- deleted and compacted --------------------------------------------------------------------------------------------
 
 
-def test_scenario_48_the_log_begins_later(desk: Desk):
+def test_the_log_begins_later(desk: Desk):
     topic, group = filled(desk, 5, 5, 5, 5)
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=10) == [(0, 9, 1)]
@@ -101,7 +101,7 @@ def keyed(desk: Desk, topic: Topic, *keys: bytes, size: int = 1) -> None:
     assert desk.produce(topic, records).error_code == 0
 
 
-def test_scenario_49_holes_of_compaction(tmp_path: Path):
+def test_holes_of_compaction_are_gaps(tmp_path: Path):
     with running_node(tmp_path, ManualClock(), **ONE_STATE_PARTITION) as running:
         desk = running.desk
         topic, group = filled(
@@ -146,7 +146,7 @@ def written(desk: Desk) -> Topic:
     return topic
 
 
-def test_scenario_50_only_what_is_committed(desk: Desk, written: Topic):
+def test_read_committed_leaves_out_aborted_and_open_transactions(desk: Desk, written: Topic):
     group = new_group()
     initialize(desk, group, written)
     configure(desk, group, isolation_level="read_committed")
@@ -158,7 +158,7 @@ def test_scenario_50_only_what_is_committed(desk: Desk, written: Topic):
     assert member.take() == []
 
 
-def test_scenario_50_everything(desk: Desk, written: Topic):
+def test_read_uncommitted_takes_everything(desk: Desk, written: Topic):
     group = new_group()
     initialize(desk, group, written)
     member = Member(desk, group, "a", written)
@@ -206,7 +206,7 @@ def move(running: RunningNode, topic: Topic, leader: int) -> None:
     running.change(step)
 
 
-def test_scenario_51_the_leader_moves(running: RunningNode, desk: Desk):
+def test_the_leader_moves(running: RunningNode, desk: Desk):
     topic, group = filled(desk, 5)
     member = Member(desk, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
@@ -235,7 +235,7 @@ def write_code(desk: Desk, group: str, topic: Topic, *, leader_epoch: int = -1, 
     return int(answer.results[0].partitions[0].error_code)
 
 
-def test_scenario_52_offsets_are_altered(running: RunningNode, desk: Desk):
+def test_offsets_are_altered(running: RunningNode, desk: Desk):
     topic, group = filled(desk, 5, 5)
     member = Member(desk, group, "a", topic)
     assert member.take(max_records=5) == [(0, 4, 1)]
@@ -274,7 +274,7 @@ def alone(tmp_path: Path) -> Iterator[RunningNode]:
         yield running
 
 
-def test_scenario_68_share_groups_are_switched_off_and_on(alone: RunningNode):
+def test_share_groups_are_switched_off_and_on(alone: RunningNode):
     desk = alone.desk
     topic, group = filled(desk, 5)
     member = Member(desk, group, "a", topic)
@@ -303,11 +303,11 @@ def finalize(running: RunningNode, level: int) -> None:
     running.change(step)
 
 
-# --- the worked example -----------------------------------------------------------------------------------------------
+# --- two members share twelve records ---------------------------------------------------------------------------------
 
 
-def test_worked_example_line_by_line(tmp_path: Path):
-    """Section 14 of the specification, with one write for all locks that end together, and the start kept at once."""
+def test_two_members_share_twelve_records_step_by_step(tmp_path: Path):
+    """One write for all locks that end together, and the start is kept at once."""
     settings = {**ONE_STATE_PARTITION, "group_share_min_record_lock_duration_ms": 1_000}
     with running_node(tmp_path, ManualClock(), **settings) as running:
         desk = running.desk

@@ -41,7 +41,7 @@ def at(partition: int, *, topic: Topic) -> tuple[ShareFetchRequest.ForgottenTopi
     return (ShareFetchRequest.ForgottenTopic(topic.topic_id, (partition,)),)
 
 
-def test_scenario_16_without_a_session(desk: Desk, group: str, topic: Topic):
+def test_epochs_without_a_session_are_refused(desk: Desk, group: str, topic: Topic):
     member = Member(desk, group, "a", topic)
     assert member.fetch(epoch=4).error_code == 122
     assert member.fetch(epoch=-1).error_code == 122
@@ -50,7 +50,7 @@ def test_scenario_16_without_a_session(desk: Desk, group: str, topic: Topic):
     assert member.acknowledge_all({}, epoch=0).error_code == 123
 
 
-def test_scenario_17_another_epoch_leaves_the_session_alone(desk: Desk, group: str, topic: Topic):
+def test_another_epoch_leaves_the_session_alone(desk: Desk, group: str, topic: Topic):
     member = opened(desk, group, "a", topic)
     member.fetch()
     member.fetch()
@@ -61,7 +61,7 @@ def test_scenario_17_another_epoch_leaves_the_session_alone(desk: Desk, group: s
     assert member.fetch(epoch=3).error_code == 0
 
 
-def test_scenario_18_a_first_fetch_has_nothing_to_acknowledge(desk: Desk, group: str, topic: Topic):
+def test_a_first_fetch_has_nothing_to_acknowledge(desk: Desk, group: str, topic: Topic):
     member = opened(desk, group, "a", topic)
     answer = member.fetch({0: [(0, 4, [1])]}, epoch=0)
     assert (answer.error_code, answer.error_message, answer.responses) == (42, None, ())
@@ -69,7 +69,7 @@ def test_scenario_18_a_first_fetch_has_nothing_to_acknowledge(desk: Desk, group:
     assert member.take() == [(0, 4, 1)], "the old session goes on"
 
 
-def test_scenario_19_after_the_last_epoch_comes_1(running: RunningNode, desk: Desk, group: str, topic: Topic):
+def test_after_the_last_epoch_comes_1(running: RunningNode, desk: Desk, group: str, topic: Topic):
     member = opened(desk, group, "a", topic)
     session = running.node.share.leader.sessions.get(group, "a")
     assert session is not None
@@ -78,7 +78,7 @@ def test_scenario_19_after_the_last_epoch_comes_1(running: RunningNode, desk: De
     assert member.fetch(epoch=1).error_code == 0
 
 
-def test_scenario_20_a_new_session_releases_nothing(desk: Desk, group: str, topic: Topic):
+def test_a_new_session_releases_nothing(desk: Desk, group: str, topic: Topic):
     member = Member(desk, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
     member.epoch = 0
@@ -86,7 +86,7 @@ def test_scenario_20_a_new_session_releases_nothing(desk: Desk, group: str, topi
     assert member.acknowledge((0, 4, [1])) == 0
 
 
-def test_scenario_21_a_lost_connection_releases(desk: Desk, group: str, topic: Topic):
+def test_a_lost_connection_releases(desk: Desk, group: str, topic: Topic):
     first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
     assert first.take() == [(0, 4, 1)]
     number = second.send(max_wait_ms=60_000)
@@ -94,7 +94,7 @@ def test_scenario_21_a_lost_connection_releases(desk: Desk, group: str, topic: T
     assert acquired(second.receive(number)) == [(0, 4, 2)]
 
 
-def test_scenario_22_another_connection_of_the_member_plays_no_part(desk: Desk, group: str, topic: Topic):
+def test_another_connection_of_the_member_plays_no_part(desk: Desk, group: str, topic: Topic):
     first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
     heartbeats = desk.connect("a")
     heartbeats.ask(first.request(4), 2)
@@ -105,7 +105,7 @@ def test_scenario_22_another_connection_of_the_member_plays_no_part(desk: Desk, 
     assert first.acknowledge((0, 4, [1])) == 0
 
 
-def test_scenario_23_forgotten_partitions(desk: Desk):
+def test_forgotten_partitions_are_not_fetched(desk: Desk):
     topic, group = desk.topic(2), new_group()
     initialize(desk, group, topic, 0, 1)
     produce(desk, topic, 2, partition=0)
@@ -134,7 +134,7 @@ def test_added_and_forgotten_at_once_is_not_in_the_session(desk: Desk, group: st
     assert member.take() == []
 
 
-def test_scenario_25_a_session_that_went_on_without_the_waiting_fetch(desk: Desk, group: str, topic: Topic):
+def test_a_session_that_went_on_without_the_waiting_fetch(desk: Desk, group: str, topic: Topic):
     member = opened(desk, group, "a", topic)
     member.take()
     waiting = member.send(max_wait_ms=60_000)
@@ -147,7 +147,7 @@ def test_scenario_25_a_session_that_went_on_without_the_waiting_fetch(desk: Desk
     assert acquired(second.ask(member.request(member.epoch + 1), 2)) == [(5, 7, 1)], "none was acquired in vain"
 
 
-def test_scenario_26_an_old_connection_does_not_end_a_new_session(desk: Desk, group: str, topic: Topic):
+def test_an_old_connection_does_not_end_a_new_session(desk: Desk, group: str, topic: Topic):
     member = Member(desk, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
     old = member.line
@@ -243,7 +243,7 @@ def small(tmp_path: Path) -> Iterator[RunningNode]:
         yield running
 
 
-def test_scenario_24_no_room_for_another_session(small: RunningNode):
+def test_no_room_for_another_session(small: RunningNode):
     desk = small.desk
     topic, group = desk.topic(), new_group()
     initialize(desk, group, topic)

@@ -36,7 +36,7 @@ def groups() -> Histories:
     """Groups of all kinds, each under the name of its scenario."""
     names = (
         "classic/session_expires", "consumer/static_steps_away", "consumer/revocation_never_confirmed",
-        "consumer/delete_group", "share/describe", "share/scenario_09_session_expires", "streams/third_member_joins",
+        "consumer/delete_group", "share/describe", "share/session_expires", "streams/third_member_joins",
         "streams/warmup_before_a_task_moves", "streams/static_member_returns", "streams/source_topic_deleted",
     )  # fmt: skip
     texts = scenario_texts()

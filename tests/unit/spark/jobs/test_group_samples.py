@@ -82,7 +82,7 @@ def test_who_was_there_at_the_first_sample_did_not_join() -> None:
     assert out.windows[0].distinct_members == 1
 
 
-def test_scenario_76_holes_and_restarts_of_the_observer() -> None:
+def test_holes_and_restarts_of_the_observer() -> None:
     """A restart shows as the same group again; a hole hides epochs, and how long a rebalance took."""
     restarted = seen(sample(0, REST), sample(60, REST), sample(75, REST), sample(76, JOINING), sample(78, JOINED))
     assert brief(restarted) == [(4, "converged", 76, 78, "member_joined")]
@@ -98,7 +98,7 @@ def test_scenario_76_holes_and_restarts_of_the_observer() -> None:
     assert hidden.rebalances[0].duration_ms is None, "nobody saw when it was over"
 
 
-def test_scenario_76_samples_of_the_same_moment_and_out_of_order_are_lived_with() -> None:
+def test_samples_of_the_same_moment_and_out_of_order_are_lived_with() -> None:
     in_order = seen(sample(0, REST), sample(1, JOINING), sample(3, JOINED))
     doubled = seen(sample(0, REST), sample(1, JOINING), sample(1, JOINING), sample(0.5, REST), sample(3, JOINED))
 

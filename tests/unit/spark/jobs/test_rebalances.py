@@ -39,7 +39,7 @@ def two_members() -> Script:
     return script.at(3).current("A", 3, 0, 1).at(4).current("B", 3, 2, 3)
 
 
-def test_scenario_71_a_scripted_history_gives_the_exact_table() -> None:
+def test_a_scripted_history_gives_the_exact_table() -> None:
     script = two_members()
     script.at(10).member("C").epoch(4)  # no target before the next epoch
     script.at(11).leave("C").epoch(5)
@@ -73,7 +73,7 @@ def test_scenario_71_a_scripted_history_gives_the_exact_table() -> None:
     ]  # fmt: skip
 
 
-def test_scenario_72_from_two_to_three_streams_members() -> None:
+def test_a_third_streams_member_moves_two_tasks() -> None:
     _, out = fold(None, listen(scenario_texts()["streams/third_member_joins"]).found["g"])
 
     third = next(each for each in out.rebalances if each.group_epoch == 4)
@@ -109,7 +109,7 @@ def test_from_one_to_nobody_to_another_is_one_move() -> None:
 
 
 def test_partitions_of_share_groups_move_by_halves() -> None:
-    found = rebalances(listen(scenario_texts()["share/scenario_06_more_members_than_partitions"]).found["g"])
+    found = rebalances(listen(scenario_texts()["share/more_members_than_partitions"]).found["g"])
 
     assert {each.type for each in found} == {"share"}
     moved = [each.partitions_moved for each in found if each.partitions_moved]

@@ -41,7 +41,7 @@ def findings(script: Script) -> list[tuple[str, Severity]]:
     return [(each.rule, each.severity) for each in engine.findings() if each.rule == "epochs-climb"]
 
 
-def test_scenario_73_five_epochs_with_the_same_members_raise_the_alarm() -> None:
+def test_five_epochs_with_the_same_members_raise_the_alarm() -> None:
     four, five = bumps(steady(), 4), bumps(steady(), 5)
 
     assert [each.alarm for each in windows(four)] == [None]
@@ -51,7 +51,7 @@ def test_scenario_73_five_epochs_with_the_same_members_raise_the_alarm() -> None
     assert (findings(four), findings(five)) == ([], [("epochs-climb", Severity.WARNING)])
 
 
-def test_scenario_73_no_alarm_when_a_topic_grew() -> None:
+def test_no_alarm_when_a_topic_grew() -> None:
     grew = bumps(steady(), 5, step=lambda number: 77 if number < 3 else 78)
 
     assert [each.alarm for each in windows(grew)] == [None]

@@ -1,4 +1,4 @@
-"""Runs and streams over the files of a small cluster: rows 74 to 76 of the matrix."""
+"""Runs and streams over the files of a small cluster."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def test_a_run_fills_the_tables(batch: Tables, out: Path):
     }
 
 
-def test_74_a_second_run_changes_nothing(spark: Any, world: Path, out: Path, batch: Tables):
+def test_a_second_run_changes_nothing(spark: Any, world: Path, out: Path, batch: Tables):
     assert run_over(spark, world, out) == batch
 
 
-def test_74_a_stream_gives_the_tables_of_a_run(spark: Any, world: Path, batch: Tables, tmp_path: Path):
+def test_a_stream_gives_the_tables_of_a_run(spark: Any, world: Path, batch: Tables, tmp_path: Path):
     """In two steps: what is there at noon, and what has come a while later. The second process begins where the first
     was killed, in the midst of a step that had written half of what it had to."""
     later = tmp_path / "later"
@@ -109,7 +109,7 @@ def test_74_a_stream_gives_the_tables_of_a_run(spark: Any, world: Path, batch: T
     assert found == batch
 
 
-def test_75_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_path: Path):
+def test_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_path: Path):
     path, out = tmp_path / "world", tmp_path / "out"
     with World(path) as made:
         made.quorum(NOON, epoch=1)
@@ -130,7 +130,7 @@ def test_75_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, t
     assert [each["late"] for each in told["inputs"] if each["name"] == "samples"] == [1]
 
 
-def test_76_gaps_and_restarts_of_the_observer(spark: Any, tmp_path: Path):
+def test_gaps_and_restarts_of_the_observer(spark: Any, tmp_path: Path):
     """An observer that was away for ten minutes, and began anew, as another, with its first number: each sample counts
     once, and what it could not see is not made up."""
     with World(tmp_path / "world") as made:

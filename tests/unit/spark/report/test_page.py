@@ -58,7 +58,7 @@ def by_id(document: Tag, name: str) -> Tag:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_77_one_file_that_asks_for_nothing(pages: dict[str, str], documents: dict[str, Tag], name: str):
+def test_one_file_that_asks_for_nothing(pages: dict[str, str], documents: dict[str, Tag], name: str):
     text, document = pages[name], documents[name]
     assert text.startswith("<!doctype html>")
     assert not document.values("src")
@@ -122,7 +122,7 @@ def test_neither_spark_nor_pyarrow_is_needed_for_findings():
 # --- escaping ---------------------------------------------------------------------------------------------------------
 
 
-def test_11_hostile_names_stay_text():
+def test_hostile_names_stay_text():
     rows = {
         "findings": [finding("lag-growing", HOSTILE, 1, subject=("group", HOSTILE), evidence={HOSTILE: HOSTILE},
                              next=[{"text": HOSTILE, "command": HOSTILE}])],
@@ -148,7 +148,7 @@ def test_11_hostile_names_stay_text():
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
-def test_77_a_reader_finds_the_planted_fault(documents: dict[str, Tag]):
+def test_a_reader_finds_the_planted_fault(documents: dict[str, Tag]):
     document = documents["incidents"]
     assert document.named("h1")[0].text == "1 problem is open; 3 more were found and are over."
     [lost] = [tag for tag in document.named("article") if "billing-2" in tag.named("h3")[0].text]
@@ -181,7 +181,7 @@ def test_nothing_to_look_at_says_so(documents: dict[str, Tag]):
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_77_49_tables_say_the_numbers_of_the_json(facts: dict[str, Facts], documents: dict[str, Tag], name: str):
+def test_tables_say_the_numbers_of_the_json(facts: dict[str, Facts], documents: dict[str, Tag], name: str):
     for table, told in facts[name]["tables"].items():
         where = by_id(documents[name], f"table-{table}") if told["rows"] or table != "rebalances" else Tag("p", {})
         rows = where.named("tr")[1:]
@@ -210,7 +210,7 @@ def check_cell(cell: Tag, value: Any, form: str) -> None:
         assert cell.text == str(value)
 
 
-def test_49_findings_and_lights_say_the_numbers_of_the_json(facts: dict[str, Facts], documents: dict[str, Tag]):
+def test_findings_and_lights_say_the_numbers_of_the_json(facts: dict[str, Facts], documents: dict[str, Tag]):
     document, told = documents["incidents"], facts["incidents"]
     for card, each in zip(document.with_class("finding"), told["findings"], strict=True):
         assert each["sentence"] in card.named("h3")[0].text
@@ -225,7 +225,7 @@ def test_49_findings_and_lights_say_the_numbers_of_the_json(facts: dict[str, Fac
 
 
 @pytest.mark.parametrize("name", ["incidents", "healthy", "crowd"])
-def test_35_every_graphic_has_words_and_a_table(facts: dict[str, Facts], documents: dict[str, Tag], name: str):
+def test_every_graphic_has_words_and_a_table(facts: dict[str, Facts], documents: dict[str, Tag], name: str):
     document = documents[name]
     figures = document.named("figure")
     assert {figure.attributes["id"] for figure in figures} - {"when"} == {each["id"] for each in facts[name]["figures"]}
@@ -236,7 +236,7 @@ def test_35_every_graphic_has_words_and_a_table(facts: dict[str, Facts], documen
         assert figure.with_class("twin")[0].named("table")
 
 
-def test_35_a_twin_has_the_numbers_of_its_plot(facts: dict[str, Facts], documents: dict[str, Tag]):
+def test_a_twin_has_the_numbers_of_its_plot(facts: dict[str, Facts], documents: dict[str, Tag]):
     [drawn] = [each for each in facts["incidents"]["figures"] if each["id"] == "lag-records"]
     twin = by_id(documents["incidents"], "table-lag-records-twin")
     found = [[cell.text for cell in row.walk() if cell.name in ("td", "th")] for row in twin.named("tr")]
@@ -337,7 +337,7 @@ def test_severity_is_never_colour_alone(documents: dict[str, Tag]):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_32_the_colours_of_plots_are_seen(theme: str, pages: dict[str, str]):
+def test_the_colours_of_plots_are_seen(theme: str, pages: dict[str, str]):
     at = THEMES[theme]
     found = tokens(pages["incidents"])
     page_colour = found["page"][at]

@@ -83,9 +83,7 @@ def size_of(answer: Any) -> int:
 
 
 class TestProduce:
-    def test_spec_85_a_burst_is_answered_at_once_and_the_socket_is_not_read_meanwhile(
-        self, running: RunningNode
-    ) -> None:
+    def test_a_burst_is_answered_at_once_and_the_socket_is_not_read_meanwhile(self, running: RunningNode) -> None:
         """1 MB at 10 kB/s: throttle times above 0, no answer before they are over, 10 kB/s on average."""
         topic = running.desk.topic()
         set_quota(running.desk, "producer_byte_rate", 10_000.0, client_id="p")

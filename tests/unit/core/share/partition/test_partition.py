@@ -1,4 +1,4 @@
-"""Loading, locks, the ends of sessions, and the worked example."""
+"""Loading, locks, the ends of sessions, and two members from their first fetches to their last acknowledgements."""
 
 from __future__ import annotations
 
@@ -306,10 +306,10 @@ def test_refused_acknowledgement_is_not_counted() -> None:
     assert not bench.partition.tally.held_ms
 
 
-# --- the worked example -----------------------------------------------------------------------------------------------
+# --- two members share twelve records ---------------------------------------------------------------------------------
 
 
-def test_worked_example() -> None:
+def test_two_members_share_twelve_records_step_by_step() -> None:
     """Run on Apache Kafka 4.3.1: lock of 3 s, limit 5. One write for locks that end together where Kafka has four."""
     bench = Bench((0, 4), (5, 8), (9, 11), settings=QUICK)
     window = bench.partition.window
