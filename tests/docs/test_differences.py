@@ -1,21 +1,10 @@
 """The list of differences is read by tests and by people: it must be whole, and name settings that exist."""
 
 import re
-from pathlib import Path
 
 from ottla.broker.config.node_config import OWN_DEFAULTS, NodeConfig
 from ottla.core.metadata.config_defs import broker_defs
-
-PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
-COLUMNS = ["id", "about", "Apache Kafka 4.3.1", "ottla", "why", "as in Apache Kafka with"]
-
-
-def rows() -> list[dict[str, str]]:
-    """The lines of the first table."""
-    lines = PAGE.read_text(encoding="utf-8").partition("\n## ")[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    assert cells[0] == COLUMNS
-    return [dict(zip(COLUMNS, row, strict=True)) for row in cells[2:]]
+from tests.docs.differences import COLUMNS, rows
 
 
 def settings() -> dict[str, str]:

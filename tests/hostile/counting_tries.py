@@ -22,15 +22,16 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from tests.hostile.reaching import reaches
 from tests.unit.broker.desk import batch, running_node
-from tests.unit.broker.network.quotas import test_limits, test_sensors
-from tests.unit.broker.telemetry.clients.test_instances import INTEREST, MAX_BYTES, Table
-from tests.unit.broker.test_client_quotas_api import alter, entry
+from tests.unit.broker.network.quotas.entities import entity, made
+from tests.unit.broker.network.quotas.rates import rates
+from tests.unit.broker.quota_requests import alter, entry
+from tests.unit.broker.telemetry.clients.instance_table import INTEREST, MAX_BYTES, Table
 
 
 @reaches("quota-sensors")
 def the_longest_unused_rate_goes(_directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sensors_module, "SENSORS_MAX", 3)
-    quotas = test_sensors.rates()
+    quotas = rates()
     for number in range(10):
         quotas.record("ann", f"c{number}", 1, 0)
     assert len(list(quotas.sensors)) == 3
@@ -39,7 +40,7 @@ def the_longest_unused_rate_goes(_directory: Path, patch: pytest.MonkeyPatch) ->
 @reaches("quota-lookups")
 def limits_are_looked_up_anew(_directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(limits_module, "FOUND_MAX", 3)
-    limits = test_limits.made(test_limits.entity(client_id=None))
+    limits = made(entity(client_id=None))
     for number in range(10):
         limits.of("ann", f"c{number}")
         assert len(limits._found) <= 3

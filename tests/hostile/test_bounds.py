@@ -57,12 +57,11 @@ from ottla.wire.types import (
 )
 from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
+from tests.unit.broker.connection_bench import Bench, answer_at_once, heartbeat
 from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fetch_request, running_node
-from tests.unit.broker.test_connection import Bench, answer_at_once, heartbeat
-from tests.unit.broker.test_memory_pool import Holder
-from tests.unit.broker.test_streams_apis import join, topology
-from tests.unit.core.txn import desk as transaction_desk
-from tests.unit.core.txn import test_coordinator
+from tests.unit.broker.holder import Holder
+from tests.unit.broker.streams_requests import join, topology
+from tests.unit.core.txn import desk as txn
 
 MINUTES_MS = 60_000
 
@@ -482,7 +481,11 @@ def producers_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None
 
 @reaches("transactions")
 def transactional_ids_are_forgotten(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    test_coordinator.test_ids_that_nobody_uses_are_forgotten(transaction_desk.Desk())
+    desk = txn.Desk()
+    txn.abort_seldom(desk)
+    desk.begun("unused")
+    desk.advance(7 * txn.DAY_MS)
+    assert not desk.core.transactions
 
 
 @reaches("logged-causes", "logged-values")

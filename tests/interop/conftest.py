@@ -1,5 +1,6 @@
 """Fixtures for tests beside the original. Everything in this folder is marked `interop`; `make interop` runs it."""
 
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,3 +91,19 @@ def apache_kafka(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def boot_apache_kafka(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
     """Boots nodes for one test: `boot_apache_kafka(log_segment_bytes=…)`. What still runs at its end is killed."""
     yield from booting(lambda number, **settings: ApacheKafka(tmp_path / f"apache-kafka-{number}", **settings))
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and a certificate of it for 127.0.0.1 with its key, as PEM."""
+    folder = tmp_path_factory.mktemp("certificates")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for arguments in (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ottla-test-authority -keyout ca.key -out ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=broker -keyout broker.key -out broker.csr",
+        "x509 -req -in broker.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out broker.crt",
+    ):
+        subprocess.run(["openssl", *arguments.split()], cwd=folder, check=True, capture_output=True)
+    store = (folder / "broker.key").read_text() + (folder / "broker.crt").read_text() + (folder / "ca.pem").read_text()
+    (folder / "broker.pem").write_text(store)
+    return folder

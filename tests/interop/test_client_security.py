@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +14,10 @@ from ottla.client.errors import AuthenticationError, BootstrapError, ClientError
 from ottla.client.offsets import EARLIEST, LATEST
 from ottla.wire import types
 from tests.interop.apache import ApacheKafka, free_ports
+from tests.interop.credentials import PASSWORD, PLAIN_LINE, SCRAM_LINE, USER, scram_password
 
-USER, PASSWORD = "alice", "sage, thyme=basil"
 SESSION_MS = 2_000
 TIME_LIMIT_S = 60
-JAAS = 'org.apache.kafka.common.security.{module} required username="{user}" password="{password}"{more};'
-SCRAM_LINE = JAAS.format(module="scram.ScramLoginModule", user=USER, password=PASSWORD, more="")
-PLAIN_LINE = JAAS.format(
-    module="plain.PlainLoginModule", user=USER, password=PASSWORD, more=f' user_{USER}="{PASSWORD}"'
-)
 
 
 class Guarded(NamedTuple):
@@ -44,22 +38,6 @@ class Guarded(NamedTuple):
     @property
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.ca))
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and a certificate of it for 127.0.0.1 with its key, as PEM."""
-    folder = tmp_path_factory.mktemp("certificates")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    for arguments in (
-        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ottla-test-authority -keyout ca.key -out ca.pem",
-        "req -newkey rsa:2048 -nodes -subj /CN=broker -keyout broker.key -out broker.csr",
-        "x509 -req -in broker.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out broker.crt",
-    ):
-        subprocess.run(["openssl", *arguments.split()], cwd=folder, check=True, capture_output=True)
-    store = (folder / "broker.key").read_text() + (folder / "broker.crt").read_text() + (folder / "ca.pem").read_text()
-    (folder / "broker.pem").write_text(store)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +69,6 @@ def guarded(apache_jars: Path, certificates: Path, tmp_path_factory: pytest.Temp
     with kafka:
         addresses = [f"127.0.0.1:{port}" for port in doors.values()]
         yield Guarded(kafka, *addresses, certificates / "ca.pem")
-
-
-def scram_password() -> str:
-    """kafka-storage cannot take a comma in a password."""
-    return PASSWORD.replace(",", "")
 
 
 LOGINS = {

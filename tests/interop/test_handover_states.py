@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from tests.interop.apache import ApacheKafka, dump_log
+from tests.interop.handing_over import TIME_LIMIT_S, Ledger, Node, partitions, read_all
 from tests.interop.process import ProgramFailed
 from tests.interop.serving import OttlaServe
-from tests.interop.test_handover import TIME_LIMIT_S, Ledger, Node, partitions, read_all
 
 SNAPSHOT_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": 2000, "metadata.log.segment.bytes": 8 << 20}
 METADATA_DIR = "__cluster_metadata-0"

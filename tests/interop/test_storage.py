@@ -24,9 +24,9 @@ from ottla.wire.types.create_topics import CreateTopicsRequest
 from tests.interop.apache import CLUSTER_ID, ApacheKafka, dump_log
 from tests.interop.storage_golden import VARIANTS, VOTERS_CHECKPOINT, format_with_apache
 from tests.unit.core.metadata.cluster import counter, registration, uuid
+from tests.unit.core.metadata.formatted import levels_of, voters_of
 from tests.unit.core.metadata.simple_rules import SimpleRules
 from tests.unit.core.metadata.stamps import restamped, timeless
-from tests.unit.core.metadata.test_format import levels_of, voters_of
 
 NOW_MS = 1_790_000_000_000
 TOPICS = "org.apache.kafka.tools.TopicCommand"

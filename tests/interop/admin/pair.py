@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.wire import to_json
-from tests.docs.test_differences import rows
+from tests.docs.differences import rows
 from tests.interop.apache import ONE_NODE, ApacheKafka
 from tests.interop.serving import OttlaServe
 from tests.unit.broker.desk import Closed, Desk

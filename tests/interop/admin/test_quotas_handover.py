@@ -11,8 +11,8 @@ import pytest
 from tests.interop.apache import ApacheKafka, dump_log, free_ports
 from tests.interop.node.brokers import APACHE, OTTLA, node_of
 from tests.interop.serving import OttlaServe
-from tests.unit.broker import test_client_quotas_api as quotas
-from tests.unit.broker import test_scram_api as scram
+from tests.unit.broker import quota_requests as quotas
+from tests.unit.broker import scram_requests as scram
 from tests.unit.broker.desk import Desk
 
 TIME_LIMIT_S = 60

@@ -22,7 +22,7 @@ from tests.unit.broker.desk import (
     fetch_request,
     produce_request,
 )
-from tests.unit.broker.test_client_quotas_api import alter, await_limits, describe, entry
+from tests.unit.broker.quota_requests import alter, await_limits, describe, entry
 
 QUOTA_EXCEEDED = 89
 _serial = count()

@@ -22,8 +22,8 @@ from ottla.wire.types import (
 )
 from tests.interop.groups.brokers import Node, new_node
 from tests.interop.node.brokers import APACHE, OTTLA
+from tests.unit.broker.classic_members import Member, protocols
 from tests.unit.broker.desk import READY_ATTEMPTS, Desk
-from tests.unit.broker.test_group_apis import Member, protocols
 
 pytestmark = pytest.mark.interop
 

@@ -21,7 +21,7 @@ from tests.interop.groups.members import (
     shared,
     until,
 )
-from tests.interop.groups.test_tools import Tools
+from tests.interop.groups.tools import Tools
 
 Capture = pytest.CaptureFixture[str]
 

@@ -21,9 +21,8 @@ from tests.interop.groups.members import (
     shared,
     until,
 )
-from tests.interop.process import ProgramFailed
+from tests.interop.groups.tools import GROUPS, Tools
 
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 ALL_GROUPS = "org.apache.kafka.tools.GroupsCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -32,28 +31,6 @@ VERIFIABLE = "org.apache.kafka.tools.VerifiableConsumer"
 TOTAL = PARTITIONS * PER_PARTITION
 OFFSET_COMMIT, GROUP_METADATA = "1", "2"
 """Types of records as kafka-dump-log names them."""
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-class Tools:
-    """Runs tools against one broker. What is printed comes back as lines of words, with ids masked."""
-
-    def __init__(self, servers: str) -> None:
-        self.at = ("--bootstrap-server", servers)
-        self.servers = servers
-
-    def __call__(self, main: str, *words: str) -> list[str]:
-        said = tool(main, *self.at, *words)
-        lines = [" ".join(UUID.sub("ID", line).split()) for line in said.splitlines()]
-        return [line for line in lines if line]
-
-    def groups(self, *words: str) -> list[str]:
-        return self(GROUPS, *words)
-
-    def refused(self, main: str, *words: str) -> str:
-        with pytest.raises(ProgramFailed) as failure:
-            tool(main, *self.at, *words)
-        return failure.value.output
 
 
 @pytest.fixture

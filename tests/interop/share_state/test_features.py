@@ -14,7 +14,7 @@ from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.process import ProgramFailed
 from tests.interop.share_state.nodes import Node, new_node
 from tests.unit.broker.desk import Desk
-from tests.unit.broker.test_features_api import update
+from tests.unit.broker.feature_requests import update
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 

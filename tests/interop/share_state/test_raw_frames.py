@@ -1,17 +1,18 @@
-"""The state of share partitions frame by frame against the original: what our unit tests expect is what it does."""
+"""The state of share partitions frame by frame against the original: what our own tests expect is what it does."""
 
 from __future__ import annotations
 
 import pytest
 
 from ottla.wire.types import DescribeConfigsRequest, FindCoordinatorRequest
+from tests.interop.rerun import shared_tests
 from tests.interop.share_state.nodes import STATE_TOPIC, text_of
-from tests.unit.broker import test_share_state_apis as unit
 from tests.unit.broker.desk import Desk
 
-test_nothing_to_do = unit.test_nothing_to_do
-test_versions = unit.test_versions
-test_epochs_fence_over_the_network = unit.test_epochs_fence_over_the_network
+MODULE = "test_share_state_apis"
+SHARED = shared_tests(MODULE)
+for name in ("nothing_to_do", "versions", "epochs_fence_over_the_network"):
+    globals()[f"test_{name}"] = SHARED[f"{MODULE}_{name}"]
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from ottla.spark.options import read_options
 from ottla.wire.batch import Compression
 from tests.interop.spark.conftest import Broker
 from tests.interop.spark.queries import Queries, Row, Stream, plain, until
-from tests.interop.spark.test_topic_batch import in_transaction
 from tests.interop.spark.topics import TIME_MS, Topics, batch, numbered
+from tests.interop.spark.transactions import in_transaction
 
 LOG = "ottla-log"
 OFFSET = 4

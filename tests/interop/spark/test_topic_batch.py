@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from ottla.client.blocking import BlockingClient
 from ottla.client.metadata import TopicPartition
@@ -19,6 +18,7 @@ from ottla.wire.batch import Compression
 from tests.interop.apache import free_ports
 from tests.interop.spark.queries import OURS, SPARKS, Queries, until
 from tests.interop.spark.topics import TIME_MS, Topics, batch, new_name
+from tests.interop.spark.transactions import in_transaction
 
 VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, KIND, HEADERS = range(1, 8)
 
@@ -280,20 +280,6 @@ def test_compaction_leaves_gaps(queries: Queries, topics: Topics):
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
-
-
-def in_transaction(topics: Topics, name: str, count: int, *, end: str) -> Producer:
-    producer = Producer({"bootstrap.servers": topics.bootstrap_servers, "transactional.id": new_name("tx")})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in range(count):
-        producer.produce(name, f"{end}-{number}", partition=0)
-    assert producer.flush(30) == 0
-    if end == "committed":
-        producer.commit_transaction(30)
-    elif end == "aborted":
-        producer.abort_transaction(30)
-    return producer
 
 
 def test_isolation_levels_beside_sparks_own_source(queries: Queries, topics: Topics):

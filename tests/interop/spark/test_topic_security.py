@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.interop.apache import ApacheKafka, free_ports
+from tests.interop.credentials import PASSWORD, PLAIN_LINE, SCRAM_LINE, USER, scram_password
 from tests.interop.spark.queries import Queries
 from tests.interop.spark.topics import Topics
-from tests.interop.test_client_security import PASSWORD, PLAIN_LINE, SCRAM_LINE, USER, certificates, scram_password
-
-__all__ = ["certificates"]
 
 OAUTH_LINE = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "

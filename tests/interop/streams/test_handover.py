@@ -10,7 +10,7 @@ import pytest
 from tests.interop.apache import dump_log
 from tests.interop.streams.conftest import MakeApp, made
 from tests.interop.streams.feeding import create, feed, wait_for, wait_until
-from tests.interop.streams.test_instances import counts, described, is_stable, lines
+from tests.interop.streams.groups import counts, described, is_stable, lines
 
 KINDS = ("ottla", "apache")
 

@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.client import Client, configs
-from ottla.client.streams import snapshot
 from tests.interop.streams.conftest import Broker, MakeApp, made
 from tests.interop.streams.feeding import create, feed, read, wait_for, wait_until
+from tests.interop.streams.groups import WORDS, counts, described, is_stable, lines
 
-WORDS = ("tea", "milk", "bread", "jam", "rice", "salt", "oil", "egg")
 BATCHES = 12
-
-
-def lines(number: int) -> list[tuple[str, str]]:
-    """A batch of input: every word some times."""
-    return [(f"{number}-{each}", " ".join(WORDS[: 1 + (number + each) % len(WORDS)])) for each in range(40)]
-
-
-def counts(batches: int) -> dict[str, str]:
-    found = Counter(word for number in range(batches) for _, line in lines(number) for word in line.split())
-    return {word: str(number) for word, number in found.items()}
-
-
-def described(servers: str, group: str) -> Any:
-    async def work() -> Any:
-        async with Client(servers) as client:
-            return (await snapshot(client, group)).group
-
-    return asyncio.run(work())
 
 
 def set_for_group(servers: str, group: str, **settings: str) -> None:
@@ -45,11 +25,6 @@ def set_for_group(servers: str, group: str, **settings: str) -> None:
             await configs.alter(client, configs.Resource(configs.ResourceType.GROUP, group), changes)
 
     asyncio.run(work())
-
-
-def is_stable(servers: str, group: str, members: int) -> bool:
-    row = described(servers, group)
-    return row.group_state == "Stable" and len(row.members) == members
 
 
 def is_enough(seen: dict[str, str], expected: dict[str, str]) -> bool:

@@ -16,7 +16,7 @@ from tests.interop.apache import tool
 from tests.interop.streams.apps import App
 from tests.interop.streams.conftest import Broker, made
 from tests.interop.streams.feeding import create, feed, wait_for, wait_until
-from tests.interop.streams.test_instances import described, is_stable
+from tests.interop.streams.groups import described, is_stable
 
 PREFIX, GROUP = "tools", "tools-app"
 COUNTS = {"tea": "2", "milk": "1"}

@@ -1,11 +1,7 @@
-"""Transactions frame by frame against the original: what our unit tests expect is what it does."""
+"""Transactions frame by frame against the original: what our own tests expect is what it does."""
 
 from __future__ import annotations
 
-import inspect
+from tests.interop.rerun import shared_tests
 
-from tests.unit.broker import test_transaction_apis
-
-for name, test in list(vars(test_transaction_apis).items()):
-    if name.startswith("test_") and next(iter(inspect.signature(test).parameters), "") == "desk":
-        globals()[name] = test
+globals().update(shared_tests("test_transaction_apis"))

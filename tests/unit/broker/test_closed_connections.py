@@ -21,9 +21,9 @@ from ottla.log.disk import OsDisk
 from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
 from ottla.wire.types import ApiVersionsRequest, FetchResponse
+from tests.unit.broker.connection_bench import FETCH, Bench, answer_at_once, fetch_request, heartbeat
 from tests.unit.broker.desk import Closed, Line, RunningNode, Topic, batch, produce_request, running_node
-from tests.unit.broker.network.quotas.test_enforcement import set_quota
-from tests.unit.broker.test_connection import FETCH, Bench, answer_at_once, fetch_request, heartbeat
+from tests.unit.broker.network.quotas.setting import set_quota
 
 WHO = "client 'c' at 127.0.0.1 on PLAINTEXT"
 UNKNOWN = "a client at 127.0.0.1 on PLAINTEXT"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.log.producer_state import Origin
 from ottla.wire.types import DescribeProducersRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch
-from tests.unit.broker.test_fetch import DATA, Origin, in_transaction
+from tests.unit.broker.transactional_batches import DATA, in_transaction
 
 
 def describe(desk: Desk, topic: Topic, partition: int = 0) -> Any:

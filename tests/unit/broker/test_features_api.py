@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ottla.broker.node import StartError
 from ottla.cli import run
 from ottla.wire.errors import ErrorCode
-from ottla.wire.types import ApiVersionsRequest, IncrementalAlterConfigsRequest, UpdateFeaturesRequest
+from ottla.wire.types import ApiVersionsRequest
 from tests.unit.broker.desk import Desk, running_node
-from tests.unit.broker.test_node import try_to_start
-
-UPGRADE, SAFE_DOWNGRADE = 1, 2
-GROUP, TOPIC, BROKER = 32, 2, 4
-
-
-def update(desk: Desk, name: str, level: int, kind: int = UPGRADE, version: int = 2) -> Any:
-    key = UpdateFeaturesRequest.FeatureUpdateKey(name, level, upgrade_type=kind)
-    return desk.ask(UpdateFeaturesRequest(feature_updates=(key,)), version)
+from tests.unit.broker.feature_requests import BROKER, GROUP, SAFE_DOWNGRADE, TOPIC, set_config, update
+from tests.unit.broker.starting import try_to_start
 
 
 def levels(desk: Desk) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
@@ -28,13 +20,6 @@ def levels(desk: Desk) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
     answer = desk.ask(ApiVersionsRequest("tests", "1"), 4)
     supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
     return supported, {each.name: each.max_version_level for each in answer.finalized_features}
-
-
-def set_config(desk: Desk, kind: int, name: str, key: str, value: str | None) -> int:
-    request = IncrementalAlterConfigsRequest
-    entry = request.AlterableConfig(key, 1 if value is None else 0, value)
-    answer = desk.ask(request((request.AlterConfigsResource(kind, name, (entry,)),)), 1)
-    return int(answer.responses[0].error_code)
 
 
 def test_a_feature_goes_down_and_up(tmp_path: Path) -> None:

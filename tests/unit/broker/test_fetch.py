@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers.fetch import VERSIONS
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Origin
 from ottla.wire.batch import build_end_txn_marker
 from ottla.wire.types import DeleteTopicsRequest, FetchRequest, MetadataRequest
 from tests.unit.broker.desk import (
@@ -22,6 +22,7 @@ from tests.unit.broker.desk import (
     produce_request,
     values,
 )
+from tests.unit.broker.transactional_batches import DATA, in_transaction
 
 FETCH = 1
 
@@ -279,23 +280,6 @@ def test_committed_reads_list_no_aborted_transactions_where_there_are_none(desk:
     answer = desk.fetch(topic, isolation_level=1)
     assert (answer.aborted_transactions, values(answer)) == ((), [b"a"])
     assert desk.fetch(topic, 1, isolation_level=1).aborted_transactions in ((), None)
-
-
-def in_transaction(running: RunningNode, topic: Topic, *steps: tuple[bytes, Origin]) -> None:
-    """Append as the coordinator of a transaction would let it be appended."""
-    replica = running.node.replicas.get(topic.name, 0)
-    assert replica is not None
-
-    def append() -> None:
-        for records, origin in steps:
-            verified = Verification(replica.log.producers.verification_guard(5))
-            replica.stage(bytearray(records), origin=origin, verification=verified)
-        running.node.write_staged()
-
-    running.change(append)
-
-
-DATA = batch(b"t", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
 
 
 def test_an_open_transaction_bounds_committed_reads(running: RunningNode):

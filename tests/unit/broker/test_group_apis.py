@@ -29,7 +29,6 @@ from ottla.wire.types import (
     FindCoordinatorRequest,
     HeartbeatRequest,
     HeartbeatResponse,
-    JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -38,7 +37,8 @@ from ottla.wire.types import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk, Line, RunningNode, running_node
+from tests.unit.broker.classic_members import Member, protocols
+from tests.unit.broker.desk import READY_ATTEMPTS, Desk, RunningNode, running_node
 
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
 MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -66,69 +66,9 @@ def new_group(desk: Desk) -> str:
     raise AssertionError(f"{name} has no coordinator")
 
 
-class Member:
-    """A client on a connection of its own, which may wait at a parked request."""
-
-    def __init__(self, desk: Desk, group: str, client_id: str = "app", **fields: Any) -> None:
-        self.line: Line = desk.connect(client_id)
-        self.group = group
-        self.member_id = ""
-        self.generation = -1
-        self.fields = fields
-
-    def join_request(self, **fields: Any) -> JoinGroupRequest:
-        given: dict[str, Any] = {
-            "session_timeout_ms": 30_000,
-            "rebalance_timeout_ms": 60_000,
-            "protocol_type": "consumer",
-            "protocols": protocols(range=b"r", sticky=b"s"),
-        }
-        return JoinGroupRequest(self.group, **({"member_id": self.member_id} | given | self.fields | fields))
-
-    def join(self, version: int = 9, **fields: Any) -> JoinGroupResponse:
-        return self._heard(self.line.ask(self.join_request(**fields), version))
-
-    def send_join(self, version: int = 9, **fields: Any) -> int:
-        return self.line.send(self.join_request(**fields), version)
-
-    def receive_join(self, number: int, version: int = 9) -> JoinGroupResponse:
-        return self._heard(self.line.receive(11, version, number))
-
-    def _heard(self, answer: JoinGroupResponse) -> JoinGroupResponse:
-        self.member_id = answer.member_id or self.member_id
-        self.generation = answer.generation_id
-        return answer
-
-    def sync_request(self, **assignments: bytes) -> SyncGroupRequest:
-        kind = SyncGroupRequest.SyncGroupRequestAssignment
-        return SyncGroupRequest(
-            self.group,
-            self.generation,
-            self.member_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=tuple(kind(member_id, assignment) for member_id, assignment in assignments.items()),
-        )
-
-    def sync(self, version: int = 5, **assignments: bytes) -> SyncGroupResponse:
-        answer: SyncGroupResponse = self.line.ask(self.sync_request(**assignments), version)
-        return answer
-
-    def heartbeat(self) -> int:
-        code: int = self.line.ask(HeartbeatRequest(self.group, self.generation, self.member_id), 4).error_code
-        return code
-
-    def leave(self) -> None:
-        self.line.ask(LeaveGroupRequest(self.group, self.member_id), 1)
-
-
 def refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
     """Without a protocol; up to version 6 that is an empty one."""
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None if version >= 7 else "")
-
-
-def protocols(**metadata: bytes) -> tuple[JoinGroupRequest.JoinGroupRequestProtocol, ...]:
-    return tuple(JoinGroupRequest.JoinGroupRequestProtocol(name, value) for name, value in metadata.items())
 
 
 def stable(desk: Desk, **fields: Any) -> Member:

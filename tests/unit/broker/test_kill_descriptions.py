@@ -17,9 +17,9 @@ import pytest
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import StreamsGroupHeartbeatRequest
+from tests.unit.broker.description_requests import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
 from tests.unit.broker.desk import Closed, Desk, RunningNode
-from tests.unit.broker.test_streams_apis import join, topology
-from tests.unit.broker.test_topology_descriptions import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
+from tests.unit.broker.streams_requests import join, topology
 
 EPOCH = 3
 """Of both members, when all is settled."""

@@ -8,7 +8,7 @@ import ottla.testing
 from ottla.testing import Broker
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.desk import Closed, Desk, Topic
-from tests.unit.broker.test_offset_apis import commit_request, fetch, found
+from tests.unit.broker.offset_requests import commit_request, fetch, found
 
 KILLS = 3
 GROUPS = tuple(f"group-{number}" for number in range(5))

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers.list_offsets import VERSIONS
+from ottla.log.producer_state import Origin
 from ottla.wire.types import DeleteRecordsRequest, ListOffsetsRequest
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch
-from tests.unit.broker.test_fetch import DATA, Origin, in_transaction
+from tests.unit.broker.transactional_batches import DATA, in_transaction
 
 LATEST, EARLIEST, MAX, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 NEWEST = VERSIONS[1]

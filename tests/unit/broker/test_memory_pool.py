@@ -9,24 +9,11 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.network.memory_pool import HELD_MAX_MS, MemoryPool
-from ottla.broker.network.request import Close
 from ottla.broker.node import Node
 from ottla.cli.node_process import _start
 from ottla.wire import frames
 from tests.unit.broker.desk import Line, batch, produce_request, running_node
-
-
-class Holder:
-    def __init__(self) -> None:
-        self.is_fed = False
-        self.closed: Close | None = None
-
-    def feed(self) -> None:
-        self.is_fed = True
-
-    def close(self, reason: str | Close) -> None:
-        assert isinstance(reason, Close)
-        self.closed = reason
+from tests.unit.broker.holder import Holder
 
 
 def test_who_was_granted_finishes_and_who_was_not_is_told_when_there_is_room():

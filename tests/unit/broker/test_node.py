@@ -27,6 +27,7 @@ from ottla.wire.types import (
 )
 from tests.unit.broker.desk import Desk, RunningNode, batch, running_node, values
 from tests.unit.broker.metadata_records import LOG, log_end, metadata_batches
+from tests.unit.broker.starting import _try_to_start, try_to_start
 
 UNFENCED = "BrokerRegistrationChange fenced=-1 in_controlled_shutdown=0 cordoned_log_dirs=None"
 FENCED = "BrokerRegistrationChange fenced=1 in_controlled_shutdown=0 cordoned_log_dirs=None"
@@ -52,17 +53,6 @@ def tree(directory: Path) -> dict[str, bytes]:
         for path in sorted(directory.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
-
-
-async def _try_to_start(config: NodeConfig) -> None:
-    node = await Node.start(config, disk=OsDisk(durable=False))
-    await node.stop()
-
-
-def try_to_start(directory: Path, **settings: object) -> None:
-    named = {key.replace("_", "."): str(value) for key, value in settings.items()}
-    named.setdefault("listeners", "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0")
-    asyncio.run(_try_to_start(NodeConfig({"log.dirs": str(directory)}, named)))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.broker.desk import RunningNode, running_node
-from tests.unit.broker.test_scram_api import SHA_256, SHA_512, alter, describe, upsertion
+from tests.unit.broker.scram_requests import SHA_256, SHA_512, alter, describe, upsertion
 
 STEPS = ["ann added", "ann deleted", "bob added"]
 

@@ -16,43 +16,21 @@ from ottla.wire.types import (
     DeleteTopicsRequest,
     StreamsGroupDescribeRequest,
     StreamsGroupHeartbeatRequest,
-    StreamsGroupTopologyDescriptionUpdateRequest,
 )
 from tests.unit.broker.description_plugins import Unreliable
+from tests.unit.broker.description_requests import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
 from tests.unit.broker.desk import Desk, RunningNode, running_node
-from tests.unit.broker.test_streams_apis import join, topology
+from tests.unit.broker.streams_requests import join, topology
 
-PLUGIN = "group_streams_topology_description_plugin_class"
 PLACE = "tests.unit.broker.description_plugins"
-IN_MEMORY = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
-IN_TOPIC = "ottla.topology_descriptions.TopicPlugin"
 _Beat = StreamsGroupHeartbeatRequest
-Push = StreamsGroupTopologyDescriptionUpdateRequest
 UPDATE_FAILED = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
-
-
-def node(directory: Path, plugin: str, clock: ManualClock | None = None, **settings: Any) -> Any:
-    patience_ms = 100_000_000
-    timeouts = {f"group_streams_{each}session_timeout_ms": patience_ms for each in ("", "max_")}
-    settings = {PLUGIN: plugin, "group_streams_initial_rebalance_delay_ms": 0} | timeouts | settings
-    return running_node(directory, clock or ManualClock(), **settings)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
     with node(tmp_path_factory.mktemp("descriptions"), f"{PLACE}.Unreliable") as made:
         yield made
-
-
-def description(*topics: str) -> Push.TopologyDescription:
-    kind = Push.TopologyDescriptionNode
-    nodes = (
-        kind("in", 1, source_topics=topics, successors=("count",)),
-        kind("count", 2, stores=("counts",), successors=("out",)),
-        kind("out", 3, sink_topic="results"),
-    )
-    store = Push.TopologyDescriptionGlobalStore(kind("all", 1, source_topics=("facts",)), kind("fill", 2))
-    return Push.TopologyDescription((Push.TopologyDescriptionSubtopology("0", nodes),), (store,))
 
 
 def start(running: RunningNode, group_id: str, *, version: int = 1) -> bool:
@@ -67,17 +45,6 @@ def beat(running: RunningNode, group_id: str, member_epoch: int = 2) -> bool:
     answer = running.desk.ask(_Beat(group_id, "A", member_epoch, 0), 1)
     assert answer.error_code == 0
     return bool(answer.topology_description_required)
-
-
-def push(running: RunningNode, group: str, **fields: Any) -> tuple[int, str | None]:
-    request = Push(**({"group_id": group, "member_id": "A", "topology_description": description("t")} | fields))
-    answer = running.desk.ask(request, 0)
-    return answer.error_code, answer.error_message
-
-
-def described(running: RunningNode, *group_ids: str) -> list[Any]:
-    request = StreamsGroupDescribeRequest(group_ids, include_topology_description=True)
-    return list(running.desk.ask(request, 1).groups)
 
 
 def status(running: RunningNode, group_id: str) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ottla.wire.batch import BatchView, ControlRecordType, read_control_type
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
     AddPartitionsToTxnRequest,
@@ -16,39 +15,10 @@ from ottla.wire.types import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.desk import Desk, Topic, batches
-from tests.unit.broker.txn_desk import Producer, error
+from tests.unit.broker.desk import Desk, Topic
+from tests.unit.broker.txn_desk import READ_COMMITTED, Producer, committed, error, markers
 
 NONE = ErrorCode.NONE
-READ_COMMITTED = 1
-
-
-def committed(desk: Desk, topic: Topic, partition: int = 0) -> list[bytes]:
-    """What a reader of committed records sees."""
-    answer = desk.fetch(topic, partition=partition, isolation_level=READ_COMMITTED, max_wait_ms=0)
-    aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
-    passed_over: set[int] = set()
-    seen: list[bytes] = []
-    for one in batches(answer):
-        assert isinstance(one, BatchView)
-        while aborted and aborted[0][0] <= one.last_offset:
-            passed_over.add(aborted.pop(0)[1])
-        if one.is_control:
-            passed_over.discard(one.producer_id)
-        elif one.producer_id not in passed_over:
-            seen += [bytes(record.value or b"") for record in one.records()]
-    return seen
-
-
-def markers(desk: Desk, topic: Topic, partition: int = 0) -> list[tuple[str, int]]:
-    """Kind and producer epoch of the markers in a partition."""
-    found = []
-    for one in batches(desk.fetch(topic, partition=partition, max_wait_ms=0)):
-        assert isinstance(one, BatchView)
-        if one.is_control:
-            kind = read_control_type(one.records()[0].key)
-            found.append(("commit" if kind == ControlRecordType.COMMIT else "abort", one.producer_epoch))
-    return found
 
 
 # --- transaction version 2 --------------------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ from ottla.wire.types import (
     WriteTxnMarkersRequest,
 )
 from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, produce_request, running_node
-from tests.unit.broker.test_transaction_apis import committed, error, markers
-from tests.unit.broker.txn_desk import Producer
+from tests.unit.broker.txn_desk import Producer, committed, error, markers
 
 NONE = ErrorCode.NONE
 DAY_MS = 86_400_000

@@ -18,7 +18,7 @@ from ottla.wire.types import (
     TxnOffsetCommitRequest,
 )
 from tests.unit.broker.desk import READY_ATTEMPTS, Desk, Topic, running_node
-from tests.unit.broker.test_offset_apis import NOWHERE, Guard, commit, delete, fetch, found, new_group
+from tests.unit.broker.offset_requests import NOWHERE, Guard, commit, delete, fetch, found, new_group
 
 NONE = ErrorCode.NONE
 TOLD_BY_ITSELF_FROM = 5

@@ -11,8 +11,8 @@ from ottla.cli.quorum import replicas
 from ottla.wire import types, uuid_text
 from tests.unit.broker.desk import running_node
 from tests.unit.cli.cluster_thread import fake_cluster
+from tests.unit.client.admin_answers import quorum as answer
 from tests.unit.client.fake import CLUSTER_ID
-from tests.unit.client.test_admin import quorum as answer
 
 Capture = pytest.CaptureFixture[str]
 NOW_MS = 60_000 * 90

@@ -16,8 +16,8 @@ from ottla.wire import types, uuid_text
 from tests.unit.broker.desk import RunningNode
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.cli.live import Live, live_node
+from tests.unit.client.admin_answers import offsets_answer
 from tests.unit.client.fake import DROP, FakeCluster, topic_id
-from tests.unit.client.test_admin import offsets_answer
 
 START_ONE = "is it running? 'ottla serve' starts one; --bootstrap says where it is"
 Capture = pytest.CaptureFixture[str]

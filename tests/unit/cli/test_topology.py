@@ -10,11 +10,11 @@ import pytest
 import ottla.testing
 from ottla.cli import run
 from ottla.wire import types
+from tests.unit.broker.description_requests import Push
+from tests.unit.broker.description_requests import description as pushed
 from tests.unit.broker.desk import Desk
-from tests.unit.broker.test_streams_apis import join
-from tests.unit.broker.test_streams_apis import topology as declared
-from tests.unit.broker.test_topology_descriptions import Push
-from tests.unit.broker.test_topology_descriptions import description as pushed
+from tests.unit.broker.streams_requests import join
+from tests.unit.broker.streams_requests import topology as declared
 from tests.unit.cli.cluster_thread import fake_cluster
 
 Capture = pytest.CaptureFixture[str]

@@ -12,6 +12,7 @@ from ottla.client.errors import ConfigurationError, ProtocolError, ResponseError
 from ottla.client.topics import NewTopic
 from ottla.wire import frames, types
 from ottla.wire.errors import ErrorCode
+from tests.unit.client.admin_answers import offsets_answer, quorum
 from tests.unit.client.fake import CLUSTER_ID, FakeCluster, run, topic_id
 
 TOPIC = Resource(ResourceType.TOPIC, "orders")
@@ -142,20 +143,6 @@ def test_partitions_are_added():
 
 
 # --- offsets ----------------------------------------------------------------------------------------------------------
-
-
-def offsets_answer(request: frames.Request) -> types.ListOffsetsResponse:
-    kind = types.ListOffsetsResponse.ListOffsetsPartitionResponse
-    found = tuple(
-        types.ListOffsetsResponse.ListOffsetsTopicResponse(
-            topic.name,
-            tuple(
-                kind(each.partition_index, 0, each.timestamp, 10 + each.partition_index, 2) for each in topic.partitions
-            ),
-        )
-        for topic in request.body.topics
-    )
-    return types.ListOffsetsResponse(topics=found)
 
 
 def test_offsets_come_from_the_leaders():
@@ -350,19 +337,6 @@ def test_an_older_cluster_is_described_without_what_it_does_not_know():
             assert (found.cluster_id, [each.node_id for each in found.brokers]) == (CLUSTER_ID, [1, 2])
 
     run(body)
-
-
-def quorum(**changes: Any) -> types.DescribeQuorumResponse:
-    answer = types.DescribeQuorumResponse
-    voters = (
-        answer.ReplicaState(3, b"d" * 16, 100, 50, 60),
-        answer.ReplicaState(4, bytes(16), 90, -1, -1),
-    )
-    observers = (answer.ReplicaState(7, bytes(16), -1, -1, -1),)
-    partition = answer.PartitionData(0, changes.pop("partition_error", 0), "why", 3, 8, 95, voters, observers)
-    node = answer.Node(3, (answer.Listener("CONTROLLER", "host", 9093),))
-    topic = answer.TopicData("__cluster_metadata", (partition,))
-    return answer(**{"topics": (topic,), "nodes": (node,), **changes})
 
 
 def test_the_quorum_is_described():

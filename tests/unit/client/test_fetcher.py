@@ -9,76 +9,10 @@ import pytest
 from ottla.client import EARLIEST, LATEST, Client, Fetcher, TopicPartition, fetch
 from ottla.client.errors import ClosedError, ConfigurationError, ProtocolError, ResponseError
 from ottla.wire import WireError, frames, types
-from ottla.wire.batch import Record, TimestampType, build_batch, build_end_txn_marker, split_batches
+from ottla.wire.batch import TimestampType, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.fake import DROP, HOLD, FakeCluster, run, topic_id
-
-ORDERS = TopicPartition("orders", 0)
-Data = types.FetchResponse.PartitionData
-Topic = types.FetchResponse.FetchableTopicResponse
-TIME_MS = 1_700_000_000_000
-
-
-def batch(*offsets: int, value: bytes = b"v", **options: Any) -> bytes:
-    records = [Record(offset, TIME_MS + offset, b"k%d" % offset, value) for offset in offsets]
-    return build_batch(records, partition_leader_epoch=4, **options)
-
-
-class Logs:
-    """The logs of all partitions: fake brokers answer Fetch and ListOffsets from them."""
-
-    def __init__(self, **batches: list[bytes]) -> None:
-        self.batches = {TopicPartition(name, 0): each for name, each in batches.items()}
-        self.aborted: list[tuple[int, int]] = []
-        self.errors: dict[TopicPartition, list[int]] = {}
-        self.start = 0
-        self.last_stable: int | None = None
-        self.whole_answer = False
-
-    def end(self, at: TopicPartition) -> int:
-        views = list(split_batches(b"".join(self.batches.get(at, []))))
-        return views[-1].next_offset if views else 0
-
-    def fetch(self, request: frames.Request) -> types.FetchResponse:
-        topics = []
-        for topic in request.body.topics:
-            name = topic.topic or topic.topic_id.rstrip(b"\1").decode()
-            partitions = tuple(self._data(TopicPartition(name, each.partition), each) for each in topic.partitions)
-            topics.append(Topic(name, topic_id(name), partitions))
-        return types.FetchResponse(responses=tuple(topics))
-
-    def _data(self, at: TopicPartition, asked: Any) -> Any:
-        if codes := self.errors.get(at):
-            return Data(at.partition, codes.pop(0))
-        if not self.start <= asked.fetch_offset <= self.end(at):
-            return Data(at.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-        views = [each for each in split_batches(b"".join(self.batches[at])) if each.last_offset >= asked.fetch_offset]
-        chosen = views if self.whole_answer else views[:1]
-        aborted = tuple(types.FetchResponse.AbortedTransaction(*each) for each in self.aborted)
-        end = self.end(at)
-        return Data(
-            at.partition,
-            high_watermark=end,
-            last_stable_offset=end,
-            log_start_offset=self.start,
-            aborted_transactions=aborted,
-            records=b"".join(bytes(each.data) for each in chosen),
-        )
-
-    def list_offsets(self, request: frames.Request) -> types.ListOffsetsResponse:
-        topics = []
-        for topic in request.body.topics:
-            at = TopicPartition(topic.name, 0)
-            end = self.end(at) if self.last_stable is None or not request.body.isolation_level else self.last_stable
-            offsets = {EARLIEST: self.start, LATEST: end}
-            partitions = tuple(
-                types.ListOffsetsResponse.ListOffsetsPartitionResponse(
-                    each.partition_index, 0, -1, offsets[each.timestamp]
-                )
-                for each in topic.partitions
-            )
-            topics.append(types.ListOffsetsResponse.ListOffsetsTopicResponse(topic.name, partitions))
-        return types.ListOffsetsResponse(topics=tuple(topics))
+from tests.unit.client.fake_logs import ORDERS, TIME_MS, Data, Logs, Topic, batch
 
 
 def cluster_of(

@@ -13,7 +13,7 @@ from ottla.client.sasl import Plain, Scram
 from ottla.client.settings import Settings
 from ottla.wire import frames, types
 from tests.unit.client.fake import FakeBroker, FakeCluster, run
-from tests.unit.client.test_sasl import Server
+from tests.unit.client.sasl_server import Server
 
 ACCEPTED = types.SaslHandshakeResponse(mechanisms=("PLAIN", "SCRAM-SHA-256"))
 PLAIN = Plain("alice", "pencil")

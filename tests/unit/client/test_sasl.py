@@ -1,13 +1,12 @@
 """PLAIN and SCRAM as conversations: the examples of the standards, and brokers that cheat."""
 
-import base64
 import hashlib
-import hmac
 
 import pytest
 
 from ottla.client.errors import AuthenticationError, ConfigurationError
 from ottla.client.sasl import Plain, Sasl, Scram, escaped_name, mechanism_named
+from tests.unit.client.sasl_server import Server
 
 # RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -20,36 +19,6 @@ SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 def scram(mechanism: str = "SCRAM-SHA-256", username: str = "user", password: str = "pencil") -> Scram:
     return Scram(mechanism, username, password, nonce=lambda: NONCE)
-
-
-class Server:
-    """The broker's side of SCRAM, written from RFC 5802 and sharing nothing with ours."""
-
-    def __init__(self, hash_name: str, password: str) -> None:
-        self.hash_name = hash_name
-        self.salt = b"some salt"
-        self.salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), self.salt, 4096)
-
-    def mac(self, key: bytes, data: bytes) -> bytes:
-        return hmac.new(key, data, self.hash_name).digest()
-
-    def first(self, client_first: bytes) -> bytes:
-        self.client_first = client_first.split(b",", 2)[2]
-        nonce = self.client_first.split(b"r=")[1]
-        self.server_first = b"r=" + nonce + b"more,s=" + base64.b64encode(self.salt) + b",i=4096"
-        return self.server_first
-
-    def final(self, client_final: bytes) -> bytes | None:
-        """The server's signature, or None if the proof is wrong."""
-        without_proof, _, proof = client_final.partition(b",p=")
-        auth = b",".join((self.client_first, self.server_first, without_proof))
-        client_key = self.mac(self.salted, b"Client Key")
-        stored_key = hashlib.new(self.hash_name, client_key).digest()
-        signature = self.mac(stored_key, auth)
-        wanted = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        if base64.b64decode(proof) != wanted:
-            return None
-        return b"v=" + base64.b64encode(self.mac(self.mac(self.salted, b"Server Key"), auth))
 
 
 def test_plain_is_one_message():

@@ -50,14 +50,6 @@ def search_index() -> dict[str, Any]:
     return {name: json.loads(inner) for name, inner in parts}
 
 
-def digest() -> str:
-    """One number for all names and bytes of the site."""
-    summed = sha256()
-    for file in site.files():
-        summed.update(f"{file.path}\0{file.text}\0".encode())
-    return summed.hexdigest()
-
-
 def test_every_page_has_a_file_of_its_own():
     wanted = {address.path(ref) for ref in all_refs()}
     assert len(wanted) == sum(1 for _ in all_refs())
@@ -90,7 +82,7 @@ def test_ids_are_unique_in_each_document():
 
 def test_the_same_package_gives_the_same_site():
     # Another process has another order in its sets.
-    program = "from tests.unit.explain.test_site import digest; print(digest())"
+    program = "from tests.unit.explain.site_digest import digest; print(digest())"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
     )

@@ -13,9 +13,10 @@ from ottla.log.disk import OsDisk
 from ottla.log.files import LogStorage, OpenFiles
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
+from ottla.log.producer_state import Verification
 from ottla.log.read import FetchRegion, Isolation
 from ottla.log.recovery import LoadRequest, RecoveryReport, load
-from ottla.wire.batch import AnyBatch, BatchBuilder, build_end_txn_marker, split_batches
+from ottla.wire.batch import AnyBatch, BatchBuilder, build_end_txn_marker, split_batches, stamp
 
 TOPIC = TopicPartition("orders", 0)
 TOPIC_ID = bytes(range(16))
@@ -167,3 +168,19 @@ def legacy_message(offset: int, value: bytes, *, magic: int = 1, timestamp: int 
     body += b"\xff\xff\xff\xff" + len(value).to_bytes(4, "big") + value
     crc = zlib.crc32(body).to_bytes(4, "big")
     return offset.to_bytes(8, "big") + (len(body) + 4).to_bytes(4, "big") + crc + body
+
+
+def transaction(log: Any, producer_id: int, sequence: int, *, leader_epoch: int = 0, **rest: Any) -> None:
+    guard = log.producers.verification_guard(producer_id)
+    data = producer_batch(producer_id, sequence, transactional=True, **rest)
+    log.append_as_leader(data, leader_epoch, NOW, verification=Verification(guard))
+
+
+def led(*pieces: tuple[int, int], count: int = 2) -> bytearray:
+    """Batches as a leader stores them, from (base offset, epoch)."""
+    data = bytearray()
+    for base_offset, epoch in pieces:
+        made = batch(*[b"v"] * count)
+        stamp(made, base_offset=base_offset, partition_leader_epoch=epoch)
+        data += made
+    return data

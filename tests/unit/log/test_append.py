@@ -19,7 +19,7 @@ from ottla.log.errors import (
     UnexpectedAppendOffsetError,
     UnsupportedCompressionTypeError,
 )
-from ottla.log.producer_state import Origin, Verification
+from ottla.log.producer_state import Origin
 from ottla.log.txn_index import AbortedTxn
 from ottla.wire.batch import BatchBuilder, Compression, TimestampType, crc32c, read_header, stamp
 from ottla.wire.errors import ErrorCode
@@ -29,12 +29,14 @@ from tests.unit.log.logs import (
     batch,
     contents,
     file_sizes,
+    led,
     legacy_message,
     marker,
     offsets,
     open_partition,
     producer_batch,
     sized_batch,
+    transaction,
     values,
 )
 
@@ -365,12 +367,6 @@ def test_a_refused_producer_leaves_no_trace(tmp_path: Path):
     assert log.append_as_leader(producer_batch(7, 1), 0, NOW).base_offset == 1
 
 
-def transaction(log: Any, producer_id: int, sequence: int, *, leader_epoch: int = 0, **rest: Any) -> None:
-    guard = log.producers.verification_guard(producer_id)
-    data = producer_batch(producer_id, sequence, transactional=True, **rest)
-    log.append_as_leader(data, leader_epoch, NOW, verification=Verification(guard))
-
-
 def test_a_transaction_from_its_first_batch_to_its_marker(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0")
     log.append_as_leader(batch(), 0, NOW)
@@ -412,16 +408,6 @@ def test_batches_of_one_append_are_judged_in_order_and_together(tmp_path: Path):
 
 
 # --- followers --------------------------------------------------------------------------------------------------------
-
-
-def led(*pieces: tuple[int, int], count: int = 2) -> bytearray:
-    """Batches as a leader stores them, from (base offset, epoch)."""
-    data = bytearray()
-    for base_offset, epoch in pieces:
-        made = batch(*[b"v"] * count)
-        stamp(made, base_offset=base_offset, partition_leader_epoch=epoch)
-        data += made
-    return data
 
 
 def test_a_follower_takes_batches_as_they_are(tmp_path: Path):

@@ -24,14 +24,15 @@ from tests.unit.log.logs import (
     config,
     contents,
     file_sizes,
+    led,
     marker,
     new_storage,
     offsets,
     open_partition,
     producer_batch,
     sized_batch,
+    transaction,
 )
-from tests.unit.log.test_append import led, transaction
 
 
 def filled(path: Path, *, batches: int = 10, **settings: Any) -> Partition:

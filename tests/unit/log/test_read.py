@@ -120,7 +120,7 @@ def test_the_log_start_hides_what_lies_below(tmp_path: Path):
 
 
 def test_holes_are_passed_over(tmp_path: Path):
-    from tests.unit.log.test_append import led
+    from tests.unit.log.logs import led
 
     log = open_partition(tmp_path / "orders-0", segment_bytes=300)
     for base in (0, 50, 100):

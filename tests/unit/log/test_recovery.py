@@ -22,6 +22,7 @@ from tests.unit.log.logs import (
     config,
     contents,
     file_sizes,
+    led,
     legacy_message,
     load_partition,
     marker,
@@ -30,8 +31,8 @@ from tests.unit.log.logs import (
     open_partition,
     producer_batch,
     sized_batch,
+    transaction,
 )
-from tests.unit.log.test_append import led, transaction
 from tests.unit.wire.batch_vectors import as_golden, good, raw
 
 SETTINGS: dict[str, Any] = {"segment_bytes": 350, "index_interval_bytes": 100}

@@ -8,8 +8,8 @@ from ottla.spark.topic.chunk_decoder import ChunkDecoder, pieces
 from ottla.wire import WireError
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import Compression, split_batches
-from tests.unit.client.test_fetcher import batch
-from tests.unit.spark.test_committed import history
+from tests.unit.client.fake_logs import batch
+from tests.unit.spark.histories import history
 
 
 def chunk(*batches: bytes, aborted: tuple[AbortedTransaction, ...] = ()) -> Chunk:

@@ -9,7 +9,7 @@ import pytest
 from ottla.core.metadata.image import TOPIC
 from ottla.wire.types import DeleteRecordsRequest, FindCoordinatorRequest
 from tests.unit.broker.coordinators.conftest import StartNode
-from tests.unit.broker.coordinators.test_runtime import say
+from tests.unit.broker.coordinators.heartbeats import say
 from tests.unit.broker.desk import RunningNode, batch, running_node
 
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAA:0"

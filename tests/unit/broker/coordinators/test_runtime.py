@@ -9,7 +9,6 @@ import pytest
 
 from ottla.broker.coordinators import loader, runtime
 from ottla.broker.coordinators.internal_topics import GROUPS
-from ottla.broker.coordinators.shard import Shard
 from ottla.broker.replicas.unit_of_work import EXPIRED_MAX, ROUNDS_MAX
 from ottla.core.coordinator.contract import Outcome, Producer
 from ottla.core.coordinator.placing import partition_for
@@ -25,48 +24,10 @@ from ottla.wire.types import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.types.cluster_metadata import PartitionChangeRecord
-from tests.unit.broker.coordinators.conftest import HEARTBEAT, VERSION, StartNode
-from tests.unit.broker.coordinators.ledger import Errand, Ledger, ask
+from tests.unit.broker.coordinators.conftest import VERSION, StartNode
+from tests.unit.broker.coordinators.heartbeats import PARTITIONS, _name_of, core_of, hear, park, say, send, shard_of
+from tests.unit.broker.coordinators.ledger import Errand, ask
 from tests.unit.broker.desk import Line, RunningNode
-
-PARTITIONS = 4
-ATTEMPTS = 10_000
-
-
-def say(running: RunningNode, verb: str, name: str = "a", number: int = 0, line: Line | None = None) -> Any:
-    """The number, or the error."""
-    answer = (line or running.desk.line).ask(ask(verb, name, number), VERSION)
-    return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
-
-
-def send(line: Line, verb: str, name: str = "a", number: int = 0) -> int:
-    return line.send(ask(verb, name, number), VERSION)
-
-
-def hear(line: Line, correlation_id: int) -> Any:
-    answer = line.receive(HEARTBEAT, VERSION, correlation_id)
-    return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
-
-
-def park(running: RunningNode, line: Line, verb: str = "park", name: str = "a", number: int = 0) -> int:
-    """Send what is not answered yet, and see to it that the core has it."""
-    handled = core_of(running, name).handled
-    correlation_id = send(line, verb, name, number)
-    for _ in range(ATTEMPTS):
-        if core_of(running, name).handled > handled:
-            return correlation_id
-        say(running, "get", _name_of((partition_for(name, PARTITIONS) + 1) % PARTITIONS))
-    raise AssertionError("it does not arrive")
-
-
-def shard_of(running: RunningNode, name: str) -> Shard:
-    return running.node.groups.shards[partition_for(name, PARTITIONS)]
-
-
-def core_of(running: RunningNode, name: str) -> Ledger:
-    core = shard_of(running, name).core
-    assert isinstance(core, Ledger)
-    return core
 
 
 def batches_of(running: RunningNode, name: str) -> list[AnyBatch]:
@@ -281,10 +242,6 @@ def test_ask_all_tells_what_is_being_loaded(running: RunningNode) -> None:
     (answers,) = collect(running, lambda done: groups.ask_all(None, ask("get", "a"), done, refuse=refusal))
     assert answers[3] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert say(running, "get", _name_of(3)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-def _name_of(partition: int) -> str:
-    return next(name for name in map(str, range(100)) if partition_for(name, PARTITIONS) == partition)
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------

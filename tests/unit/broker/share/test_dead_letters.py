@@ -18,8 +18,8 @@ from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
 from simulation.virtual_replica import read_log
 from tests.unit.broker.desk import Desk, RunningNode, Topic, batch, batches, running_node
+from tests.unit.broker.feature_requests import BROKER, GROUP, set_config, update
 from tests.unit.broker.share.share_desk import Member, configure, initialize, kept, new_group, until
-from tests.unit.broker.test_features_api import BROKER, GROUP, set_config, update
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 ARCHIVING, ARCHIVED = 3, 4

@@ -26,7 +26,7 @@ from ottla.wire import types
 from ottla.wire.types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tests.unit.client.blocking.threaded import threaded
 from tests.unit.client.fake import DROP, HOLD, FakeCluster
-from tests.unit.client.test_fetcher import Logs, batch
+from tests.unit.client.fake_logs import Logs, batch
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -1,7 +1,5 @@
 """Ours beside the directories that Apache Kafka's storage tool formats, in tests/golden/storage/formatted."""
 
-import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,33 +18,12 @@ from ottla.core.metadata.snapshot import read_snapshot
 from ottla.wire import uuid_bytes
 from ottla.wire.batch import read_header
 from ottla.wire.properties import MetaProperties, read_meta_properties
-from ottla.wire.types.control_records import VotersRecord
 from tests.unit.core.metadata.cluster import uuid
+from tests.unit.core.metadata.formatted import GOLDEN, levels_of, voters_of
 from tests.unit.core.metadata.stamps import restamped, timeless
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "storage" / "formatted"
 VARIANTS = sorted(path.name for path in GOLDEN.iterdir())
 NOW_MS = 1_800_000_000_123
-
-
-def levels_of(variant: str) -> dict[str, int]:
-    facts = json.loads((GOLDEN / variant / "format.json").read_text())
-    words = facts["arguments"]
-    options = list(pairwise(words))
-    requested = {
-        name: int(level) for flag, value in options if flag == "--feature" for name, level in [value.split("=")]
-    }
-    release = [features.metadata_version_of(value) for flag, value in options if flag == "--release-version"]
-    return features.levels_for_format(
-        requested,
-        metadata_version=release[0] if release else None,
-        is_dynamic_quorum="controller.quorum.voters" not in facts["settings"],
-    )
-
-
-def voters_of(directory: Path) -> VotersRecord | None:
-    path = directory / Path(VOTERS_CHECKPOINT).name
-    return read_snapshot(path.read_bytes()).voters if path.exists() else None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

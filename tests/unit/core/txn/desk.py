@@ -212,3 +212,12 @@ class Desk:
     @staticmethod
     def _decoded(log: list[tuple[bytes, bytes | None]]) -> list[KeyedRecord]:
         return [decode_keyed("__transaction_state", key, value) for key, value in log]
+
+
+DAY_MS = 86_400_000
+
+
+def abort_seldom(desk: Desk) -> None:
+    """Spare the test a look every ten seconds of a week."""
+    desk.settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = 100 * DAY_MS
+    desk.deadlines.set(("abort",), 100 * DAY_MS)

@@ -12,10 +12,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from ottla.wire.types.transaction_log import TransactionLogKey, TransactionLogValue
-from tests.unit.core.txn.desk import NOW_MS, T0, T1, Desk
-
-DAY_MS = 86_400_000
-
+from tests.unit.core.txn.desk import DAY_MS, NOW_MS, T0, T1, Desk, abort_seldom
 
 # --- time-outs --------------------------------------------------------------------------------------------------------
 
@@ -103,12 +100,6 @@ def test_what_a_look_finds_and_cannot_write_is_found_by_the_next(desk: Desk) -> 
 
 
 # --- ids that nobody uses ---------------------------------------------------------------------------------------------
-
-
-def abort_seldom(desk: Desk) -> None:
-    """Spare the test a look every ten seconds of a week."""
-    desk.settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = 100 * DAY_MS
-    desk.deadlines.set(("abort",), 100 * DAY_MS)
 
 
 def test_ids_that_nobody_uses_are_forgotten(desk: Desk) -> None:

@@ -20,16 +20,8 @@ from ottla.spark.pipeline.origins import directory_origin
 from ottla.wire.keyed import encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from tests.unit.spark.log_directories import CLUSTER
+from tests.unit.spark.pipeline.tables import TOPIC, read
 from tests.unit.spark.pipeline.worlds import NOON, World, busy_day
-
-TOPIC = "ottla.observations"
-
-
-def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
-    ingestion = Ingestion(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
-    found = ingestion.in_process(path)
-    assert found is not None, "it is small"
-    return found
 
 
 def events(event_files: EventFiles, name: str) -> list[dict[str, Any]]:

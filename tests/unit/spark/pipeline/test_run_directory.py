@@ -19,7 +19,7 @@ from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
 from tests.unit.spark.log_directories import CLUSTER
-from tests.unit.spark.pipeline.test_ingest import read
+from tests.unit.spark.pipeline.tables import read
 from tests.unit.spark.pipeline.worlds import DAY, NOON, World
 
 

@@ -11,7 +11,6 @@ import pytest
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import (
-    AlterClientQuotasRequest,
     ApiVersionsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -22,7 +21,6 @@ from ottla.wire.types import (
 )
 from tests.unit.broker.desk import (
     Closed,
-    Desk,
     Line,
     RunningNode,
     Topic,
@@ -32,6 +30,7 @@ from tests.unit.broker.desk import (
     produce_request,
     running_node,
 )
+from tests.unit.broker.network.quotas.setting import set_quota
 from tests.unit.broker.share.share_desk import Member, filled
 
 QUOTA_EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -54,14 +53,6 @@ def running(node: RunningNode) -> Iterator[RunningNode]:
         for key in node.node.image.quotas.get(entity, {}):
             set_quota(node.desk, key, None, **{part.replace("-", "_"): name for part, name in entity})
     node.advance(LATER_MS)
-
-
-def set_quota(desk: Desk, key: str, value: float | None, **entity: str | None) -> None:
-    kind = AlterClientQuotasRequest
-    parts = tuple(kind.EntityData(part.replace("_", "-"), name) for part, name in entity.items())
-    change = kind.OpData(key, value or 0.0, value is None)
-    answer = desk.connect("admin").ask(kind((kind.EntryData(parts, (change,)),)), 1)
-    assert answer.entries[0].error_code == 0, answer
 
 
 def produce(line: Line, topic: Topic, size: int, *, acks: int = 1) -> int:

@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.broker.network.quotas import limits as limits_module
-from ottla.broker.network.quotas.limits import ClientLimits, Limit
-from ottla.core.metadata.client_quotas import CLIENT_ID, USER
-from ottla.core.metadata.image import QuotaEntity
-
-
-def entity(*, user: str | None = "-", client_id: str | None = "-") -> QuotaEntity:
-    parts = {USER: user, CLIENT_ID: client_id}
-    return tuple(sorted((part, name) for part, name in parts.items() if name != "-"))
-
+from ottla.broker.network.quotas.limits import Limit
+from tests.unit.broker.network.quotas.entities import entity, made
 
 ORDER = [
     (entity(user="ann", client_id="c"), ("ann", "c")),
@@ -25,12 +18,6 @@ ORDER = [
     (entity(client_id="c"), ("", "c")),
     (entity(client_id=None), ("", "c")),
 ]
-
-
-def made(*entities: QuotaEntity) -> ClientLimits:
-    limits = ClientLimits()
-    limits.replace({each: float(number) for number, each in enumerate(entities, 1)})
-    return limits
 
 
 @pytest.mark.parametrize("first", range(len(ORDER)))

@@ -13,7 +13,7 @@ from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.request import Answer, DelayedResponse, Request
 from ottla.core.metadata.client_quotas import CLIENT_ID
 from ottla.wire.types import HeartbeatResponse
-from tests.unit.broker.test_connection import Bench
+from tests.unit.broker.connection_bench import Bench
 
 
 class MutedBench(Bench):

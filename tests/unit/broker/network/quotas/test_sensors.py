@@ -10,16 +10,10 @@ from ottla.broker.network.quotas import sensors as sensors_module
 from ottla.broker.network.quotas.quotas import ConnectionRates, Quotas
 from ottla.broker.network.quotas.rates import Windows
 from ottla.broker.network.quotas.sensors import EXPIRY_MS, RateQuotas, TokenQuotas
-from ottla.core.metadata.client_quotas import CLIENT_ID, IP, USER
+from ottla.core.metadata.client_quotas import IP, USER
+from tests.unit.broker.network.quotas.rates import ANYONE, rates
 
-ANYONE = ((CLIENT_ID, None),)
 WHO = ("ann", "c")
-
-
-def rates(bound: float = 1000.0, **options: int) -> RateQuotas:
-    quotas = RateQuotas(Windows(), **options)
-    quotas.limits.replace({ANYONE: bound})
-    return quotas
 
 
 class TestRateQuotas:

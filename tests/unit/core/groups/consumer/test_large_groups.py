@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,30 +12,10 @@ from ottla.core.groups.consumer.group import ConsumerGroup
 from ottla.core.groups.table import GroupTable
 from ottla.wire.types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from simulation.environment import Environment
-from simulation.topics import VirtualTopics
+from tests.unit.core.groups.counted_topics import CountedTopics
 
 TOPICS = 10_000
 NAMES = tuple(f"topic-{number}" for number in range(TOPICS))
-
-
-class CountedTopics(VirtualTopics):
-    """Counts how often somebody asks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: Counter[str] = Counter()
-
-    def by_name(self, name: str) -> Any:
-        self.asked["by_name"] += 1
-        return super().by_name(name)
-
-    def by_id(self, topic_id: bytes) -> Any:
-        self.asked["by_id"] += 1
-        return super().by_id(topic_id)
-
-    def names(self) -> Any:
-        self.asked["names"] += 1
-        return super().names()
 
 
 class Driver:

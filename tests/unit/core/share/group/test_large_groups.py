@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.core.share.group import heartbeat
-from tests.unit.core.groups.consumer.test_large_groups import CountedTopics
+from tests.unit.core.groups.counted_topics import CountedTopics
 from tests.unit.core.share.group.driver import Driver
 
 TOPICS = 500

@@ -1,0 +1,17 @@
+"""Tables of a run, as rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ottla.spark.pipeline.ingest import EventFiles, Ingestion, Starts
+from ottla.spark.pipeline.origins import directory_origin
+
+TOPIC = "ottla.observations"
+
+
+def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
+    ingestion = Ingestion(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
+    found = ingestion.in_process(path)
+    assert found is not None, "it is small"
+    return found
