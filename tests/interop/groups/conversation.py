@@ -1,8 +1,10 @@
 """The same conversation with two brokers at once: whatever one answers, the other has to answer, field by field.
 
 A step is sent to both brokers. Ids that brokers make up (members', topics') are different at each; both sides call them
-by the same symbol, which stands for the id of each side in what is sent and in what comes back. Answers that are held
-back (joins, syncs) are waited for after each step: both brokers must hold them back, and let them go at the same step.
+by the same symbol, which stands for the id of each side in what is sent and in what comes back.
+
+Joins and syncs may be held back; both brokers must hold them back, and let them go at the same step. Nobody guesses by
+the clock whether they do: `Side.settle` asks until everything before it is decided and its answers are sent.
 """
 
 from __future__ import annotations
@@ -16,13 +18,22 @@ from typing import Any, NamedTuple
 
 from ottla import wire
 from ottla.wire import uuid_text
-from ottla.wire.types import CreateTopicsRequest, JoinGroupResponse, ListGroupsResponse
+from ottla.wire.types import (
+    CreateTopicsRequest,
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    ListGroupsResponse,
+    SyncGroupRequest,
+)
 from tests.unit.broker.desk import Desk, Line, key_of
 
-SOON_S = 0.25
-"""An answer that is not there by then is taken to be held back..."""
-LATE_S = 5.0
-"""... and one that only one broker has given is waited for so long from the other."""
+LATE_S = 20.0
+"""So long an answer is waited for that has to come, before the broker is said to hold it back."""
+ONE_THREAD = {"num.network.threads": "1", "num.io.threads": "1"}
+"""What makes Apache Kafka handle requests in the order in which they come, over all connections."""
+MAY_WAIT = (JoinGroupRequest, SyncGroupRequest)
 SORTED_BY = ("memberId", "groupId", "name", "topic", "topicId", "partitionIndex", "key", "groupInstanceId")
 MADE_UP = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 SETS = ("subscribedTopicNames", "partitions")
@@ -79,6 +90,21 @@ class Side:
         correlation_id = self._lines[line].send(step.message, step.version)
         self._sent[line] = step._replace(correlation_id=correlation_id)
 
+    def settle(self) -> None:
+        """Return when all that was sent before is decided, and every answer to it that is not held back is there.
+
+        A heartbeat of nobody is an event of the same coordinator, so it is answered after all that came before it, and
+        after what that has written is committed. The first may overtake answers that leave in the same turn of the
+        network thread, the second may not.
+        """
+        for _ in range(2):
+            self.desk.ask(HeartbeatRequest(self.own, 1, "nobody"), 4)
+
+    def is_empty(self) -> bool:
+        """Whether the group has no members, or is not there."""
+        (group,) = self.desk.ask(DescribeGroupsRequest((self.own,)), 5).groups
+        return group.group_state in ("Empty", "Dead")
+
     def socket(self, line: str) -> socket.socket:
         return self._lines[line]._sock
 
@@ -124,29 +150,33 @@ class Conversation:
         """Send a request to both; the answer of ours (which theirs equals), or None if it is held back."""
         self.number += 1
         requests = [build(side) for side in self.sides]
+        must_answer = not isinstance(requests[0], MAY_WAIT) or self._begins_a_group(requests[0])
         self.log.append(f"{self.number:3} {line} > v{version} {_shown(requests[0], version, self.sides[0])}")
         for side, request in zip(self.sides, requests, strict=True):
             side.send(line, Sent(self.number, request, version, 0))
-        answers = self._collect(line)
+        answers = {line: self._take_from_both(line)} if must_answer else {}
+        if self.waiting:
+            for side in self.sides:
+                side.settle()
+        while (answered := self._answered_line(line)) is not None:
+            answers[answered] = self._take_from_both(answered)
         return answers.get(line)
 
-    def _collect(self, first: str) -> dict[str, Any]:
-        """Take all answers that have come, first that of the newest request: both brokers' or nobody's."""
-        answers: dict[str, Any] = {}
-        while line := self._next_line(first):
-            self._wait_for_both(line)
-            answers[line] = self._take(line)
-        return answers
+    def _begins_a_group(self, request: object) -> bool:
+        """The first join of an empty group is the one that no event answers but a timer, even where the initial delay
+        is 0: who asks meanwhile may be answered before or after it. So it is waited for, and nobody asks meanwhile."""
+        return isinstance(request, JoinGroupRequest) and self.sides[0].is_empty()
 
-    def _next_line(self, first: str) -> str | None:
-        """A line on which at least one broker has answered, if there is one soon."""
-        waiting = self.waiting
-        sockets = {side.socket(line): line for side in self.sides for line in waiting}
-        if not sockets:
-            return None
-        ready, _, _ = select.select([*sockets], [], [], SOON_S)
+    def _answered_line(self, first: str) -> str | None:
+        """A line on which at least one broker has answered: that of the newest request before others."""
+        sockets = {side.socket(line): line for side in self.sides for line in self.waiting}
+        ready, _, _ = select.select([*sockets], [], [], 0)
         lines = {sockets[each] for each in ready}
         return first if first in lines else min(lines, default=None)
+
+    def _take_from_both(self, line: str) -> Any:
+        self._wait_for_both(line)
+        return self._take(line)
 
     def _wait_for_both(self, line: str) -> None:
         deadline = time.monotonic() + LATE_S
