@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
+from benchmarks.groups.connections import Connection, frame_of, in_turn, pipelined
 from benchmarks.groups.members import (
     LONG_SESSION_MS,
     RETRY,
@@ -58,36 +58,37 @@ CONSUMER = Kind("consumer", ConsumerMember, "consumer")
 
 
 def create_topic(port: int, name: str, partitions: int) -> None:
-    line, kind = Line(port), CreateTopicsRequest
-    (result,) = line.call(kind((kind.CreatableTopic(name, partitions, 1),), 10_000), 7).topics
+    connection, kind = Connection(port), CreateTopicsRequest
+    (result,) = connection.call(kind((kind.CreatableTopic(name, partitions, 1),), 10_000), 7).topics
     assert result.error_code in (ErrorCode.NONE, _EXISTS), result
-    line.close()
+    connection.close()
 
 
 def configure_group(port: int, group: str, **settings: object) -> None:
     """Settings by their names, with underscores where Kafka has dots."""
     kind = IncrementalAlterConfigsRequest
     configs = tuple(kind.AlterableConfig(key.replace("_", "."), _SET, str(value)) for key, value in settings.items())
-    line = Line(port)
-    (answer,) = line.call(kind((kind.AlterConfigsResource(_GROUP, group, configs),)), 1).responses
-    line.close()
+    connection = Connection(port)
+    (answer,) = connection.call(kind((kind.AlterConfigsResource(_GROUP, group, configs),)), 1).responses
+    connection.close()
     assert answer.error_code == ErrorCode.NONE, answer
 
 
 def await_coordinator(port: int, topic: str) -> None:
     """The topic of offsets is made with the first request for it, and its coordinators need a moment in Java."""
-    line = Line(port)
+    connection = Connection(port)
     deadline = time.monotonic() + READY_S
     names = tuple(f"ready-{number}" for number in range(200))
-    line.call(FindCoordinatorRequest(coordinator_keys=names), 6)
+    connection.call(FindCoordinatorRequest(coordinator_keys=names), 6)
     while True:
         codes = {
-            line.call(commit_request(name, topic), COMMIT_VERSION).topics[0].partitions[0].error_code for name in names
+            connection.call(commit_request(name, topic), COMMIT_VERSION).topics[0].partitions[0].error_code
+            for name in names
         }
         if codes == {ErrorCode.NONE}:
             break
         assert time.monotonic() < deadline, codes
-    line.close()
+    connection.close()
 
 
 # --- commits
@@ -100,25 +101,25 @@ def commit_request(group: str, topic: str) -> OffsetCommitRequest:
 
 
 def commits_in_turn(port: int, topic: str, count: int, connections: int) -> float:
-    lines = [Line(port) for _ in range(connections)]
+    connections = [Connection(port) for _ in range(connections)]
     frames = [[frame_of(commit_request(f"commits-{each}", topic), COMMIT_VERSION)] for each in range(connections)]
-    seconds = in_turn(lines, frames, count)
-    check_commit(lines[0], topic)
-    for line in lines:
-        line.close()
+    seconds = in_turn(connections, frames, count)
+    check_commit(connections[0], topic)
+    for connection in connections:
+        connection.close()
     return seconds
 
 
 def commits_pipelined(port: int, topic: str, count: int) -> float:
-    line = Line(port)
-    seconds = pipelined(line, frame_of(commit_request("commits-0", topic), COMMIT_VERSION), count, DEPTH)
-    check_commit(line, topic)
-    line.close()
+    connection = Connection(port)
+    seconds = pipelined(connection, frame_of(commit_request("commits-0", topic), COMMIT_VERSION), count, DEPTH)
+    check_commit(connection, topic)
+    connection.close()
     return seconds
 
 
-def check_commit(line: Line, topic: str) -> None:
-    answer = line.call(commit_request("commits-0", topic), COMMIT_VERSION)
+def check_commit(connection: Connection, topic: str) -> None:
+    answer = connection.call(commit_request("commits-0", topic), COMMIT_VERSION)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE, answer
 
 
@@ -140,32 +141,32 @@ def heartbeat_frames(kind: Kind, port: int, topic: str, partitions: int, groups:
 
 
 def heartbeats_in_turn(port: int, frames: Sequence[bytes], count: int) -> float:
-    lines = [Line(port) for _ in range(CONNECTIONS)]
+    connections = [Connection(port) for _ in range(CONNECTIONS)]
     own = [frames[number::CONNECTIONS] or frames for number in range(CONNECTIONS)]
-    seconds = in_turn(lines, own, count)
-    for line in lines:
-        line.close()
+    seconds = in_turn(connections, own, count)
+    for connection in connections:
+        connection.close()
     return seconds
 
 
 def heartbeats_pipelined(port: int, frames: Sequence[bytes], count: int) -> float:
-    line = Line(port)
-    seconds = pipelined(line, frames[0], count, DEPTH)
-    line.close()
+    connection = Connection(port)
+    seconds = pipelined(connection, frames[0], count, DEPTH)
+    connection.close()
     return seconds
 
 
 def other_groups(port: int, topic: str, first: int, last: int) -> None:
     """Groups with one static member each, which need no second thought."""
-    line = Line(port)
+    connection = Connection(port)
     for number in range(first, last):
         group = f"other-{number}"
         while True:
-            answer = line.call(_static_join(group), 9)
+            answer = connection.call(_static_join(group), 9)
             if answer.error_code not in RETRY:
                 break
         assert answer.error_code == ErrorCode.NONE, answer
-        line.call(
+        connection.call(
             SyncGroupRequest(
                 group,
                 answer.generation_id,
@@ -177,7 +178,7 @@ def other_groups(port: int, topic: str, first: int, last: int) -> None:
             ),
             5,
         )
-    line.close()
+    connection.close()
 
 
 def _static_join(group: str) -> JoinGroupRequest:

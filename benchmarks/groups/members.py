@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from benchmarks.groups.lines import Line, body_of, frame_of
+from benchmarks.groups.connections import Connection, body_of, frame_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import encode_framed
 from ottla.wire.types import (
@@ -36,7 +36,7 @@ RETRY = {
 
 
 class Member(Protocol):
-    line: Line
+    connection: Connection
     is_settled: bool
     heard_at: float
     """When the broker last answered a heartbeat."""
@@ -56,7 +56,7 @@ class ClassicMember:
     """Joins, synchronises, heartbeats. The leader shares the partitions out as the range assignor does."""
 
     def __init__(self, port: int, group: str, topic: str, partitions: int, session_ms: int = SESSION_MS) -> None:
-        self.line = Line(port)
+        self.connection = Connection(port)
         self.group, self.topic, self.partitions = group, topic, partitions
         self.session_ms = session_ms
         self.member_id = ""
@@ -95,7 +95,7 @@ class ClassicMember:
 
     def _ask(self, request: object, version: int) -> None:
         self._asked, self._version = request, version
-        self.line.send(frame_of(request, version))
+        self.connection.send(frame_of(request, version))
 
     def _join(self) -> None:
         self.is_settled = False
@@ -152,7 +152,7 @@ class ConsumerMember:
     """Heartbeats, and owns at once what it is told to own."""
 
     def __init__(self, port: int, group: str, topic: str, partitions: int, session_ms: int = SESSION_MS) -> None:
-        self.line = Line(port)
+        self.connection = Connection(port)
         self.group, self.topic = group, topic
         self.member_id = f"{group}-{id(self):016x}"
         self.epoch = 0
@@ -211,7 +211,7 @@ class ConsumerMember:
 
     def _ask(self, request: ConsumerGroupHeartbeatRequest) -> None:
         self._is_asking = True
-        self.line.send(frame_of(request, CONSUMER_VERSION))
+        self.connection.send(frame_of(request, CONSUMER_VERSION))
 
 
 def wire_body(content: bytes) -> Any:  # noqa: ANN401
@@ -229,16 +229,16 @@ class Crew:
 
     def add(self, member: Member) -> None:
         self.members.append(member)
-        self._by_number[member.line.sock.fileno()] = member
-        self._poll.register(member.line.sock, select.EPOLLIN)
+        self._by_number[member.connection.sock.fileno()] = member
+        self._poll.register(member.connection.sock, select.EPOLLIN)
         member.begin()
 
     def remove(self, member: Member) -> None:
         """Without a word, as in a crash."""
         self.members.remove(member)
-        del self._by_number[member.line.sock.fileno()]
-        self._poll.unregister(member.line.sock)
-        member.line.close()
+        del self._by_number[member.connection.sock.fileno()]
+        self._poll.unregister(member.connection.sock)
+        member.connection.close()
 
     def settle(self) -> float:
         """Drive until all have settled; gives the time of the clock then."""
@@ -264,7 +264,7 @@ class Crew:
 
     def _turn(self, seconds: float) -> None:
         for number, _ in self._poll.poll(seconds):
-            for content in self._by_number[number].line.take():
+            for content in self._by_number[number].connection.take():
                 self._by_number[number].take(content)
 
     def close(self) -> None:

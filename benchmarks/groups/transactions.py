@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from benchmarks.groups.lines import Line
+from benchmarks.groups.connections import Connection
 from ottla.wire.batch import Record, build_batch
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import EndTxnRequest, FindCoordinatorRequest, InitProducerIdRequest, ProduceRequest
@@ -44,10 +44,10 @@ class RawProducer:
     """One batch and one commit at a time; a transaction begins with its first batch (KIP-890)."""
 
     def __init__(self, port: int, topic: str, name: str) -> None:
-        self._line = Line(port)
+        self._connection = Connection(port)
         self._topic = topic
         self._name = name
-        self._line.call(FindCoordinatorRequest(key_type=1, coordinator_keys=(name,)), 6)
+        self._connection.call(FindCoordinatorRequest(key_type=1, coordinator_keys=(name,)), 6)
         answer = self._patiently(InitProducerIdRequest(name, 60_000), 5)
         self._id, self._epoch, self._sequence = answer.producer_id, answer.producer_epoch, 0
 
@@ -63,7 +63,7 @@ class RawProducer:
         data = kind.PartitionProduceData(0, batch)
         request = kind(self._name, -1, 10_000, (kind.TopicProduceData(self._topic, partition_data=(data,)),))
         while True:
-            answer = self._line.call(request, PRODUCE_VERSION).responses[0].partition_responses[0]
+            answer = self._connection.call(request, PRODUCE_VERSION).responses[0].partition_responses[0]
             if answer.error_code not in RETRY:
                 break
             time.sleep(BACK_OFF_S)
@@ -72,11 +72,11 @@ class RawProducer:
         self._id, self._epoch = ended.producer_id, ended.producer_epoch
 
     def close(self) -> None:
-        self._line.close()
+        self._connection.close()
 
     def _patiently(self, request: object, version: int) -> Any:  # noqa: ANN401
         while True:
-            answer = self._line.call(request, version)
+            answer = self._connection.call(request, version)
             if answer.error_code not in RETRY:
                 assert answer.error_code == ErrorCode.NONE, answer
                 return answer

@@ -31,7 +31,7 @@ from benchmarks.runner import Size
 from ottla.broker.handlers import add_raft_voter
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
-from tests.unit.broker.desk import Topic
+from tests.unit.broker.raw_client import Topic
 
 PACKAGES = ("msgspec",)
 BATCH_ROOM = 1 << 20
@@ -56,7 +56,7 @@ SCALES = {
 }
 
 
-class Place(NamedTuple):
+class Setup(NamedTuple):
     broker: Broker
     scale: Scale
     topic: Topic
@@ -68,9 +68,9 @@ class Place(NamedTuple):
         return "127.0.0.1", self.broker.port
 
 
-def watched(place: Place, name: str, attack: Callable[[], None]) -> Figures:
+def watched(setup: Setup, name: str, attack: Callable[[], None]) -> Figures:
     """What the honest client meets from an attack's beginning until it is served after its end."""
-    beside = place.beside
+    beside = setup.beside
     began = len(beside.waits_ms)
     attack()
     beside.await_served(began + 1)
@@ -78,7 +78,7 @@ def watched(place: Place, name: str, attack: Callable[[], None]) -> Figures:
     yield f"{name}: p50", statistics.median(waits_s)
     yield f"{name}: p99", waits_s[int(len(waits_s) * 0.99)]
     yield f"{name}: longest", waits_s[-1]
-    yield f"memory after {name}", resident_bytes(place.broker.pid)
+    yield f"memory after {name}", resident_bytes(setup.broker.pid)
 
 
 def hold(make: Callable[[], AbstractContextManager[Any]], ready: Event, end: Event) -> None:
@@ -101,25 +101,25 @@ def elsewhere(target: Callable[..., object], *arguments: object) -> Iterator[Non
         raise RuntimeError(f"the attack failed: exit code {process.exitcode}")
 
 
-def during(place: Place, make: Callable[[], AbstractContextManager[Any]]) -> None:
+def during(setup: Setup, make: Callable[[], AbstractContextManager[Any]]) -> None:
     ready, end = FORK.Event(), FORK.Event()
     with elsewhere(hold, make, ready, end):
         try:
             if not ready.wait(READY_S):
                 raise TimeoutError("the attack does not begin")
-            time.sleep(place.scale.seconds)
+            time.sleep(setup.scale.seconds)
         finally:
             end.set()
 
 
-def shooting(place: Place) -> None:
+def shooting(setup: Setup) -> None:
     shoot = partial(attacks.shoot, spared=add_raft_voter.API_KEY)
-    with elsewhere(shoot, place.address, 1, place.scale.frames):
+    with elsewhere(shoot, setup.address, 1, setup.scale.frames):
         pass
 
 
-def parts(place: Place) -> dict[str, Callable[[], Figures]]:
-    address, scale, topic = place.address, place.scale, place.topic
+def parts(setup: Setup) -> dict[str, Callable[[], Figures]]:
+    address, scale, topic = setup.address, setup.scale, setup.topic
     held: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         f"{scale.half_open:,} half-open connections": partial(attacks.half_open, address, scale.half_open),
         f"{scale.idle:,} idle connections": partial(attacks.idle, address, scale.idle),
@@ -132,10 +132,10 @@ def parts(place: Place) -> dict[str, Callable[[], Figures]]:
     }
     attempts: dict[str, Callable[[], None]] = {
         "alone": lambda: time.sleep(scale.seconds),
-        f"{scale.frames:,} hostile frames": partial(shooting, place),
-        **{name: partial(during, place, make) for name, make in held.items()},
+        f"{scale.frames:,} hostile frames": partial(shooting, setup),
+        **{name: partial(during, setup, make) for name, make in held.items()},
     }
-    return {name: partial(watched, place, name, attack) for name, attack in attempts.items()}
+    return {name: partial(watched, setup, name, attack) for name, attack in attempts.items()}
 
 
 def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
@@ -145,7 +145,7 @@ def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures
     topic = attacks.large_topic(servers, scale.answer_bytes + BATCH_ROOM)
     with neighbour(servers) as beside:
         time.sleep(scale.seconds)  # it does not count: what is loaded or compiled on first use
-        yield from rounds.run_parts(parts(Place(broker, scale, topic, beside)), options)
+        yield from rounds.run_parts(parts(Setup(broker, scale, topic, beside)), options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

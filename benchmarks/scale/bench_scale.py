@@ -23,7 +23,7 @@ from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
 from tests.hostile.neighbour import neighbour
-from tests.unit.broker.desk import Desk, Topic, batch
+from tests.unit.broker.raw_client import RawClient, Topic, batch
 
 PACKAGES = ("msgspec",)
 PARTITIONS_PER_REQUEST = 250
@@ -55,39 +55,39 @@ SCALES = {
 }
 
 
-def create(desk: Desk, shape: Shape) -> list[Topic]:
+def create(client: RawClient, shape: Shape) -> list[Topic]:
     made = []
     step = max(PARTITIONS_PER_REQUEST // shape.partitions, 1)
     kind = CreateTopicsRequest
     for start in range(0, shape.topics, step):
         numbers = range(start, min(start + step, shape.topics))
         wanted = tuple(kind.CreatableTopic(f"topic-{number:05d}", shape.partitions, 1) for number in numbers)
-        answer = desk.ask(kind(wanted, 60_000), 7)
+        answer = client.ask(kind(wanted, 60_000), 7)
         assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
         made += [Topic(topic.name, topic.topic_id) for topic in answer.topics]
     return made
 
 
-def write_some(desk: Desk, topics: Sequence[Topic], shape: Shape) -> None:
+def write_some(client: RawClient, topics: Sequence[Topic], shape: Shape) -> None:
     places = [(topic, partition) for topic in topics for partition in range(shape.partitions)]
     for topic, partition in places[::WRITTEN_EVERY]:
-        write_one(desk, topic, partition)
+        write_one(client, topic, partition)
 
 
-def write_one(desk: Desk, topic: Topic, partition: int) -> None:
+def write_one(client: RawClient, topic: Topic, partition: int) -> None:
     """Apache Kafka may say that a topic is there a little before its leader knows."""
     for _ in range(ATTEMPTS):
-        if desk.produce(topic, batch(b"v"), partition=partition).error_code == 0:
+        if client.produce(topic, batch(b"v"), partition=partition).error_code == 0:
             return
         time.sleep(PAUSE_S)
     raise TimeoutError(f"{topic.name}-{partition} cannot be written to")
 
 
-def timed_metadata(desk: Desk, request: MetadataRequest, count: int) -> float:
+def timed_metadata(client: RawClient, request: MetadataRequest, count: int) -> float:
     took = []
     for _ in range(count):
         began = time.perf_counter()
-        desk.ask(request, 12)
+        client.ask(request, 12)
         took.append(time.perf_counter() - began)
     return statistics.median(took)
 
@@ -99,16 +99,16 @@ def open_files(pid: int) -> int:
 def measure(broker: Broker, _: Path, shape: Shape, scale: Scale) -> Figures:
     rounds.boot(broker)
     servers = f"127.0.0.1:{broker.port}"
-    desk = Desk.at(servers)
+    client = RawClient.at(servers)
     empty_bytes = resident_bytes(broker.pid)
     with neighbour(servers) as beside:
         began = time.perf_counter()
-        topics = create(desk, shape)
+        topics = create(client, shape)
         yield f"{shape.name}: create", time.perf_counter() - began
         beside.await_served()
         yield f"{shape.name}: longest wait of others meanwhile", beside.longest_ms / 1000
-        write_some(desk, topics, shape)
-    desk.close_all()
+        write_some(client, topics, shape)
+    client.close_all()
     broker.stop()
     began = time.perf_counter()
     broker.exec()
@@ -120,23 +120,23 @@ def measure(broker: Broker, _: Path, shape: Shape, scale: Scale) -> Figures:
 
 
 def measure_requests(servers: str, shape: Shape, scale: Scale) -> Figures:
-    desk = Desk.at(servers)
+    client = RawClient.at(servers)
     one = MetadataRequest((MetadataRequest.MetadataRequestTopic(name="topic-00007"),), False)
-    yield f"{shape.name}: metadata of all", timed_metadata(desk, MetadataRequest(None), scale.asked)
-    yield f"{shape.name}: metadata of one topic", timed_metadata(desk, one, scale.asked * 10)
-    await_topics(desk)
-    desk.close_all()
+    yield f"{shape.name}: metadata of all", timed_metadata(client, MetadataRequest(None), scale.asked)
+    yield f"{shape.name}: metadata of one topic", timed_metadata(client, one, scale.asked * 10)
+    await_topics(client)
+    client.close_all()
     with neighbour(servers) as beside:
         time.sleep(scale.quiet_s)
         beside.await_served()
         yield f"{shape.name}: longest wait when nothing else happens", beside.longest_ms / 1000
 
 
-def await_topics(desk: Desk) -> None:
+def await_topics(client: RawClient) -> None:
     """Until a new topic can be used: a broker may serve before it has opened all it has."""
     for _ in range(ATTEMPTS):
         try:
-            desk.topic()
+            client.topic()
         except AssertionError:
             time.sleep(PAUSE_S)
         else:

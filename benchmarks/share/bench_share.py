@@ -62,7 +62,7 @@ Load = Callable[[str, str, str, int, int], Times]
 LOADS: dict[str, Load] = {"Java": loads.with_java, "our client": loads.with_ottla}
 
 
-class Place:
+class Setup:
     """A broker, and the topics that were filled there so far."""
 
     def __init__(self, broker: Broker, options: argparse.Namespace) -> None:
@@ -83,15 +83,15 @@ class Place:
         return name
 
 
-def measure_crowd(place: Place, consumers: int, partitions: int) -> Figures:
-    scale = place.scale
+def measure_crowd(setup: Setup, consumers: int, partitions: int) -> Figures:
+    scale = setup.scale
     count = scale.records if consumers == partitions == 1 else scale.shared
-    topic = place.topic(f"topic-{partitions}", partitions, scale.records)
-    for who, load in place.loads.items():
-        group = place.group(f"{who.split()[0]}-{consumers}-{partitions}")
+    topic = setup.topic(f"topic-{partitions}", partitions, scale.records)
+    for who, load in setup.loads.items():
+        group = setup.group(f"{who.split()[0]}-{consumers}-{partitions}")
         found: list[Times] = []
-        consume = partial(_noted, found, partial(load, place.servers, group, topic, consumers, count))
-        seconds, cpu = under_load(place.broker, consume)
+        consume = partial(_noted, found, partial(load, setup.servers, group, topic, consumers, count))
+        seconds, cpu = under_load(setup.broker, consume)
         text = f"{consumers} consumer{'s' * (consumers > 1)}, {partitions} partition{'s' * (partitions > 1)}, {who}"
         yield f"record, {text}", seconds / count
         yield f"record, {text}: broker's processor time", cpu / count
@@ -104,29 +104,29 @@ def _noted(found: list[Times], load: Callable[[], Times]) -> float:
     return found[0].first_to_last_s
 
 
-def measure_tool(place: Place) -> Figures:
-    topic = place.topic("topic-1", 1, place.scale.records)
-    rate = loads.with_performance_test(place.servers, place.group("tool"), topic, place.scale.records)
+def measure_tool(setup: Setup) -> Figures:
+    topic = setup.topic("topic-1", 1, setup.scale.records)
+    rate = loads.with_performance_test(setup.servers, setup.group("tool"), topic, setup.scale.records)
     yield "record, kafka-share-consumer-perf-test, joining included", 1 / rate
 
 
-def measure_latency(place: Place) -> Figures:
-    topic = place.topic("topic-1", 1, place.scale.records)
-    work = loads.acknowledge_in_turn(place.servers, place.group("latency"), topic, place.scale.acknowledgements)
+def measure_latency(setup: Setup) -> Figures:
+    topic = setup.topic("topic-1", 1, setup.scale.records)
+    work = loads.acknowledge_in_turn(setup.servers, setup.group("latency"), topic, setup.scale.acknowledgements)
     yield "acknowledgement of one record", statistics.median(asyncio.run(work))
 
 
-def measure_in_flight(place: Place) -> Figures:
-    scale = place.scale
-    topic = place.topic("topic-crowd", CROWD_PARTITIONS, scale.in_flight)
-    group = place.group("crowd", share_partition_max_record_locks=10_000)
-    work = loads.acknowledge_in_a_crowd(place.servers, group, topic, scale.in_flight, scale.acknowledgements)
+def measure_in_flight(setup: Setup) -> Figures:
+    scale = setup.scale
+    topic = setup.topic("topic-crowd", CROWD_PARTITIONS, scale.in_flight)
+    group = setup.group("crowd", share_partition_max_record_locks=10_000)
+    work = loads.acknowledge_in_a_crowd(setup.servers, group, topic, scale.in_flight, scale.acknowledgements)
     text = f"with {scale.in_flight:,} records in flight"
     yield f"acknowledgement {text}", statistics.median(asyncio.run(work))
-    yield f"memory after that {text}", resident_bytes(place.broker.pid)
+    yield f"memory after that {text}", resident_bytes(setup.broker.pid)
 
 
-PARTS: dict[str, Callable[[Place], Figures]] = {
+PARTS: dict[str, Callable[[Setup], Figures]] = {
     **{
         f"records {consumers}x{partitions}": partial(measure_crowd, consumers=consumers, partitions=partitions)
         for partitions in (1, 4)
@@ -140,7 +140,7 @@ PARTS: dict[str, Callable[[Place], Figures]] = {
 
 def measure_all(broker: Broker, _: Path, options: argparse.Namespace) -> Figures:
     rounds.boot(broker)
-    yield from rounds.run_parts(PARTS, options, Place(broker, options), with_java=("tool",))
+    yield from rounds.run_parts(PARTS, options, Setup(broker, options), with_java=("tool",))
 
 
 def is_rate(case: str) -> bool:

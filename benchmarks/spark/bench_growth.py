@@ -35,13 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace) -> tuple[float, int, list[int]]:
-    with windows.running(options) as place:
-        fill(place.servers, "growth", records=options.records, value_bytes=100, partitions=1, codec="zstd")
-        with BlockingClient(place.servers) as client:
+    with windows.running(options) as setup:
+        fill(setup.servers, "growth", records=options.records, value_bytes=100, partitions=1, codec="zstd")
+        with BlockingClient(setup.servers) as client:
             records = client.call(list_offsets, {("growth", 0): LATEST})[("growth", 0)].offset  # type: ignore[index]
         with WorkerMemory() as worker:
-            source = Source(OURS, "ottla", {"kafka.bootstrap.servers": place.servers, "subscribe": "growth"})
-            seconds = aggregate(place.spark, source, records)
+            source = Source(OURS, "ottla", {"kafka.bootstrap.servers": setup.servers, "subscribe": "growth"})
+            seconds = aggregate(setup.spark, source, records)
     return seconds, records, quarters(worker.samples)
 
 

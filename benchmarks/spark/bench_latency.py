@@ -52,14 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace) -> Found:
     found: Found = {OURS: [], THEIRS: []}
-    with windows.running(options) as place:
+    with windows.running(options) as setup:
         for number in range(options.rounds):
             for name, form in ((OURS, "ottla"), (THEIRS, "kafka")):
                 topic = f"latency-{number}-{form}"
-                with BlockingClient(place.servers) as client:
+                with BlockingClient(setup.servers) as client:
                     client.call(topics.create, topics.NewTopic(topic, partitions=PARTITIONS))
-                given = {"kafka.bootstrap.servers": place.servers, "subscribe": topic}
-                found[name].append(delays(place.spark, Source(name, form, given), options))
+                given = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic}
+                found[name].append(delays(setup.spark, Source(name, form, given), options))
     return found
 
 

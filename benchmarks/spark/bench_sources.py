@@ -22,7 +22,7 @@ from benchmarks.runner import Size
 from benchmarks.spark import windows
 from benchmarks.spark.actions import ACTIONS, Source
 from benchmarks.spark.filling import fill
-from benchmarks.spark.windows import OURS, PACKAGES, THEIRS, Done, Place
+from benchmarks.spark.windows import OURS, PACKAGES, THEIRS, Done, Setup
 from ottla.client.blocking import BlockingClient
 from ottla.client.offsets import LATEST, list_offsets
 
@@ -67,21 +67,21 @@ def name_of(action: str, load: Load) -> str:
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 
-def measure_load(place: Place, load: Load, topic: str, options: argparse.Namespace) -> Iterator[Done]:
+def measure_load(setup: Setup, load: Load, topic: str, options: argparse.Namespace) -> Iterator[Done]:
     print(f"filling: {load}", file=sys.stderr, flush=True)
-    fill(place.servers, topic, partitions=PARTITIONS, **load._asdict())
-    records = _record_count(place.servers, topic)
+    fill(setup.servers, topic, partitions=PARTITIONS, **load._asdict())
+    records = _record_count(setup.servers, topic)
     for action, act in ACTIONS.items():
         name = name_of(action, load)
         if options.only in name:
-            sources = _sources(place, topic, load, records, is_stream=action == "catch-up")
-            runs = {source.name: partial(act, place.spark, source, records) for source in sources}
+            sources = _sources(setup, topic, load, records, is_stream=action == "catch-up")
+            runs = {source.name: partial(act, setup.spark, source, records) for source in sources}
             yield windows.measure(name, runs, records, options.rounds)
 
 
-def _sources(place: Place, topic: str, load: Load, records: int, *, is_stream: bool) -> list[Source]:
-    options = {"kafka.bootstrap.servers": place.servers, "subscribe": topic}
-    files = {"path": str(place.broker.data_dir), "topic": topic}
+def _sources(setup: Setup, topic: str, load: Load, records: int, *, is_stream: bool) -> list[Source]:
+    options = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic}
+    files = {"path": str(setup.broker.data_dir), "topic": topic}
     made = {"records": str(records), "value_bytes": str(load.value_bytes)}
     found = [Source(OURS, "ottla", options), Source(THEIRS, "kafka", options)]
     return found if is_stream else [*found, Source(FILES, "ottla-log", files), Source(FLOOR, "ready-made", made)]
@@ -95,11 +95,11 @@ def _record_count(bootstrap_servers: str, topic: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = read_options(arguments)
-    with windows.running(options) as place:
+    with windows.running(options) as setup:
         done = [
             each
             for number, load in enumerate(loads(options))
-            for each in measure_load(place, load, f"load-{number}", options)
+            for each in measure_load(setup, load, f"load-{number}", options)
         ]
     runner.save("spark", done, options, PACKAGES)
     return 0

@@ -17,7 +17,7 @@ from benchmarks.runner import Size
 from benchmarks.spark import windows
 from benchmarks.spark.actions import Source, drain
 from benchmarks.spark.filling import fill
-from benchmarks.spark.windows import OURS, PACKAGES, THEIRS, Place
+from benchmarks.spark.windows import OURS, PACKAGES, THEIRS, Setup
 from ottla.client import topics
 from ottla.client.blocking import BlockingClient
 from ottla.client.configs import Change, Operation, Resource, ResourceType, alter
@@ -31,18 +31,18 @@ ROWS = {
 }
 VALUE_BYTES = 100
 PARTITIONS = 4
-Run = Callable[[Place, int], float]
+Run = Callable[[Setup, int], float]
 
 
 def write(form: str, **options: str) -> Run:
     """So many rows into a new topic."""
 
-    def run(place: Place, rows: int) -> float:
-        topic = _new_topic(place.servers)
-        frame = place.spark.range(rows, numPartitions=PARTITIONS).selectExpr(
+    def run(setup: Setup, rows: int) -> float:
+        topic = _new_topic(setup.servers)
+        frame = setup.spark.range(rows, numPartitions=PARTITIONS).selectExpr(
             f"lpad(cast(id as string), {VALUE_BYTES}) as value"
         )
-        given = {"kafka.bootstrap.servers": place.servers, "topic": topic, **options}
+        given = {"kafka.bootstrap.servers": setup.servers, "topic": topic, **options}
         if "exactlyOnce" in options:
             given["writeId"] = topic
         began_s = time.perf_counter()
@@ -52,15 +52,15 @@ def write(form: str, **options: str) -> Run:
     return run
 
 
-def share(place: Place, rows: int) -> float:
+def share(setup: Setup, rows: int) -> float:
     """A new group from the first record to the last, until all are acknowledged."""
     topic, group = f"share-{uuid.uuid4().hex[:8]}", uuid.uuid4().hex
-    fill(place.servers, topic, records=rows, value_bytes=VALUE_BYTES, partitions=PARTITIONS, codec="none")
-    given = {"kafka.bootstrap.servers": place.servers, "subscribe": topic, "group": group}
-    with BlockingClient(place.servers) as client:
+    fill(setup.servers, topic, records=rows, value_bytes=VALUE_BYTES, partitions=PARTITIONS, codec="none")
+    given = {"kafka.bootstrap.servers": setup.servers, "subscribe": topic, "group": group}
+    with BlockingClient(setup.servers) as client:
         first = [Change(Operation.SET, "share.auto.offset.reset", "earliest")]
         client.call(alter, Resource(ResourceType.GROUP, group), first)
-        seconds, _ = drain(Source(SHARE, "ottla-share", given).stream(place.spark))
+        seconds, _ = drain(Source(SHARE, "ottla-share", given).stream(setup.spark))
         left = sum(each.lag or 0 for each in client.call(describe_offsets, group).values())
     assert left == 0, f"{left} records are not acknowledged"
     return seconds
@@ -82,12 +82,12 @@ ACTIONS: dict[str, dict[str, Run]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     options = runner.read_options(windows.parser(__doc__), arguments, rounds=windows.ROUNDS, rows=ROWS)
     done = []
-    with windows.running(options) as place:
+    with windows.running(options) as setup:
         for action, runs in ACTIONS.items():
             rows = options.records or options.rows[action]
             name = f"{action}, {rows:,} x {VALUE_BYTES} B"
             if options.only in name:
-                ready = {each: partial(run, place, rows) for each, run in runs.items()}
+                ready = {each: partial(run, setup, rows) for each, run in runs.items()}
                 done.append(windows.measure(name, ready, rows, options.rounds))
     runner.save("spark-writing", done, options, PACKAGES)
     return 0

@@ -28,7 +28,7 @@ ROUNDS = {Size.FULL: 5, Size.QUICK: 2, Size.SMOKE: 1}
 Done = tuple[Case, list[Measurement]]
 
 
-class Place(NamedTuple):
+class Setup(NamedTuple):
     """Where it happens."""
 
     spark: SparkSession
@@ -48,13 +48,13 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def running(options: argparse.Namespace) -> Iterator[Place]:
+def running(options: argparse.Namespace) -> Iterator[Setup]:
     """A broker and a session on two cores."""
     kind = ApacheKafka if options.broker == "apache" else OttlaServe
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as base, kind(Path(base) / "broker") as broker:
         spark = new_session(options.memory)
         try:
-            yield Place(spark, broker)
+            yield Setup(spark, broker)
         finally:
             spark.stop()
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from benchmarks import rounds
 from benchmarks.broker.brokers import Broker, under_load
 from benchmarks.groups import loads
-from benchmarks.groups.lines import Line, in_turn
+from benchmarks.groups.connections import Connection, in_turn
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from benchmarks.streams.members import settled_members
@@ -91,29 +91,29 @@ def measure_scaling(broker: Broker, scale: Scale, directory: Path) -> Figures:
     set_delay(broker, prefix, 0)
     create(address, f"{prefix}-words", f"{prefix}-out", partitions=6)
     apps = [App("count", prefix, address, directory / "one").running()]
-    line = Line(broker.port)
+    connection = Connection(broker.port)
     try:
-        wait_until_stable(line, f"{prefix}-app", 1)
+        wait_until_stable(connection, f"{prefix}-app", 1)
         start = time.monotonic()
         apps += [App("count", prefix, address, directory / name) for name in ("two", "three")]
         for app in apps[1:]:
             app.running()
-        wait_until_stable(line, f"{prefix}-app", 3)
+        wait_until_stable(connection, f"{prefix}-app", 3)
         yield "stable after scaling 1 to 3", time.monotonic() - start
         start = time.monotonic()
         apps.pop().close()
-        wait_until_stable(line, f"{prefix}-app", 2)
+        wait_until_stable(connection, f"{prefix}-app", 2)
         yield "stable after scaling 3 to 2", time.monotonic() - start
     finally:
         for app in apps:
             app.kill()
-        line.close()
+        connection.close()
 
 
-def wait_until_stable(line: Line, group: str, members: int) -> None:
+def wait_until_stable(connection: Connection, group: str, members: int) -> None:
     deadline = time.monotonic() + 120
     while True:
-        (row,) = line.call(StreamsGroupDescribeRequest((group,)), 0).groups
+        (row,) = connection.call(StreamsGroupDescribeRequest((group,)), 0).groups
         if row.group_state == "Stable" and len(row.members) == members:
             return
         assert time.monotonic() < deadline, row
@@ -122,19 +122,19 @@ def wait_until_stable(line: Line, group: str, members: int) -> None:
 
 def measure_heartbeats(broker: Broker, scale: Scale, directory: Path) -> Figures:
     loads.create_topic(broker.port, "beats", 1)
-    set_up = Line(broker.port)
+    set_up = Connection(broker.port)
     for group in range(scale.groups):
         set_delay(broker, f"bench-{group:02}", 0)
     members = settled_members(set_up, "beats", scale.groups, scale.group_size)
-    lines = [Line(broker.port) for _ in range(CONNECTIONS)]
+    connections = [Connection(broker.port) for _ in range(CONNECTIONS)]
     frames = [[member.frame() for member in members[at::CONNECTIONS]] for at in range(CONNECTIONS)]
-    lines, frames = lines[: len(members)], frames[: len(members)]
-    in_turn(lines, frames, scale.heartbeats // 4)  # what is compiled or remembered at run time is by then
-    seconds, cpu = under_load(broker, lambda: in_turn(lines, frames, scale.heartbeats))
+    connections, frames = connections[: len(members)], frames[: len(members)]
+    in_turn(connections, frames, scale.heartbeats // 4)  # what is compiled or remembered at run time is by then
+    seconds, cpu = under_load(broker, lambda: in_turn(connections, frames, scale.heartbeats))
     yield f"heartbeat of one of {len(members):,} members", seconds / scale.heartbeats
     yield "heartbeat: broker's processor time", cpu / scale.heartbeats
-    for line in (set_up, *lines):
-        line.close()
+    for connection in (set_up, *connections):
+        connection.close()
 
 
 def measure_assignor(broker: Broker, scale: Scale, directory: Path) -> Figures:

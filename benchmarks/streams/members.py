@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from benchmarks.groups.lines import Line, frame_of
+from benchmarks.groups.connections import Connection, frame_of
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import StreamsGroupHeartbeatRequest
 
@@ -14,8 +14,8 @@ _NOTHING: dict[str, Any] = {"active_tasks": (), "standby_tasks": (), "warmup_tas
 
 
 class StreamsMember:
-    def __init__(self, line: Line, group: str, topic: str, number: int) -> None:
-        self._line, self._group = line, group
+    def __init__(self, connection: Connection, group: str, topic: str, number: int) -> None:
+        self._connection, self._group = connection, group
         self._topology = _Request.Topology(0, (_Request.Subtopology("0", (topic,)),))
         self.member_id = f"{group}-{number:04}"  # all of one length, so that answers are
         self.epoch = 0
@@ -35,7 +35,7 @@ class StreamsMember:
             process_id=self.member_id,
             **_NOTHING,
         )
-        self._take(self._line.call(request, VERSION))
+        self._take(self._connection.call(request, VERSION))
 
     def beat(self) -> bool:
         """Whether nothing was new."""
@@ -44,7 +44,7 @@ class StreamsMember:
         fields: Any = {} if owned is None else lists
         self._owned = None
         request = _Request(self._group, self.member_id, self.epoch, self._endpoints, **fields)
-        self._take(self._line.call(request, VERSION))
+        self._take(self._connection.call(request, VERSION))
         return self.epoch == before and self._owned is None and not self._is_waiting
 
     def _take(self, answer: Any) -> None:  # noqa: ANN401
@@ -59,10 +59,12 @@ class StreamsMember:
         return frame_of(_Request(self._group, self.member_id, self.epoch, self._endpoints), VERSION)
 
 
-def settled_members(line: Line, topic: str, groups: int, size: int) -> list[StreamsMember]:
+def settled_members(connection: Connection, topic: str, groups: int, size: int) -> list[StreamsMember]:
     """Groups in which everybody has what he should have."""
     members = [
-        StreamsMember(line, f"bench-{group:02}-app", topic, number) for group in range(groups) for number in range(size)
+        StreamsMember(connection, f"bench-{group:02}-app", topic, number)
+        for group in range(groups)
+        for number in range(size)
     ]
     for member in members:
         member.join()

@@ -12,7 +12,7 @@ from itertools import cycle
 
 from ottla.wire import frames
 from tests.hostile.weapons import weapons
-from tests.unit.broker.desk import Desk, Topic, batch, fetch_partition, fetch_request
+from tests.unit.broker.raw_client import RawClient, Topic, batch, fetch_partition, fetch_request
 
 ANSWER_S = 0.002
 """How long an answer is waited for; a request that parks gets none so soon."""
@@ -40,33 +40,33 @@ def dialled(address: tuple[str, int], count: int) -> Iterator[list[socket.socket
 
 
 def shoot(
-    address: tuple[str, int], seed: int, count: int, lines: int = 32, spared: int | None = None
+    address: tuple[str, int], seed: int, count: int, connections: int = 32, spared: int | None = None
 ) -> Counter[tuple[str, str]]:
     """Send frames that no honest client sends, over some connections in turn; says what became of each kind.
 
     None asks for the API with the spared key.
     """
     outcomes: Counter[tuple[str, str]] = Counter()
-    open_lines = [dial(address) for _ in range(lines)]
+    open_connections = [dial(address) for _ in range(connections)]
     try:
-        for place, weapon in zip(cycle(range(lines)), weapons(seed, count, spared), strict=False):
-            outcome = _fire(open_lines[place], weapon.data)
+        for place, weapon in zip(cycle(range(connections)), weapons(seed, count, spared), strict=False):
+            outcome = _fire(open_connections[place], weapon.data)
             outcomes[weapon.kind, outcome] += 1
             if outcome != "answered":
-                open_lines[place].close()
-                open_lines[place] = dial(address)
+                open_connections[place].close()
+                open_connections[place] = dial(address)
     finally:
-        for line in open_lines:
-            line.close()
+        for connection in open_connections:
+            connection.close()
     return outcomes
 
 
-def _fire(line: socket.socket, data: bytes) -> str:
+def _fire(connection: socket.socket, data: bytes) -> str:
     try:
-        line.sendall(data)
-        if not select.select([line], [], [], ANSWER_S)[0]:
+        connection.sendall(data)
+        if not select.select([connection], [], [], ANSWER_S)[0]:
             return "silent"
-        return "answered" if line.recv(1 << 16) else "closed"
+        return "answered" if connection.recv(1 << 16) else "closed"
     except OSError:
         return "closed"
 
@@ -74,9 +74,9 @@ def _fire(line: socket.socket, data: bytes) -> str:
 @contextmanager
 def half_open(address: tuple[str, int], count: int) -> Iterator[None]:
     """Requests that begin and do not go on."""
-    with dialled(address, count) as lines:
-        for line, torso in zip(lines, cycle(TORSOS), strict=False):
-            line.sendall(torso)
+    with dialled(address, count) as connections:
+        for connection, torso in zip(connections, cycle(TORSOS), strict=False):
+            connection.sendall(torso)
         yield
 
 
@@ -89,11 +89,11 @@ def idle(address: tuple[str, int], count: int) -> Iterator[None]:
 
 def large_topic(bootstrap_servers: str, size_bytes: int) -> Topic:
     """A topic with so many bytes in it."""
-    desk = Desk.at(bootstrap_servers)
-    topic = desk.topic(max_message_bytes=2 * BATCH_BYTES)
+    client = RawClient.at(bootstrap_servers)
+    topic = client.topic(max_message_bytes=2 * BATCH_BYTES)
     for _ in range(-(-size_bytes // BATCH_BYTES)):
-        assert desk.produce(topic, batch(bytes(BATCH_BYTES))).error_code == 0
-    desk.close_all()
+        assert client.produce(topic, batch(bytes(BATCH_BYTES))).error_code == 0
+    client.close_all()
     return topic
 
 
@@ -107,10 +107,10 @@ def _fetch_frame(topic: Topic, max_bytes: int) -> bytes:
 def never_reading(address: tuple[str, int], topic: Topic, count: int, max_bytes: int) -> Iterator[None]:
     """Each asks for large answers again and again and takes none."""
     asked = _fetch_frame(topic, max_bytes) * 50
-    with dialled(address, count) as lines:
-        for line in lines:
-            line.setblocking(False)
-            line.send(asked)
+    with dialled(address, count) as connections:
+        for connection in connections:
+            connection.setblocking(False)
+            connection.send(asked)
         yield
 
 
@@ -119,14 +119,14 @@ def slow_readers(address: tuple[str, int], topic: Topic, count: int, max_bytes: 
     """Each asks for one large answer and takes it in small pieces; gives how many bytes each has taken."""
     taken = [0] * count
     is_over = threading.Event()
-    with dialled(address, count) as lines:
-        for line in lines:
-            line.sendall(_fetch_frame(topic, max_bytes))
+    with dialled(address, count) as connections:
+        for connection in connections:
+            connection.sendall(_fetch_frame(topic, max_bytes))
 
         def read() -> None:
             while not is_over.wait(SLOW_PAUSE_S):
-                for number, line in enumerate(lines):
-                    taken[number] += len(line.recv(SLOW_READ_BYTES))
+                for number, connection in enumerate(connections):
+                    taken[number] += len(connection.recv(SLOW_READ_BYTES))
 
         thread = threading.Thread(target=read, name="slow readers")
         thread.start()

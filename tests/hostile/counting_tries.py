@@ -21,10 +21,10 @@ from ottla.wire.compress import DEFAULT_MAX_BYTES, Compression, compress, decomp
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from tests.hostile.reaching import reaches
-from tests.unit.broker.desk import batch, running_node
 from tests.unit.broker.network.quotas.entities import entity, made
 from tests.unit.broker.network.quotas.rates import rates
 from tests.unit.broker.quota_requests import alter, entry
+from tests.unit.broker.raw_client import batch, running_node
 from tests.unit.broker.telemetry.clients.instance_table import INTEREST, MAX_BYTES, Table
 
 
@@ -105,10 +105,10 @@ def a_batch_does_not_unpack_to_more(directory: Path, _patch: pytest.MonkeyPatch)
     with pytest.raises(WireError, match="more than"):
         decompress(Compression.ZSTD, bomb)
     with running_node(directory) as running:
-        topic = running.desk.topic(cleanup_policy="compact")  # whose records are looked at
+        topic = running.client.topic(cleanup_policy="compact")  # whose records are looked at
         honest = batch(b"v", keys=[b"k"], compression=Compression.ZSTD)
-        assert running.desk.produce(topic, honest).error_code == 0
-        answer = running.desk.produce(topic, with_body(honest, bomb))
+        assert running.client.produce(topic, honest).error_code == 0
+        answer = running.client.produce(topic, with_body(honest, bomb))
         assert answer.error_code == ErrorCode.INVALID_RECORD, answer
 
 
@@ -116,9 +116,9 @@ def a_batch_does_not_unpack_to_more(directory: Path, _patch: pytest.MonkeyPatch)
 def connections_that_come_too_fast_are_closed(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(listener, "HELD_MAX", 2)
     with running_node(directory) as running:
-        alter(running.desk, entry({"ip": "127.0.0.1"}, connection_creation_rate=1.0))
-        lines = [running.desk.connect() for _ in range(30)]
+        alter(running.client, entry({"ip": "127.0.0.1"}, connection_creation_rate=1.0))
+        connections = [running.client.connect() for _ in range(30)]
         own = next(iter(running.node.listeners.values()))
         assert len(own._held) <= 2
-        for line in lines:
-            line.close()
+        for connection in connections:
+            connection.close()

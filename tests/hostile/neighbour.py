@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.wire.types import MetadataRequest
-from tests.unit.broker.desk import Desk, Topic, batch
+from tests.unit.broker.raw_client import RawClient, Topic, batch
 
 PAUSE_S = 0.005
 
 
 class Neighbour:
-    def __init__(self, desk: Desk, topic: Topic) -> None:
-        self._desk = desk
+    def __init__(self, client: RawClient, topic: Topic) -> None:
+        self._client = client
         self._topic = topic
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._live, name="neighbour")
@@ -50,17 +50,17 @@ class Neighbour:
             self.failure = error
 
     def _ask(self) -> None:
-        self._desk.ask(MetadataRequest(topics=()), 12)
-        assert self._desk.produce(self._topic, batch(b"honest")).error_code == 0
+        self._client.ask(MetadataRequest(topics=()), 12)
+        assert self._client.produce(self._topic, batch(b"honest")).error_code == 0
 
 
 @contextmanager
 def neighbour(bootstrap_servers: str) -> Iterator[Neighbour]:
-    desk = Desk.at(bootstrap_servers)
-    found = Neighbour(desk, desk.topic())
+    client = RawClient.at(bootstrap_servers)
+    found = Neighbour(client, client.topic())
     found.start()
     try:
         yield found
     finally:
         found.stop()
-        desk.close_all()
+        client.close_all()

@@ -21,7 +21,7 @@ from ottla.broker.telemetry.log_deduplication import VALUES_MAX
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Desk, batch
+from tests.unit.broker.raw_client import RawClient, batch
 
 FRAMES = int(os.environ.get("OTTLA_HOSTILE_FRAMES", "4000"))
 GROWTH_MAX_BYTES = 100 << 20
@@ -110,14 +110,14 @@ def test_large_answers_to_slow_readers(served: OttlaServe, address: tuple[str, i
 
 def test_a_node_that_has_no_file_left_serves_who_is_there(tmp_path: Path) -> None:
     with OttlaServe(tmp_path, prefix=("prlimit", "--nofile=80:80")) as node:
-        desk = Desk.at(node.bootstrap_servers)
-        topic = desk.topic()
+        client = RawClient.at(node.bootstrap_servers)
+        topic = client.topic()
         host, _, port = node.bootstrap_servers.rpartition(":")
         with attacks.idle((host, int(port)), 70):  # of which some wait in the backlog
-            assert desk.fetch(topic).error_code == 0
-            assert desk.produce(desk.topic(), batch(b"v")).error_code == 0, "logs can still be opened"
-        desk.close()
-        assert desk.fetch(topic).error_code == 0, "there is room again"
+            assert client.fetch(topic).error_code == 0
+            assert client.produce(client.topic(), batch(b"v")).error_code == 0, "logs can still be opened"
+        client.close()
+        assert client.fetch(topic).error_code == 0, "there is room again"
         assert node.log.count("no files are left") == 1
         assert "offline" not in node.log
-        desk.close_all()
+        client.close_all()

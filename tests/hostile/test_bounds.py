@@ -58,10 +58,10 @@ from ottla.wire.types import (
 from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
 from tests.unit.broker.connection_bench import Bench, answer_at_once, heartbeat
-from tests.unit.broker.desk import Desk, RunningNode, batch, fetch_partition, fetch_request, running_node
 from tests.unit.broker.holder import Holder
+from tests.unit.broker.raw_client import RawClient, RunningNode, batch, fetch_partition, fetch_request, running_node
 from tests.unit.broker.streams_requests import join, topology
-from tests.unit.core.txn import desk as txn
+from tests.unit.core.txn import driver as txn
 
 MINUTES_MS = 60_000
 
@@ -69,11 +69,11 @@ MINUTES_MS = 60_000
 # --- connections ------------------------------------------------------------------------------------------------------
 
 
-def is_served(line: socket.socket) -> bool:
+def is_served(client: socket.socket) -> bool:
     """Whether a request is answered; False if the connection was closed."""
     try:
-        line.sendall(heartbeat(1))
-        return bool(line.recv(4))
+        client.sendall(heartbeat(1))
+        return bool(client.recv(4))
     except ConnectionError:
         return False
 
@@ -120,8 +120,8 @@ def connections_leave_files_for_logs(_directory: Path, _patch: pytest.MonkeyPatc
 @reaches("accepts")
 def a_flood_is_accepted_in_turns(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(listener, "ACCEPTS_PER_TURN", 1)
-    with running_node(directory) as running, attacks.dialled(address_of(running), 20) as lines:
-        assert all(is_served(line) for line in lines)
+    with running_node(directory) as running, attacks.dialled(address_of(running), 20) as clients:
+        assert all(map(is_served, clients))
 
 
 @reaches("idle")
@@ -244,12 +244,12 @@ def nothing_is_worked_on_for_who_does_not_read(_directory: Path, patch: pytest.M
 @reaches("fetch", "message")
 def an_answer_has_so_many_bytes(directory: Path, _patch: pytest.MonkeyPatch) -> None:
     with running_node(directory, fetch_max_bytes=1024, message_max_bytes=900) as running:
-        desk = running.desk
-        topic = desk.topic()
-        assert desk.produce(topic, batch(bytes(1_000))).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        client = running.client
+        topic = client.topic()
+        assert client.produce(topic, batch(bytes(1_000))).error_code == ErrorCode.MESSAGE_TOO_LARGE
         for _ in range(4):
-            assert desk.produce(topic, batch(bytes(500))).error_code == 0
-        answer = desk.ask(fetch_request(topic, fetch_partition(0, 0), max_bytes=1 << 20, session_epoch=-1), 17)
+            assert client.produce(topic, batch(bytes(500))).error_code == 0
+        answer = client.ask(fetch_request(topic, fetch_partition(0, 0), max_bytes=1 << 20, session_epoch=-1), 17)
         assert 500 < len(answer.responses[0].partitions[0].records) <= 1024
 
 
@@ -299,7 +299,7 @@ def sessions_have_room_for_so_much(_directory: Path, patch: pytest.MonkeyPatch) 
 def topics_are_remembered_in_so_many_forms(directory: Path, _patch: pytest.MonkeyPatch) -> None:
     with running_node(directory) as running:
         for version in range(1, 14):
-            running.desk.ask(MetadataRequest(None), version)
+            running.client.ask(MetadataRequest(None), version)
         assert len(running.node.encoded_topics._forms) <= FORMS_MAX
 
 
@@ -307,8 +307,8 @@ def topics_are_remembered_in_so_many_forms(directory: Path, _patch: pytest.Monke
 def deleted_topics_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None:
     with running_node(directory, ManualClock()) as running:
         for _ in range(5):
-            deleted = running.desk.topic()
-            running.desk.ask(DeleteTopicsRequest(topic_names=(deleted.name,)), 5)
+            deleted = running.client.topic()
+            running.client.ask(DeleteTopicsRequest(topic_names=(deleted.name,)), 5)
             assert deleted.name in running.node.deleted_topics
             running.advance(REMEMBERED_MS)
         assert len(running.node.deleted_topics) == 1
@@ -351,17 +351,17 @@ def joined(group: str, member: str = "") -> JoinGroupRequest:
 def who_only_asks_for_an_id_is_forgotten(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group, "PENDING_MEMBERS_MAX", 2)
     with running_node(directory) as running:
-        desk = running.desk
-        answers = [desk.ask(joined("g"), 9) for _ in range(3)]
+        client = running.client
+        answers = [client.ask(joined("g"), 9) for _ in range(3)]
         assert {answer.error_code for answer in answers} == {ErrorCode.MEMBER_ID_REQUIRED}
-        first = desk.ask(joined("g", answers[0].member_id), 9)
+        first = client.ask(joined("g", answers[0].member_id), 9)
         assert first.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def codes(desk: Desk, request: Callable[[str], object], version: int, count: int) -> list[int]:
+def codes(client: RawClient, request: Callable[[str], object], version: int, count: int) -> list[int]:
     """What so many members that join one group get."""
     numbers = (f"{number:022d}" for number in range(count))
-    return [desk.connect().ask(request(number), version).error_code for number in numbers]
+    return [client.connect().ask(request(number), version).error_code for number in numbers]
 
 
 @reaches("classic-members", "consumer-members", "share-members", "streams-members")
@@ -375,11 +375,11 @@ def groups_have_so_many_members(directory: Path, _patch: pytest.MonkeyPatch) -> 
         "group_initial_rebalance_delay_ms": 0,
     }
     with running_node(directory, **settings) as running:
-        desk = running.desk
-        topic = desk.topic()
-        first = desk.ask(joined("classic"), 3)
+        client = running.client
+        topic = client.topic()
+        first = client.ask(joined("classic"), 3)
         assert first.error_code == 0
-        assert desk.connect().ask(joined("classic"), 3).error_code == full
+        assert client.connect().ask(joined("classic"), 3).error_code == full
 
         def consumer(member: str) -> object:
             return ConsumerGroupHeartbeatRequest(
@@ -395,9 +395,9 @@ def groups_have_so_many_members(directory: Path, _patch: pytest.MonkeyPatch) -> 
                 group_id="share", member_id=member, member_epoch=0, subscribed_topic_names=(topic.name,)
             )
 
-        assert codes(desk, consumer, 1, 2) == [0, full]
-        assert codes(desk, share, 1, 11) == [0] * 10 + [full]
-        assert codes(desk, lambda member: join("streams", member, topology(topic.name)), 0, 2) == [0, full]
+        assert codes(client, consumer, 1, 2) == [0, full]
+        assert codes(client, share, 1, 11) == [0] * 10 + [full]
+        assert codes(client, lambda member: join("streams", member, topology(topic.name)), 0, 2) == [0, full]
 
 
 @reaches("topic-sets")
@@ -425,33 +425,35 @@ def patterns_that_compile_to_too_much_are_refused(_directory: Path, _patch: pyte
 # --- what may be asked for --------------------------------------------------------------------------------------------
 
 
-def appended(desk: Desk, topic: str, value: str) -> int:
+def appended(client: RawClient, topic: str, value: str) -> int:
     alter = IncrementalAlterConfigsRequest
     change = alter.AlterableConfig("leader.replication.throttled.replicas", 2, value)
     resource = alter.AlterConfigsResource(2, topic, (change,))
-    code: int = desk.ask(alter((resource,)), 1).responses[0].error_code
+    code: int = client.ask(alter((resource,)), 1).responses[0].error_code
     return code
 
 
 @reaches("partitions-per-request", "described-partitions", "config-value", "offset-metadata")
 def a_request_asks_for_so_much(directory: Path, _patch: pytest.MonkeyPatch) -> None:
     with running_node(directory, max_request_partition_size_limit=2, offset_metadata_max_bytes=10) as running:
-        desk = running.desk
-        topic = desk.topic(partitions=3)
+        client = running.client
+        topic = client.topic(partitions=3)
         many = CreateTopicsRequest.CreatableTopic("many", PARTITIONS_PER_REQUEST_MAX + 1, 1)
-        assert desk.ask(CreateTopicsRequest((many,), 1_000), 7).topics[0].error_code != 0
+        assert client.ask(CreateTopicsRequest((many,), 1_000), 7).topics[0].error_code != 0
         assert running.node.image.topic("many") is None
         asked = (DescribeTopicPartitionsRequest.TopicRequest(topic.name),)
-        described = desk.ask(DescribeTopicPartitionsRequest(asked, response_partition_limit=100), 0)
+        described = client.ask(DescribeTopicPartitionsRequest(asked, response_partition_limit=100), 0)
         assert len(described.topics[0].partitions) == 2
         assert described.next_cursor.partition_index == 2
         pairs = ",".join(f"{number}:1" for number in range(3_000, 6_000))
         assert len(pairs) < VALUE_BYTES_MAX < 2 * len(pairs)
-        assert appended(desk, topic.name, pairs) == 0
-        assert appended(desk, topic.name, pairs.replace(":1", ":2")) == ErrorCode.INVALID_CONFIG
+        assert appended(client, topic.name, pairs) == 0
+        assert appended(client, topic.name, pairs.replace(":1", ":2")) == ErrorCode.INVALID_CONFIG
         commit = OffsetCommitRequest
         offset = commit.OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 11)
-        written = desk.ask(commit("g", topics=(commit.OffsetCommitRequestTopic(topic.name, partitions=(offset,)),)), 9)
+        written = client.ask(
+            commit("g", topics=(commit.OffsetCommitRequestTopic(topic.name, partitions=(offset,)),)), 9
+        )
         assert written.topics[0].partitions[0].error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
@@ -468,9 +470,9 @@ def names_have_an_end(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
 @reaches("producers")
 def producers_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None:
     with running_node(directory, ManualClock(), producer_id_expiration_ms=MINUTES_MS) as running:
-        topic = running.desk.topic()
+        topic = running.client.topic()
         sent = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
-        assert running.desk.produce(topic, sent).error_code == 0
+        assert running.client.produce(topic, sent).error_code == 0
         [log] = [each for each in running.node.replicas.logs() if each.topic_partition.topic == topic.name]
         assert len(log.producers) == 1
         running.clock.advance(20 * MINUTES_MS)
@@ -481,11 +483,11 @@ def producers_are_forgotten(directory: Path, _patch: pytest.MonkeyPatch) -> None
 
 @reaches("transactions")
 def transactional_ids_are_forgotten(_directory: Path, _patch: pytest.MonkeyPatch) -> None:
-    desk = txn.Desk()
-    txn.abort_seldom(desk)
-    desk.begun("unused")
-    desk.advance(7 * txn.DAY_MS)
-    assert not desk.core.transactions
+    driver = txn.Driver()
+    txn.abort_seldom(driver)
+    driver.begun("unused")
+    driver.advance(7 * txn.DAY_MS)
+    assert not driver.core.transactions
 
 
 @reaches("logged-causes", "logged-values")

@@ -20,8 +20,8 @@ from ottla.wire.types import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from tests.unit.broker.desk import (
-    Desk,
+from tests.unit.broker.raw_client import (
+    RawClient,
     RunningNode,
     Topic,
     batch,
@@ -95,19 +95,19 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tupl
     """Name of a request -> calls that it took with few topics, and with many."""
     with running_node(tmp_path_factory.mktemp("growth")) as running:
         few = count_all(running)
-        create_many(running.desk)
+        create_many(running.client)
         many = count_all(running)
         yield {name: (few[name], many[name]) for name in REQUESTS}
 
 
-def create_many(desk: Desk) -> None:
+def create_many(client: RawClient) -> None:
     kind = CreateTopicsRequest
     wanted = tuple(kind.CreatableTopic(f"other-{number}", 3, 1) for number in range(MANY))
-    assert not any(topic.error_code for topic in desk.ask(kind(wanted, 60_000), 7).topics)
+    assert not any(topic.error_code for topic in client.ask(kind(wanted, 60_000), 7).topics)
 
 
 def count_all(running: RunningNode) -> dict[str, int]:
-    topic = running.desk.topic()
+    topic = running.client.topic()
     return {name: calls_of(running, make, topic, version) for name, (make, version) in REQUESTS.items()}
 
 
@@ -123,7 +123,7 @@ def _calls_of_one(running: RunningNode, request: object, version: int) -> int:
         calls[0] += event == "call"
 
     running.change(lambda: sys.setprofile(count))
-    running.desk.ask(request, version)
+    running.client.ask(request, version)
     running.change(lambda: sys.setprofile(None))
     return calls[0]
 

@@ -1,6 +1,6 @@
 """Component tests of the broker's APIs, run again beside the original: what they expect is what it does.
 
-Only those are taken whose first argument is a connection to the broker, since the others look into a node of ours or
+Only those are taken whose first argument is a raw client of the broker, since the others look into a node of ours or
 restart it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 
-def shared_tests(*modules: str, fixtures: tuple[str, ...] = ("desk",)) -> dict[str, Callable[..., object]]:
+def shared_tests(*modules: str, fixtures: tuple[str, ...] = ("client",)) -> dict[str, Callable[..., object]]:
     """The tests of modules of `tests.unit.broker` for a module here, each with the name of its module."""
     found = {}
     for module in modules:

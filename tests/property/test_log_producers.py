@@ -78,7 +78,7 @@ restarted = st.tuples(st.just("restart"))
 steps = st.lists(st.one_of(*[produced] * 12, ended, replicated, restarted), min_size=20, max_size=60)
 
 
-class World:
+class CheckedProducers:
     def __init__(self, directory: str) -> None:
         self.directory = Directory(LogStorage(OsDisk(durable=False)), directory)
         self.state = ProducerState(self.directory)
@@ -175,21 +175,21 @@ def batch_of(producer: int, epoch: int, first: int, count: int, transactional: b
 @given(steps=steps, start=st.sampled_from([0, MODULUS - 3]))
 def test_producers_are_judged_by_the_rules(steps: list[tuple[Any, ...]], start: int):
     with tempfile.TemporaryDirectory(prefix="ottla-producers-") as directory:
-        world = World(directory)
+        checked = CheckedProducers(directory)
         if start:  # near the end of the numbers, so that they wrap
-            world.produce(0, 0, "zero", 1, False)
-            world.model[0] = Known()
-            world.state = ProducerState(world.directory)
+            checked.produce(0, 0, "zero", 1, False)
+            checked.model[0] = Known()
+            checked.state = ProducerState(checked.directory)
             batch = batch_of(0, 0, start, 2, False)
-            world.state.add(batch, world.end, NOW)
-            world.model[0].write(0, start, 2, world.end, transactional=False)
-            world.end += 2
+            checked.state.add(batch, checked.end, NOW)
+            checked.model[0].write(0, start, 2, checked.end, transactional=False)
+            checked.end += 2
         handlers = {
-            "produce": world.produce,
-            "end": world.end_transaction,
-            "replicate": world.replicate,
-            "restart": world.restart,
+            "produce": checked.produce,
+            "end": checked.end_transaction,
+            "replicate": checked.replicate,
+            "restart": checked.restart,
         }
         for name, *arguments in steps:
             handlers[name](*arguments)
-            world.check()
+            checked.check()

@@ -1,4 +1,4 @@
-"""Crashes of a log on a virtual disk; the worlds and their invariants are in log_world.py."""
+"""Crashes of a log on a virtual disk; the logs and their invariants are in simulated_log.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.log import flush as flush_module
 from ottla.log import scan
 from ottla.log.flush import GroupCommit
 from ottla.log.segment import Segment
-from tests.simulation.log_world import LogWorld, Violation
+from tests.simulation.simulated_log import SimulatedLog, Violation
 
 SEEDS_FOR_A_BUG = 500
 FAILED_SEEDS = [int(line.split()[0]) for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line]
@@ -23,36 +23,36 @@ FAILED_SEEDS = [int(line.split()[0]) for line in (Path(__file__).parent / "seeds
 )
 def test_promises_are_kept(first_seed: int, power_loss: bool, fsync: bool) -> None:
     for seed in range(first_seed, first_seed + 25):
-        LogWorld(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
+        SimulatedLog(seed, power_loss=power_loss, fsync=fsync).run(crashes=6)
 
 
 @pytest.mark.parametrize("power_loss", [False, True], ids=["kill", "power loss"])
 def test_recovery_that_is_interrupted_again_and_again_loses_nothing(power_loss: bool) -> None:
-    worlds = [LogWorld(seed, power_loss=power_loss, crash_recovery=True) for seed in range(60)]
-    for world in worlds:
-        world.run(crashes=6)
-    assert sum(world.recovery_crashes for world in worlds) > 100
-    assert power_loss == any(world.kept_count for world in worlds), "a kill leaves nothing sound behind a torn end"
+    logs = [SimulatedLog(seed, power_loss=power_loss, crash_recovery=True) for seed in range(60)]
+    for log in logs:
+        log.run(crashes=6)
+    assert sum(log.recovery_crashes for log in logs) > 100
+    assert power_loss == any(log.kept_count for log in logs), "a kill leaves nothing sound behind a torn end"
 
 
 @pytest.mark.parametrize("seed", FAILED_SEEDS)
 def test_seeds_that_once_failed(seed: int) -> None:
     for power_loss, fsync in ((False, False), (True, False), (True, True)):
         for crash_recovery in (False, True):
-            LogWorld(seed, power_loss=power_loss, fsync=fsync, crash_recovery=crash_recovery).run(crashes=6)
+            SimulatedLog(seed, power_loss=power_loss, fsync=fsync, crash_recovery=crash_recovery).run(crashes=6)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_full_disk_loses_nothing_acknowledged(seed: int) -> None:
-    LogWorld(seed, power_loss=False, capacity_bytes=6_000).run(crashes=6)
+    SimulatedLog(seed, power_loss=False, capacity_bytes=6_000).run(crashes=6)
 
 
 def test_a_seed_gives_the_same_world_twice() -> None:
-    worlds = [LogWorld(7, power_loss=True) for _ in range(2)]
-    for world in worlds:
-        world.run(crashes=5)
-    assert worlds[0].written == worlds[1].written
-    assert worlds[0].disk.operations == worlds[1].disk.operations
+    logs = [SimulatedLog(7, power_loss=True) for _ in range(2)]
+    for log in logs:
+        log.run(crashes=5)
+    assert logs[0].written == logs[1].written
+    assert logs[0].disk.operations == logs[1].disk.operations
 
 
 def index_ahead_of_log(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_planted_bugs_are_found(plant: Callable[[pytest.MonkeyPatch], None], mon
     plant(monkeypatch)
     for seed in range(SEEDS_FOR_A_BUG):
         try:
-            LogWorld(seed, power_loss=True).run(crashes=6)
+            SimulatedLog(seed, power_loss=True).run(crashes=6)
         except Violation:
             return
     pytest.fail(f"no seed below {SEEDS_FOR_A_BUG} has found it")
@@ -104,33 +104,33 @@ def test_planted_bugs_are_found(plant: Callable[[pytest.MonkeyPatch], None], mon
 
 def test_a_slow_disk_is_waited_for_once_for_many_appends() -> None:
     """Appends that gather while a round of syncs is under way share the next one."""
-    world = LogWorld(3, power_loss=True)
-    world.disk.sync_ms = 50
+    log = SimulatedLog(3, power_loss=True)
+    log.disk.sync_ms = 50
     commits = GroupCommit()
     for _ in range(20):
-        world.produce()
-        commits.add(world.partition)
-    waited_ms = world.disk.waited_ms
+        log.produce()
+        commits.add(log.partition)
+    waited_ms = log.disk.waited_ms
     for flush in commits.begin():
         flush.run()
-    assert commits.finish() == [world.partition]
-    assert world.partition.recovery_point == world.partition.log_end_offset
-    syncs = (world.disk.waited_ms - waited_ms) // 50
+    assert commits.finish() == [log.partition]
+    assert log.partition.recovery_point == log.partition.log_end_offset
+    syncs = (log.disk.waited_ms - waited_ms) // 50
     # The active log and the directory; of each segment closed meanwhile its log, its indexes and a snapshot.
-    assert syncs <= 3 + 5 * (len(world.partition.segments) - 1)
+    assert syncs <= 3 + 5 * (len(log.partition.segments) - 1)
 
 
 def test_acknowledgements_wait_for_a_slow_disk() -> None:
-    world = LogWorld(4, power_loss=True)
-    world.disk.sync_ms = 50
+    log = SimulatedLog(4, power_loss=True)
+    log.disk.sync_ms = 50
     commits = GroupCommit()
-    world.produce()
-    commits.add(world.partition)
+    log.produce()
+    commits.add(log.partition)
     (flush,) = commits.begin()
-    end_offset = world.partition.log_end_offset
-    world.produce()  # while the disk is busy
-    commits.add(world.partition)
+    end_offset = log.partition.log_end_offset
+    log.produce()  # while the disk is busy
+    commits.add(log.partition)
     assert commits.begin() == [], "one round at a time"
     flush.run()
     commits.finish()
-    assert world.partition.recovery_point == end_offset, "what came later is not covered by this round"
+    assert log.partition.recovery_point == end_offset, "what came later is not covered by this round"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import APACHE, Node, booting, node_of, running
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session")
@@ -32,15 +32,15 @@ def boot(kind: str, apache_jars: Path, tmp_path: Path) -> Iterator[Callable[...,
 
 
 @pytest.fixture
-def desk(broker: Node) -> Iterator[Desk]:
-    desk = Desk.at(broker.bootstrap_servers)
-    yield desk
-    desk.close_all()
+def client(broker: Node) -> Iterator[RawClient]:
+    client = RawClient.at(broker.bootstrap_servers)
+    yield client
+    client.close_all()
 
 
 @pytest.fixture
-def controller_desk(broker: Node) -> Iterator[Desk]:
+def controller_client(broker: Node) -> Iterator[RawClient]:
     """Connections to the controllers' listener."""
-    desk = Desk.at(broker.controller_servers)
-    yield desk
-    desk.close_all()
+    client = RawClient.at(broker.controller_servers)
+    yield client
+    client.close_all()

@@ -11,7 +11,7 @@ from ottla.wire import to_json
 from tests.docs.differences import rows
 from tests.interop.apache import ONE_NODE, ApacheKafka
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Closed, Desk
+from tests.unit.broker.raw_client import Closed, RawClient
 
 
 class Pair(NamedTuple):
@@ -30,27 +30,27 @@ def running_pair(apache: ApacheKafka, directory: Path, **settings: str) -> Itera
         assert "Traceback" not in ottla.log, ottla.log
 
 
-class Desks:
+class ClientPair:
     """Connections to both."""
 
     def __init__(self, pair: Pair) -> None:
-        self._desks = [Desk.at(servers) for servers in pair.servers]
+        self._clients = [RawClient.at(servers) for servers in pair.servers]
 
     def ask(self, message: Any, version: int) -> tuple[Any, Any]:
         """Both answers as JSON, Apache Kafka's first; a text if one of them gave none."""
-        apache, ottla = (_answer(desk, message, version) for desk in self._desks)
+        apache, ottla = (_answer(client, message, version) for client in self._clients)
         return apache, ottla
 
     def close(self) -> None:
-        for desk in self._desks:
-            desk.close_all()
+        for client in self._clients:
+            client.close_all()
 
 
-def _answer(desk: Desk, message: Any, version: int) -> Any:
+def _answer(client: RawClient, message: Any, version: int) -> Any:
     try:
-        answer = desk.ask(message, version)
+        answer = client.ask(message, version)
     except (Closed, TimeoutError) as error:
-        desk.close()
+        client.close()
         return type(error).__name__
     return json.loads(json.dumps(to_json(answer, version)))
 

@@ -27,7 +27,7 @@ from tests.interop.jars import APACHE_KAFKA
 from tests.interop.node.brokers import APACHE, Node, wanted
 from tests.interop.process import ProgramFailed
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Desk, Line
+from tests.unit.broker.raw_client import Connection, RawClient
 
 TOOL = "org.apache.kafka.tools.ClientMetricsCommand"
 PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
@@ -48,57 +48,57 @@ OF_JAVA = {
 # --- without a receiver: answered, not offered
 
 
-def ask(line: Line, instance_id: bytes = ZERO) -> Any:
-    return line.ask(GetTelemetrySubscriptionsRequest(instance_id), 0)
+def ask(connection: Connection, instance_id: bytes = ZERO) -> Any:
+    return connection.ask(GetTelemetrySubscriptionsRequest(instance_id), 0)
 
 
 def push(
-    line: Line, asked: Any, *, number: int | None = None, codec: int = 0, last: bool = False, size: int = 0
+    connection: Connection, asked: Any, *, number: int | None = None, codec: int = 0, last: bool = False, size: int = 0
 ) -> int:
     subscription_id = asked.subscription_id if number is None else number
     request = PushTelemetryRequest(asked.client_instance_id, subscription_id, last, codec, bytes(size))
-    return int(line.ask(request, 0).error_code)
+    return int(connection.ask(request, 0).error_code)
 
 
-def test_nothing_is_offered_without_a_receiver(desk: Desk):
-    assert not {71, 72} & {each.api_key for each in desk.ask(ApiVersionsRequest("test", "1"), 4).api_keys}
+def test_nothing_is_offered_without_a_receiver(client: RawClient):
+    assert not {71, 72} & {each.api_key for each in client.ask(ApiVersionsRequest("test", "1"), 4).api_keys}
 
 
-def test_what_a_client_is_asked_for(desk: Desk):
-    asked = ask(desk.connect("a"))
+def test_what_a_client_is_asked_for(client: RawClient):
+    asked = ask(client.connect("a"))
     assert asked.error_code == 0
     assert any(asked.client_instance_id)
     assert (asked.push_interval_ms, asked.telemetry_max_bytes, asked.delta_temporality) == (300_000, 1_048_576, True)
     assert (asked.accepted_compression_types, asked.requested_metrics) == ((4, 3, 1, 2), ())
 
 
-def test_the_number_depends_on_the_client_alone(desk: Desk):
+def test_the_number_depends_on_the_client_alone(client: RawClient):
     """Made in the same way by both: a client may change brokers without asking anew."""
-    asked = ask(desk.connect("a"), bytes.fromhex("963b916f1dd94f4c8d9fa2ce72a39bba"))
+    asked = ask(client.connect("a"), bytes.fromhex("963b916f1dd94f4c8d9fa2ce72a39bba"))
     assert asked.subscription_id == -1608926071
 
 
-def test_who_asks_or_pushes_too_early_is_throttled(desk: Desk):
-    line = desk.connect("b")
-    asked = ask(line)
-    assert push(line, asked) == 0
-    assert push(line, asked) == 89
-    assert ask(line, asked.client_instance_id).error_code == 89
-    assert push(line, asked, last=True) == 0
-    assert push(line, asked, last=True) == 42
+def test_who_asks_or_pushes_too_early_is_throttled(client: RawClient):
+    connection = client.connect("b")
+    asked = ask(connection)
+    assert push(connection, asked) == 0
+    assert push(connection, asked) == 89
+    assert ask(connection, asked.client_instance_id).error_code == 89
+    assert push(connection, asked, last=True) == 0
+    assert push(connection, asked, last=True) == 42
 
 
-def test_what_cannot_be_pushed(desk: Desk):
-    line = desk.connect("c")
-    asked = ask(line)
-    assert push(line, asked, number=5) == 117
-    assert ask(line, asked.client_instance_id).error_code == 0
-    line = desk.connect("d")
-    assert push(line, ask(line), codec=9) == 76
-    line = desk.connect("e")
-    assert push(line, ask(line), size=1_048_577) == 118
+def test_what_cannot_be_pushed(client: RawClient):
+    connection = client.connect("c")
+    asked = ask(connection)
+    assert push(connection, asked, number=5) == 117
+    assert ask(connection, asked.client_instance_id).error_code == 0
+    connection = client.connect("d")
+    assert push(connection, ask(connection), codec=9) == 76
+    connection = client.connect("e")
+    assert push(connection, ask(connection), size=1_048_577) == 118
     for reserved in (ZERO, bytes(15) + b"\1"):
-        assert desk.ask(PushTelemetryRequest(reserved, 5, False, 0, b""), 0).error_code == 42
+        assert client.ask(PushTelemetryRequest(reserved, 5, False, 0, b""), 0).error_code == 42
 
 
 def test_the_tool_prints_the_same(broker: Node):
@@ -172,27 +172,27 @@ def _ottla(place: Path) -> Iterator[tuple[Node, Received]]:
 def subscribe(node: Node) -> None:
     kind = IncrementalAlterConfigsRequest
     changes = (kind.AlterableConfig("metrics", 0, "*"), kind.AlterableConfig("interval.ms", 0, "200"))
-    desk = Desk.at(node.bootstrap_servers)
-    answer = desk.ask(kind((kind.AlterConfigsResource(CLIENT_METRICS, "all", changes),)), 1)
+    client = RawClient.at(node.bootstrap_servers)
+    answer = client.ask(kind((kind.AlterConfigsResource(CLIENT_METRICS, "all", changes),)), 1)
     assert answer.responses[0].error_code == 0
-    desk.close_all()
+    client.close_all()
 
 
 @pytest.fixture
-def receiving_desk(receiving: tuple[Node, Received]) -> Iterator[Desk]:
-    desk = Desk.at(receiving[0].bootstrap_servers)
-    yield desk
-    desk.close_all()
+def receiving_client(receiving: tuple[Node, Received]) -> Iterator[RawClient]:
+    client = RawClient.at(receiving[0].bootstrap_servers)
+    yield client
+    client.close_all()
 
 
-def test_telemetry_is_offered_with_a_receiver(receiving_desk: Desk):
-    shown = receiving_desk.ask(ApiVersionsRequest("test", "1"), 4).api_keys
+def test_telemetry_is_offered_with_a_receiver(receiving_client: RawClient):
+    shown = receiving_client.ask(ApiVersionsRequest("test", "1"), 4).api_keys
     assert {71, 72} <= {each.api_key for each in shown}
 
 
-def test_librdkafka_pushes_its_metrics(receiving: tuple[Node, Received], receiving_desk: Desk):
+def test_librdkafka_pushes_its_metrics(receiving: tuple[Node, Received], receiving_client: RawClient):
     node, received = receiving
-    topic = receiving_desk.topic().name
+    topic = receiving_client.topic().name
     producer = Producer({"bootstrap.servers": node.bootstrap_servers, "client.id": "rd", "linger.ms": 1})
     deadline = time.monotonic() + TIME_LIMIT_S
     while not received().keys() >= OF_LIBRDKAFKA:
@@ -202,9 +202,9 @@ def test_librdkafka_pushes_its_metrics(receiving: tuple[Node, Received], receivi
     assert producer.flush(TIME_LIMIT_S) == 0
 
 
-def test_a_java_client_pushes_its_metrics(receiving: tuple[Node, Received], receiving_desk: Desk):
+def test_a_java_client_pushes_its_metrics(receiving: tuple[Node, Received], receiving_client: RawClient):
     node, received = receiving
-    topic = receiving_desk.topic().name
+    topic = receiving_client.topic().name
     options = ("--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "4000")
     where = ("--producer-props", f"bootstrap.servers={node.bootstrap_servers}", "client.id=java")
     with ThreadPoolExecutor(1) as threads:

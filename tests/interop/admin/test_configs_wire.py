@@ -15,7 +15,7 @@ from ottla.wire.types import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
-from tests.interop.admin.pair import Desks, Pair, is_difference, running_pair
+from tests.interop.admin.pair import ClientPair, Pair, is_difference, running_pair
 from tests.interop.apache import ApacheKafka
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -42,13 +42,13 @@ def pair(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def desks(pair: Pair) -> Iterator[Desks]:
-    desks = Desks(pair)
+def clients(pair: Pair) -> Iterator[ClientPair]:
+    clients = ClientPair(pair)
     kind = CreateTopicsRequest
-    desks.ask(kind((kind.CreatableTopic("wired", 1, 1, (), ()),), 10_000), 7)
+    clients.ask(kind((kind.CreatableTopic("wired", 1, 1, (), ()),), 10_000), 7)
     time.sleep(SETTLED_S)
-    yield desks
-    desks.close()
+    yield clients
+    clients.close()
 
 
 def described(kind: int, name: str, *keys: str, version: int = 4) -> Step:
@@ -86,9 +86,9 @@ def entries(answer: Any) -> dict[str, dict[str, Any]]:
     [(TOPIC, "wired", 33), (BROKER, "1", 340), (BROKER, "", 1), (GROUP, "anybody", 17), (CLIENT_METRICS, "any", 3)],
     ids=["topic", "broker", "all brokers", "group", "client metrics"],
 )
-def test_every_setting_is_described_alike(desks: Desks, kind: int, name: str, count: int):
+def test_every_setting_is_described_alike(clients: ClientPair, kind: int, name: str, count: int):
     _, message, version = described(kind, name)
-    theirs, ours = map(entries, desks.ask(message, version))
+    theirs, ours = map(entries, clients.ask(message, version))
     own = {each for each in ours if each.startswith("ottla.")}
     assert is_difference("own-settings")
     assert ours.keys() - own == theirs.keys()
@@ -103,19 +103,19 @@ def test_every_setting_is_described_alike(desks: Desks, kind: int, name: str, co
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "wired"), (BROKER, "1"), (GROUP, "g"), (CLIENT_METRICS, "m")])
-def test_every_setting_has_a_text(desks: Desks, kind: int, name: str):
+def test_every_setting_has_a_text(clients: ClientPair, kind: int, name: str):
     request = DescribeConfigsRequest
     theirs, ours = map(
-        entries, desks.ask(request((request.DescribeConfigsResource(kind, name, None),), False, True), 4)
+        entries, clients.ask(request((request.DescribeConfigsResource(kind, name, None),), False, True), 4)
     )
     assert is_difference("documentation")
     told = {each for each, entry in theirs.items() if entry["documentation"]}
     assert [each for each in told if not ours[each]["documentation"]] == []
 
 
-def test_loggers_have_their_own_names_and_the_same_form(desks: Desks):
+def test_loggers_have_their_own_names_and_the_same_form(clients: ClientPair):
     _, message, version = described(LOGGER, "1")
-    theirs, ours = map(entries, desks.ask(message, version))
+    theirs, ours = map(entries, clients.ask(message, version))
     assert "root" in theirs.keys() & ours.keys()
     assert is_difference("logger-names")
     fields = ("readOnly", "configSource", "isSensitive", "configType", "synonyms", "documentation")
@@ -271,10 +271,10 @@ LOGGERS = [
 
 
 @pytest.mark.parametrize("script", [TOPICS, BROKERS, OTHERS, LOGGERS], ids=["topics", "brokers", "others", "loggers"])
-def test_the_same_steps_have_the_same_outcomes(desks: Desks, script: list[Step]):
+def test_the_same_steps_have_the_same_outcomes(clients: ClientPair, script: list[Step]):
     different = {}
     for name, message, version in script:
-        theirs, ours = map(plain, desks.ask(message, version))
+        theirs, ours = map(plain, clients.ask(message, version))
         if theirs != ours:
             different[name[:150]] = (theirs, ours)
         if not isinstance(message, DescribeConfigsRequest):
@@ -304,17 +304,17 @@ def plain(answer: Any) -> Any:
         ("thread-counts", step(BROKER, "1", ("num.io.threads", SET, "100")), 0),
     ],
 )
-def test_what_differs_on_purpose(desks: Desks, difference: str, case: Step, code: int):
+def test_what_differs_on_purpose(clients: ClientPair, difference: str, case: Step, code: int):
     assert is_difference(difference)
-    theirs, ours = desks.ask(*case[1:])
+    theirs, ours = clients.ask(*case[1:])
     assert theirs["responses"][0]["errorCode"] != code
     assert ours["responses"][0]["errorCode"] == code
     if code == 0:
-        desks.ask(*step(BROKER, "1", ("num.io.threads", DELETE, None))[1:])
+        clients.ask(*step(BROKER, "1", ("num.io.threads", DELETE, None))[1:])
 
 
-def test_both_messages_of_a_refusal_are_for_people(desks: Desks):
-    theirs, ours = desks.ask(*step(TOPIC, "wired", ("retention.ms", SET, "soon"))[1:])
+def test_both_messages_of_a_refusal_are_for_people(clients: ClientPair):
+    theirs, ours = clients.ask(*step(TOPIC, "wired", ("retention.ms", SET, "soon"))[1:])
     assert is_difference("error-texts")
     for answer in (theirs, ours):
         assert "retention.ms" in answer["responses"][0]["errorMessage"]

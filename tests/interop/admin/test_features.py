@@ -10,7 +10,7 @@ from ottla.wire.types.update_features import UpdateFeaturesRequest
 from tests.interop.apache import tool
 from tests.interop.node.brokers import Node
 from tests.interop.process import ProgramFailed
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -63,29 +63,29 @@ NOT_ASKED_FOR = "Can't downgrade the version of this feature without setting the
         ),
     ],
 )
-def test_what_is_refused(desk: Desk, name: str, level: int, upgrade: int, reason: str):
+def test_what_is_refused(client: RawClient, name: str, level: int, upgrade: int, reason: str):
     update = UpdateFeaturesRequest.FeatureUpdateKey(name, level, False, upgrade)
-    reply = desk.ask(UpdateFeaturesRequest(10_000, (update,), True), 2)
+    reply = client.ask(UpdateFeaturesRequest(10_000, (update,), True), 2)
     assert (reply.error_code, reply.results) == (95, ())
     assert reply.error_message.startswith(FAILED + reason)
 
 
 @pytest.mark.parametrize(("name", "level"), [("share.version", 1), ("kraft.version", 1), ("group.version", 1)])
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_the_present_level_is_fine(desk: Desk, name: str, level: int, version: int):
+def test_the_present_level_is_fine(client: RawClient, name: str, level: int, version: int):
     update = UpdateFeaturesRequest.FeatureUpdateKey(name, level, False, UPGRADE)
-    reply = desk.ask(UpdateFeaturesRequest(10_000, (update,)), version)
+    reply = client.ask(UpdateFeaturesRequest(10_000, (update,)), version)
     assert (reply.error_code, reply.error_message) == (0, None)
     results = [(each.feature, each.error_code, each.error_message) for each in reply.results]
     assert results == ([(name, 0, "NONE")] if version < 2 else [])
 
 
-def test_one_wrong_update_spoils_all(desk: Desk):
+def test_one_wrong_update_spoils_all(client: RawClient):
     kind = UpdateFeaturesRequest.FeatureUpdateKey
     both = (kind("group.version", 7, False, UPGRADE), kind("share.version", 0, False, SAFE))
-    assert desk.ask(UpdateFeaturesRequest(10_000, both), 1).error_code == 95
+    assert client.ask(UpdateFeaturesRequest(10_000, both), 1).error_code == 95
     again = kind("share.version", 1, False, SAFE)  # it is at 1 still: no change
-    assert desk.ask(UpdateFeaturesRequest(10_000, (again,)), 1).error_code == 0
+    assert client.ask(UpdateFeaturesRequest(10_000, (again,)), 1).error_code == 0
 
 
 def test_the_tool_describes_and_is_refused(broker: Node):

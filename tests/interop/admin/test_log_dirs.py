@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.interop.apache import ApacheKafka, tool
 from tests.interop.node.brokers import APACHE, OTTLA, Node, wanted
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Desk, batch, values
 from tests.unit.broker.kill_load import PARTITIONS, TOPIC, Load, check, read_log
 from tests.unit.broker.log_dirs import CopyingDisk, arrival, describe, limit_rate, move, other, place_of, two_dirs
+from tests.unit.broker.raw_client import RawClient, batch, values
 
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -51,10 +51,10 @@ def two(request: pytest.FixtureRequest, root: Path, apache_jars: Path) -> Iterat
 
 
 @pytest.fixture
-def desk(two: Node) -> Iterator[Desk]:
-    desk = Desk.at(two.bootstrap_servers)
-    yield desk
-    desk.close_all()
+def client(two: Node) -> Iterator[RawClient]:
+    client = RawClient.at(two.bootstrap_servers)
+    yield client
+    client.close_all()
 
 
 def place(two: Node, name: str) -> Path:
@@ -65,53 +65,53 @@ def place(two: Node, name: str) -> Path:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_what_is_held_is_described(desk: Desk, version: int):
-    topic = desk.topic()
-    assert desk.produce(topic, batch(b"a", b"b")).error_code == 0
-    found = describe(desk, topic.name, version=version)
+def test_what_is_held_is_described(client: RawClient, version: int):
+    topic = client.topic()
+    assert client.produce(topic, batch(b"a", b"b")).error_code == 0
+    found = describe(client, topic.name, version=version)
     assert sorted(found) == ["a", "b"]
     (held,) = [held for each in found.values() for held in each.values()]
     assert held == (len(batch(b"a", b"b")), 0, False)
-    assert describe(desk, "nowhere", version=version) == {"a": {}, "b": {}}
+    assert describe(client, "nowhere", version=version) == {"a": {}, "b": {}}
 
 
-def test_what_cannot_be_moved(desk: Desk, two: Node):
-    topic = desk.topic().name
-    assert move(desk, "/nowhere", topic) == [57]
-    assert move(desk, "a", topic) == [57]
-    assert move(desk, f"{place(two, 'a')}/", topic) == [57]
-    assert move(desk, place(two, "a"), topic, 9) == [3]
-    assert move(desk, place(two, "a"), "nowhere") == [3]
-    assert move(desk, place(two, "a"), "x" * 240) == [17]
+def test_what_cannot_be_moved(client: RawClient, two: Node):
+    topic = client.topic().name
+    assert move(client, "/nowhere", topic) == [57]
+    assert move(client, "a", topic) == [57]
+    assert move(client, f"{place(two, 'a')}/", topic) == [57]
+    assert move(client, place(two, "a"), topic, 9) == [3]
+    assert move(client, place(two, "a"), "nowhere") == [3]
+    assert move(client, place(two, "a"), "x" * 240) == [17]
 
 
-def test_a_partition_is_moved_while_it_is_written_to(desk: Desk, two: Node):
-    topic = desk.topic()
+def test_a_partition_is_moved_while_it_is_written_to(client: RawClient, two: Node):
+    topic = client.topic()
     for number in range(300):
-        desk.produce(topic, batch(b"%d" % number + VALUE))
-    source = place_of(desk, topic.name)
-    assert move(desk, place(two, other(source)), topic.name) == [0]
+        client.produce(topic, batch(b"%d" % number + VALUE))
+    source = place_of(client, topic.name)
+    assert move(client, place(two, other(source)), topic.name) == [0]
     for number in range(300, 400):
-        assert desk.produce(topic, batch(b"%d" % number + VALUE)).base_offset == number
-    arrival(desk, topic.name, other(source))
-    found = desk.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
+        assert client.produce(topic, batch(b"%d" % number + VALUE)).base_offset == number
+    arrival(client, topic.name, other(source))
+    found = client.fetch(topic, max_bytes=1 << 24, partition_max_bytes=1 << 24)
     assert values(found) == [b"%d" % number + VALUE for number in range(400)]
     assert (place(two, other(source)) / f"{topic.name}-0").is_dir()
     assert not (place(two, source) / f"{topic.name}-0").exists()
 
 
-def test_the_tools_print_the_same(desk: Desk, two: Node, tmp_path: Path):
-    topic = desk.topic()
-    desk.produce(topic, batch(b"a"))
+def test_the_tools_print_the_same(client: RawClient, two: Node, tmp_path: Path):
+    topic = client.topic()
+    client.produce(topic, batch(b"a"))
     where = ("--bootstrap-server", two.bootstrap_servers)
-    source = place_of(desk, topic.name)
+    source = place_of(client, topic.name)
     plan = tmp_path / "plan.json"
     target = str(place(two, other(source)))
     assigned = [{"topic": topic.name, "partition": 0, "replicas": [1], "log_dirs": [target]}]
     plan.write_text(json.dumps({"version": 1, "partitions": assigned}))
     executed = tool(REASSIGN, *where, "--execute", "--reassignment-json-file", str(plan))
     assert f"Successfully started moving log directory to {target} for replica {topic.name}-0 with broker 1" in executed
-    arrival(desk, topic.name, other(source))
+    arrival(client, topic.name, other(source))
     assert tool(REASSIGN, *where, "--verify", "--reassignment-json-file", str(plan)) == (
         "Status of partition reassignment:\n"
         f"Reassignment of partition {topic.name}-0 is completed.\n"
@@ -162,10 +162,10 @@ def test_a_node_that_is_killed_while_it_moves_partitions_loses_nothing(tmp_path:
     load = Load(node.bootstrap_servers)
     for _ in range(KILLS):
         load.wait_for(1)
-        with closing(Desk.at(node.bootstrap_servers)) as desk:
-            limit_rate(desk, seeded.choice([None, 50_000]))
+        with closing(RawClient.at(node.bootstrap_servers)) as client:
+            limit_rate(client, seeded.choice([None, 50_000]))
             for number in range(PARTITIONS):
-                move(desk, tmp_path / other(place_of(desk, TOPIC, number)), TOPIC, number)
+                move(client, tmp_path / other(place_of(client, TOPIC, number)), TOPIC, number)
         threading.Event().wait(seeded.uniform(0, 0.2))
         node.kill()
         node.start()
@@ -182,14 +182,14 @@ def test_a_node_that_is_killed_while_it_moves_partitions_loses_nothing(tmp_path:
 def test_apache_kafka_goes_on_where_a_move_was_cut_off(tmp_path: Path, apache_jars: Path):
     disk = CopyingDisk(tmp_path / "data", tmp_path / "images")
     with two_dirs(tmp_path / "data", disk=disk) as running:
-        topic, desk = running.desk.topic(), running.desk
+        topic, client = running.client.topic(), running.client
         for number in range(60):
-            desk.produce(topic, batch(b"%d" % number, timestamp=time.time_ns() // 1_000_000))
-            desk.produce(topic, batch(b"#" + bytes(2_000), timestamp=time.time_ns() // 1_000_000))
-        source = place_of(desk, topic.name)
+            client.produce(topic, batch(b"%d" % number, timestamp=time.time_ns() // 1_000_000))
+            client.produce(topic, batch(b"#" + bytes(2_000), timestamp=time.time_ns() // 1_000_000))
+        source = place_of(client, topic.name)
         running.change(lambda: setattr(disk, "is_watching", True))
-        move(desk, tmp_path / "data" / other(source), topic.name)
-        arrival(desk, topic.name, other(source))
+        move(client, tmp_path / "data" / other(source), topic.name)
+        arrival(client, topic.name, other(source))
         running.change(lambda: setattr(disk, "is_watching", False))
     for image in states_of(disk.images, topic.name):
         with ApacheKafka(image / "node", data_dir=image / "a", **directories(image)) as kafka:

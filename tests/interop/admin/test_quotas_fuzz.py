@@ -20,7 +20,7 @@ from ottla.wire.types import (
     DescribeUserScramCredentialsRequest,
 )
 from tests.interop.node.brokers import APACHE, OTTLA, node_of
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 ROUNDS = 400
 PARTS = ("user", "client-id", "ip", "group", "")
@@ -38,16 +38,16 @@ VALUES = (1e9, 2e9, 3e12, 0.0, -1.0, 1_000_000.5, 1e30, float("inf"), 2.0**31, 2
 
 
 @pytest.fixture(scope="module")
-def desks(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, Desk]]:
+def clients(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, RawClient]]:
     """Ours and theirs."""
     with (
         node_of(OTTLA, tmp_path_factory.mktemp("ottla")) as ours,
         node_of(APACHE, tmp_path_factory.mktemp("apache")) as theirs,
     ):
-        pair = Desk.at(ours.bootstrap_servers), Desk.at(theirs.bootstrap_servers)
+        pair = RawClient.at(ours.bootstrap_servers), RawClient.at(theirs.bootstrap_servers)
         yield pair
-        for desk in pair:
-            desk.close_all()
+        for client in pair:
+            client.close_all()
         assert "Traceback" not in ours.log, ours.log
 
 
@@ -113,11 +113,11 @@ def essence(answer: Any) -> Any:
     return answer
 
 
-def agree(ours: Desk, theirs: Desk, message: Any, version: int) -> None:
+def agree(ours: RawClient, theirs: RawClient, message: Any, version: int) -> None:
     assert essence(ours.ask(message, version)) == essence(theirs.ask(message, version)), message
 
 
-def await_agreement(ours: Desk, theirs: Desk, message: Any, version: int) -> None:
+def await_agreement(ours: RawClient, theirs: RawClient, message: Any, version: int) -> None:
     """Apache Kafka's broker learns of changes a little later."""
     wanted = essence(ours.ask(message, version))
     for _ in range(READY_ATTEMPTS):
@@ -127,20 +127,20 @@ def await_agreement(ours: Desk, theirs: Desk, message: Any, version: int) -> Non
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_changes(desks: tuple[Desk, Desk], seed: int) -> None:
+def test_changes(clients: tuple[RawClient, RawClient], seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(ROUNDS):
-        agree(*desks, quota_change(draw), draw.choice((0, 1)))
-        agree(*desks, credential_change(draw), 0)
-    await_agreement(*desks, DescribeClientQuotasRequest(), 1)
-    await_agreement(*desks, DescribeUserScramCredentialsRequest(None), 0)
+        agree(*clients, quota_change(draw), draw.choice((0, 1)))
+        agree(*clients, credential_change(draw), 0)
+    await_agreement(*clients, DescribeClientQuotasRequest(), 1)
+    await_agreement(*clients, DescribeUserScramCredentialsRequest(None), 0)
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_questions(desks: tuple[Desk, Desk], seed: int) -> None:
+def test_questions(clients: tuple[RawClient, RawClient], seed: int) -> None:
     draw = random.Random(seed)
-    await_agreement(*desks, DescribeClientQuotasRequest(), 1)
-    await_agreement(*desks, DescribeUserScramCredentialsRequest(None), 0)
+    await_agreement(*clients, DescribeClientQuotasRequest(), 1)
+    await_agreement(*clients, DescribeUserScramCredentialsRequest(None), 0)
     for _ in range(ROUNDS):
-        agree(*desks, quota_filter(draw), draw.choice((0, 1)))
-        agree(*desks, users_asked(draw), 0)
+        agree(*clients, quota_filter(draw), draw.choice((0, 1)))
+        agree(*clients, users_asked(draw), 0)

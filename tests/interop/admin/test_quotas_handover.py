@@ -13,7 +13,7 @@ from tests.interop.node.brokers import APACHE, OTTLA, node_of
 from tests.interop.serving import OttlaServe
 from tests.unit.broker import quota_requests as quotas
 from tests.unit.broker import scram_requests as scram
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 TIME_LIMIT_S = 60
 POLL_S = 0.1
@@ -22,10 +22,10 @@ USER, PASSWORD = "ann", "s3cret"
 SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
-def change_all(desk: Desk) -> None:
+def change_all(client: RawClient) -> None:
     assert (
         quotas.alter(
-            desk,
+            client,
             quotas.entry({"user": "ann"}, producer_byte_rate=1e9, request_percentage=123.25),
             quotas.entry({"user": "ann", "client-id": None}, consumer_byte_rate=2e9),
             quotas.entry({"user": None}, controller_mutation_rate=0.5e9),
@@ -34,15 +34,15 @@ def change_all(desk: Desk) -> None:
         )
         == [0] * 5
     )
-    assert quotas.alter(desk, quotas.entry({"user": "gone"}, producer_byte_rate=None)) == [0]
-    quotas.await_limits(desk, "gone", {})
-    added = scram.alter(desk, scram.upsertion("ann"), scram.upsertion("bob", scram.SHA_512, 16384))
+    assert quotas.alter(client, quotas.entry({"user": "gone"}, producer_byte_rate=None)) == [0]
+    quotas.await_limits(client, "gone", {})
+    added = scram.alter(client, scram.upsertion("ann"), scram.upsertion("bob", scram.SHA_512, 16384))
     assert added == {"ann": 0, "bob": 0}
-    scram.await_users(desk, {"ann": (0, [(1, 4096)]), "bob": (0, [(2, 16384)])})
+    scram.await_users(client, {"ann": (0, [(1, 4096)]), "bob": (0, [(2, 16384)])})
 
 
-def seen(desk: Desk) -> tuple[Any, Any]:
-    return quotas.describe(desk, strict=False), scram.describe(desk, of_all=True)
+def seen(client: RawClient) -> tuple[Any, Any]:
+    return quotas.describe(client, strict=False), scram.describe(client, of_all=True)
 
 
 def snapshot(data_dir: Path) -> Path | None:
@@ -69,20 +69,20 @@ def test_one_shows_what_the_other_was_told(
     first, second = kinds
     data_dir = tmp_path / "data"
     with node_of(first, tmp_path / "first", data_dir=data_dir, **settings) as node:
-        desk = Desk.at(node.bootstrap_servers)
-        change_all(desk)
-        told = seen(desk)
+        client = RawClient.at(node.bootstrap_servers)
+        change_all(client)
+        told = seen(client)
         if settings:
             shown = dump_log(await_snapshot(data_dir), "--cluster-metadata-decoder")
             assert "CLIENT_QUOTA_RECORD" in shown
             assert "USER_SCRAM_CREDENTIAL_RECORD" in shown
-        desk.close_all()
+        client.close_all()
         node.stop()
     with node_of(second, tmp_path / "second", data_dir=data_dir) as node:
-        desk = Desk.at(node.bootstrap_servers)
-        assert seen(desk) == told
-        assert scram.alter(desk, deletions=(("bob", scram.SHA_512),)) == {"bob": 0}
-        desk.close_all()
+        client = RawClient.at(node.bootstrap_servers)
+        assert seen(client) == told
+        assert scram.alter(client, deletions=(("bob", scram.SHA_512),)) == {"bob": 0}
+        client.close_all()
         node.stop()
         assert "Traceback" not in node.log
     assert len(told[0]) == 4

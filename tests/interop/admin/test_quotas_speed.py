@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.admin.speeds import COUNT, RATE, SIZE, WAYS, Place, fill, set_quotas
+from tests.interop.admin.speeds import COUNT, RATE, SIZE, WAYS, Target, fill, set_quotas
 from tests.interop.jars import Report
 from tests.interop.node.brokers import APACHE, OTTLA, Node, node_of
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 Seconds = dict[tuple[str, str], float]
 
 
-def places(kind: str, node: Node, directory: Path) -> list[tuple[str, str, Place]]:
+def targets(kind: str, node: Node, directory: Path) -> list[tuple[str, str, Target]]:
     """For each way a client id and a topic of its own."""
-    desk = Desk.at(node.bootstrap_servers)
-    filled = fill(desk).name
+    client = RawClient.at(node.bootstrap_servers)
+    filled = fill(client).name
     prepared = [
-        (kind, way, Place(node.bootstrap_servers, filled if "fetches" in way else desk.topic().name, way, directory))
+        (kind, way, Target(node.bootstrap_servers, filled if "fetches" in way else client.topic().name, way, directory))
         for way in WAYS
     ]
-    set_quotas(desk, list(WAYS))
-    desk.close_all()
+    set_quotas(client, list(WAYS))
+    client.close_all()
     return prepared
 
 
@@ -42,10 +42,10 @@ def seconds(apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         jobs = [
             job
             for kind, node in ((OTTLA, ours), (APACHE, theirs))
-            for job in places(kind, node, tmp_path_factory.mktemp(kind))
+            for job in targets(kind, node, tmp_path_factory.mktemp(kind))
         ]
         with ThreadPoolExecutor(len(jobs)) as pool:
-            futures = {(kind, way): pool.submit(WAYS[way], place) for kind, way, place in jobs}
+            futures = {(kind, way): pool.submit(WAYS[way], target) for kind, way, target in jobs}
             yield {key: future.result() for key, future in futures.items()}
         assert "Traceback" not in ours.log, ours.log
 

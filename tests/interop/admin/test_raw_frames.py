@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from tests.interop.rerun import shared_tests
 
-FIXTURES = ("desk", "controller_desk")
+FIXTURES = ("client", "controller_client")
 globals().update(shared_tests("test_client_quotas_api", "test_scram_api", "test_switched_off", fixtures=FIXTURES))

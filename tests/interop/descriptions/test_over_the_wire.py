@@ -14,7 +14,7 @@ import pytest
 import ottla.testing
 from ottla.testing import Broker
 from tests.interop.descriptions.talking import Talk
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 PLUGIN = "group.streams.topology.description.plugin.class"
 UNRELIABLE = "tests.unit.broker.description_plugins.Unreliable"
@@ -50,9 +50,9 @@ def topic(broker: Broker) -> str:
 
 
 def topic_of(broker: Broker) -> str:
-    desk = Desk("127.0.0.1", broker.port)
-    name = desk.topic().name
-    desk.close_all()
+    client = RawClient("127.0.0.1", broker.port)
+    name = client.topic().name
+    client.close_all()
     return name
 
 

@@ -27,7 +27,7 @@ from ottla.wire.types import (
     ListGroupsResponse,
     SyncGroupRequest,
 )
-from tests.unit.broker.desk import Desk, Line, key_of
+from tests.unit.broker.raw_client import Connection, RawClient, key_of
 
 LATE_S = 20.0
 """So long an answer is waited for that has to come, before the broker is said to hold it back."""
@@ -57,13 +57,13 @@ class Side:
     def __init__(self, name: str, servers: str) -> None:
         host, _, port = servers.rpartition(":")
         self.name = name
-        self.desk = Desk(host, int(port))
+        self.client = RawClient(host, int(port))
         self.ids: dict[str, str] = {}
         self.symbols: dict[str, str] = {servers: "SERVERS", port: "PORT"}
         self.port = int(port)
         self.own = ""
         """What the names of groups begin with that this conversation is about; there are others."""
-        self._lines: dict[str, Line] = {}
+        self._connections: dict[str, Connection] = {}
         self._sent: dict[str, Sent] = {}
 
     def id(self, symbol: str) -> str:
@@ -79,16 +79,16 @@ class Side:
 
     def create_topic(self, name: str, partitions: int) -> None:
         topic = CreateTopicsRequest.CreatableTopic(name, partitions, 1)
-        (answer,) = self.desk.ask(CreateTopicsRequest((topic,), 10_000), 7).topics
+        (answer,) = self.client.ask(CreateTopicsRequest((topic,), 10_000), 7).topics
         assert answer.error_code == 0, answer
-        self.desk._wait_for(name, partitions)
+        self.client._wait_for(name, partitions)
         self.call(f"id of {name}", uuid_text(answer.topic_id))
 
-    def send(self, line: str, step: Sent) -> None:
-        if line not in self._lines:
-            self._lines[line] = self.desk.connect(line)
-        correlation_id = self._lines[line].send(step.message, step.version)
-        self._sent[line] = step._replace(correlation_id=correlation_id)
+    def send(self, connection: str, step: Sent) -> None:
+        if connection not in self._connections:
+            self._connections[connection] = self.client.connect(connection)
+        correlation_id = self._connections[connection].send(step.message, step.version)
+        self._sent[connection] = step._replace(correlation_id=correlation_id)
 
     def settle(self) -> None:
         """Return when all that was sent before is decided, and every answer to it that is not held back is there.
@@ -98,31 +98,31 @@ class Side:
         network thread, the second may not.
         """
         for _ in range(2):
-            self.desk.ask(HeartbeatRequest(self.own, 1, "nobody"), 4)
+            self.client.ask(HeartbeatRequest(self.own, 1, "nobody"), 4)
 
     def is_empty(self) -> bool:
         """Whether the group has no members, or is not there."""
-        (group,) = self.desk.ask(DescribeGroupsRequest((self.own,)), 5).groups
+        (group,) = self.client.ask(DescribeGroupsRequest((self.own,)), 5).groups
         return group.group_state in ("Empty", "Dead")
 
-    def socket(self, line: str) -> socket.socket:
-        return self._lines[line]._sock
+    def socket(self, client_id: str) -> socket.socket:
+        return self._connections[client_id]._sock
 
-    def has_answer(self, line: str, seconds: float) -> bool:
-        return not self._lines[line].is_silent(seconds)
+    def has_answer(self, client_id: str, seconds: float) -> bool:
+        return not self._connections[client_id].is_silent(seconds)
 
-    def answer(self, line: str) -> tuple[Sent, Any]:
-        sent = self._sent.pop(line)
-        body = self._lines[line].receive(key_of(sent.message), sent.version, sent.correlation_id)
+    def answer(self, client_id: str) -> tuple[Sent, Any]:
+        sent = self._sent.pop(client_id)
+        body = self._connections[client_id].receive(key_of(sent.message), sent.version, sent.correlation_id)
         return sent, body
 
     @property
     def waiting(self) -> list[str]:
-        """Lines whose answers are held back."""
+        """Clients whose answers are held back."""
         return list(self._sent)
 
     def close(self) -> None:
-        self.desk.close_all()
+        self.client.close_all()
 
 
 class Different(AssertionError):
@@ -146,52 +146,52 @@ class Conversation:
     def waiting(self) -> list[str]:
         return self.sides[0].waiting
 
-    def say(self, line: str, version: int, build: Build) -> Any:
+    def say(self, client_id: str, version: int, build: Build) -> Any:
         """Send a request to both; the answer of ours (which theirs equals), or None if it is held back."""
         self.number += 1
         requests = [build(side) for side in self.sides]
         must_answer = not isinstance(requests[0], MAY_WAIT) or self._begins_a_group(requests[0])
-        self.log.append(f"{self.number:3} {line} > v{version} {_shown(requests[0], version, self.sides[0])}")
+        self.log.append(f"{self.number:3} {client_id} > v{version} {_shown(requests[0], version, self.sides[0])}")
         for side, request in zip(self.sides, requests, strict=True):
-            side.send(line, Sent(self.number, request, version, 0))
-        answers = {line: self._take_from_both(line)} if must_answer else {}
+            side.send(client_id, Sent(self.number, request, version, 0))
+        answers = {client_id: self._take_from_both(client_id)} if must_answer else {}
         if self.waiting:
             for side in self.sides:
                 side.settle()
-        while (answered := self._answered_line(line)) is not None:
+        while (answered := self._answered_client(client_id)) is not None:
             answers[answered] = self._take_from_both(answered)
-        return answers.get(line)
+        return answers.get(client_id)
 
     def _begins_a_group(self, request: object) -> bool:
         """The first join of an empty group is the one that no event answers but a timer, even where the initial delay
         is 0: who asks meanwhile may be answered before or after it. So it is waited for, and nobody asks meanwhile."""
         return isinstance(request, JoinGroupRequest) and self.sides[0].is_empty()
 
-    def _answered_line(self, first: str) -> str | None:
-        """A line on which at least one broker has answered: that of the newest request before others."""
-        sockets = {side.socket(line): line for side in self.sides for line in self.waiting}
+    def _answered_client(self, first: str) -> str | None:
+        """A client whom at least one broker has answered: the one that asked last before others."""
+        sockets = {side.socket(client_id): client_id for side in self.sides for client_id in self.waiting}
         ready, _, _ = select.select([*sockets], [], [], 0)
-        lines = {sockets[each] for each in ready}
-        return first if first in lines else min(lines, default=None)
+        client_ids = {sockets[each] for each in ready}
+        return first if first in client_ids else min(client_ids, default=None)
 
-    def _take_from_both(self, line: str) -> Any:
-        self._wait_for_both(line)
-        return self._take(line)
+    def _take_from_both(self, client_id: str) -> Any:
+        self._wait_for_both(client_id)
+        return self._take(client_id)
 
-    def _wait_for_both(self, line: str) -> None:
+    def _wait_for_both(self, client_id: str) -> None:
         deadline = time.monotonic() + LATE_S
         for side in self.sides:
-            if not side.has_answer(line, max(0.01, deadline - time.monotonic())):
+            if not side.has_answer(client_id, max(0.01, deadline - time.monotonic())):
                 other = next(each for each in self.sides if each is not side)
-                _, body = other.answer(line)
-                self.log.append(f"    {line} < {other.name} alone: {body}")
+                _, body = other.answer(client_id)
+                self.log.append(f"    {client_id} < {other.name} alone: {body}")
                 raise self._different(f"{side.name} holds the answer back")
 
-    def _take(self, line: str) -> Any:
+    def _take(self, client_id: str) -> Any:
         bodies = []
         shown = []
         for side in self.sides:
-            sent, body = side.answer(line)
+            sent, body = side.answer(client_id)
             member_id = getattr(body, "member_id", None)
             if isinstance(body, JoinGroupResponse) and member_id and member_id not in side.symbols:
                 side.call(f"M{sent.number}", member_id)
@@ -199,10 +199,10 @@ class Conversation:
             shown.append(canonical(body, sent.version, side))
         ours, theirs = shown
         if ours != theirs:
-            self.log.append(f"    {line} < {self.sides[0].name}: {ours}")
-            self.log.append(f"    {line} < {self.sides[1].name}: {theirs}")
+            self.log.append(f"    {client_id} < {self.sides[0].name}: {ours}")
+            self.log.append(f"    {client_id} < {self.sides[1].name}: {theirs}")
             raise self._different("the answers differ: " + "; ".join(differences(ours, theirs)))
-        self.log.append(f"    {line} < {theirs}")
+        self.log.append(f"    {client_id} < {theirs}")
         if isinstance(bodies[0], JoinGroupResponse) and not bodies[0].error_code:
             self.joined.add(theirs["memberId"])
             self.leader, self.generation = theirs["leader"], theirs["generationId"]
@@ -251,10 +251,10 @@ def _sort_key(item: Mapping[str, Any]) -> list[str]:
 def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:
     """Where two plain values differ."""
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
-        return [line for key in ours for line in differences(ours[key], theirs[key], f"{path}.{key}")]
+        return [each for key in ours for each in differences(ours[key], theirs[key], f"{path}.{key}")]
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         pairs = enumerate(zip(ours, theirs, strict=True))
-        return [line for at, (a, b) in pairs for line in differences(a, b, f"{path}[{at}]")]
+        return [each for at, (a, b) in pairs for each in differences(a, b, f"{path}[{at}]")]
     return [] if ours == theirs else [f"{path}: ottla {ours!r}, Apache Kafka {theirs!r}"]
 
 

@@ -23,7 +23,7 @@ from ottla.wire.types import (
 from tests.interop.groups.brokers import Node, new_node
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.unit.broker.classic_members import Member, protocols
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 pytestmark = pytest.mark.interop
 
@@ -34,30 +34,30 @@ ONE, TWO = (encode_framed(ConsumerProtocolSubscription((topic,)), 1) for topic i
 """Apache Kafka 4.3.1 cannot load a group of consumers whose metadata is no subscription but looks like a long one."""
 
 
-def desk_of(node: Node) -> Desk:
-    desk = Desk.at(node.bootstrap_servers)
+def client_of(node: Node) -> RawClient:
+    client = RawClient.at(node.bootstrap_servers)
     for _ in range(READY_ATTEMPTS):
-        (found,) = desk.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
-        if not found.error_code and desk.ask(HeartbeatRequest("g", 1, "m"), 4).error_code == 25:
-            return desk
+        (found,) = client.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
+        if not found.error_code and client.ask(HeartbeatRequest("g", 1, "m"), 4).error_code == 25:
+            return client
     raise AssertionError("there is no coordinator")
 
 
-def new_member(desk: Desk, group: str, **fields: Any) -> Member:
-    return Member(desk, group, **({"session_timeout_ms": SESSION_MS, "protocols": protocols(range=ONE)} | fields))
+def new_member(client: RawClient, group: str, **fields: Any) -> Member:
+    return Member(client, group, **({"session_timeout_ms": SESSION_MS, "protocols": protocols(range=ONE)} | fields))
 
 
-def joined(desk: Desk, group: str, version: int = 9, **fields: Any) -> Member:
-    member = new_member(desk, group, **fields)
+def joined(client: RawClient, group: str, version: int = 9, **fields: Any) -> Member:
+    member = new_member(client, group, **fields)
     if version >= 4 and "group_instance_id" not in fields:
         member.join(version)
     assert member.join(version).error_code == 0
     return member
 
 
-def grow(leader: Member, desk: Desk) -> Member:
+def grow(leader: Member, client: RawClient) -> Member:
     """A second member joins, and gets half of the work."""
-    other = new_member(desk, leader.group)
+    other = new_member(client, leader.group)
     other.join()
     number = other.send_join()
     while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
@@ -69,11 +69,11 @@ def grow(leader: Member, desk: Desk) -> Member:
     return other
 
 
-def live(desk: Desk) -> Member:
+def live(client: RawClient) -> Member:
     """The life of some groups; gives a member that is still there."""
-    member = joined(desk, "grows")
+    member = joined(client, "grows")
     member.sync(**{member.member_id: b"all"})
-    other = grow(member, desk)
+    other = grow(member, client)
     other.leave()
     while member.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
         pass
@@ -81,22 +81,22 @@ def live(desk: Desk) -> Member:
     member.sync(**{member.member_id: b"all"})
     member.leave()
 
-    member = joined(desk, "static", group_instance_id="i1")
+    member = joined(client, "static", group_instance_id="i1")
     member.sync(**{member.member_id: b"all"})
-    back = joined(desk, "static", group_instance_id="i1", protocols=protocols(range=TWO))
+    back = joined(client, "static", group_instance_id="i1", protocols=protocols(range=TWO))
     back.leave()
 
-    Member(desk, "refused").join(protocols=())
-    Member(desk, "pending").join()
-    joined(desk, "old", version=0).leave()
-    joined(desk, "connect", protocol_type="connect", protocols=protocols(sessioned=b"x")).leave()
-    forgotten = joined(desk, "forgotten")
+    Member(client, "refused").join(protocols=())
+    Member(client, "pending").join()
+    joined(client, "old", version=0).leave()
+    joined(client, "connect", protocol_type="connect", protocols=protocols(sessioned=b"x")).leave()
+    forgotten = joined(client, "forgotten")
     forgotten.sync()
     forgotten.leave()
     for group in ("forgotten", "refused", "none"):
-        desk.ask(DeleteGroupsRequest((group,)), 2)
+        client.ask(DeleteGroupsRequest((group,)), 2)
 
-    kept = joined(desk, "kept", group_instance_id="i1", client_id="keeper")
+    kept = joined(client, "kept", group_instance_id="i1", client_id="keeper")
     kept.sync(**{kept.member_id: b"mine"})
     return kept
 
@@ -127,10 +127,10 @@ def test_records_and_handover(apache_jars: Path, tmp_path: Path) -> None:
     for kind in (OTTLA, APACHE):
         node = new_node(kind, tmp_path / kind)
         with node:
-            desk = desk_of(node)
-            kept[kind] = live(desk)
+            client = client_of(node)
+            kept[kind] = live(client)
             node.stop()
-            desk.close_all()
+            client.close_all()
         found[kind] = records(node.data_dir)
     assert found[OTTLA] == found[APACHE]
     for kind, successor in ((OTTLA, APACHE), (APACHE, OTTLA)):
@@ -140,17 +140,17 @@ def test_records_and_handover(apache_jars: Path, tmp_path: Path) -> None:
 
 def go_on(node: Node, before: Member) -> None:
     """The member that was there is still there, and its group lives on."""
-    desk = desk_of(node)
-    member = new_member(desk, "kept", client_id="keeper", group_instance_id="i1")
+    client = client_of(node)
+    member = new_member(client, "kept", client_id="keeper", group_instance_id="i1")
     member.member_id, member.generation = before.member_id, before.generation
     assert member.heartbeat() == 0
     assert member.sync().assignment == b"mine"
-    other = new_member(desk, "kept")
+    other = new_member(client, "kept")
     other.join()
     number = other.send_join()
     while member.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
         pass
     assert member.join().generation_id == 2
     assert other.receive_join(number).generation_id == 2
-    assert joined(desk, "grows").generation == 5
-    desk.close_all()
+    assert joined(client, "grows").generation == 5
+    client.close_all()

@@ -18,7 +18,7 @@ from ottla.wire import types
 from tests.interop.groups.brokers import new_node
 from tests.interop.groups.conversation import ONE_THREAD, Conversation, Side
 from tests.interop.node.brokers import APACHE, OTTLA, wanted
-from tests.unit.broker.desk import READY_ATTEMPTS
+from tests.unit.broker.raw_client import READY_ATTEMPTS
 
 COUNT = int(os.environ.get("CONVERSATIONS", "30"))
 SEED = int(os.environ.get("CONVERSATION_SEED", "1"))
@@ -113,9 +113,9 @@ class Talk:
 
     def _wait_for_coordinator(self, side: Side) -> None:
         for _ in range(READY_ATTEMPTS):
-            answer = side.desk.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
+            answer = side.client.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
             beat = types.HeartbeatRequest(self.group, 1, "nobody")
-            if not answer.coordinators[0].error_code and side.desk.ask(beat, 4).error_code == 25:
+            if not answer.coordinators[0].error_code and side.client.ask(beat, 4).error_code == 25:
                 return
         raise AssertionError("no coordinator")
 
@@ -253,7 +253,7 @@ class Talk:
 
     def delete(self) -> None:
         self.says.say("admin", 2, lambda side: types.DeleteGroupsRequest((self.group,)))
-        (gone,) = self.both[0].desk.ask(types.ConsumerGroupDescribeRequest((self.group,)), 0).groups
+        (gone,) = self.both[0].client.ask(types.ConsumerGroupDescribeRequest((self.group,)), 0).groups
         if gone.error_code:
             for member in self.members.values():
                 member.is_in = False

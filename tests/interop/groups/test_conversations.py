@@ -19,7 +19,7 @@ from ottla.wire.keyed import encode_framed
 from tests.interop.groups.brokers import new_node
 from tests.interop.groups.conversation import ONE_THREAD, Conversation, Side
 from tests.interop.node.brokers import APACHE, OTTLA, wanted
-from tests.unit.broker.desk import READY_ATTEMPTS
+from tests.unit.broker.raw_client import READY_ATTEMPTS
 
 COUNT = int(os.environ.get("CONVERSATIONS", "30"))
 SEED = int(os.environ.get("CONVERSATION_SEED", "1"))
@@ -85,9 +85,9 @@ class Talk:
         self.says = Conversation(*both)
         self.says.log.append(f"seed {seed}")
         self.members: dict[str, str] = {}
-        """Symbols of the ids of members, by line."""
+        """Symbols of the ids of members, by client id."""
         self.using: dict[str, str] = {}
-        """As whom each line has asked last."""
+        """As whom each client has asked last."""
 
     def run(self) -> None:
         for side in self.both:
@@ -98,8 +98,8 @@ class Talk:
         for _ in range(STEPS):
             self.random.choice(actions)()
         self.settle()
-        for line in sorted(self.members, key=lambda each: self.members[each] == self.says.leader):
-            self.leave(line)
+        for client_id in sorted(self.members, key=lambda each: self.members[each] == self.says.leader):
+            self.leave(client_id)
         self.describe()
         self.delete()
 
@@ -115,9 +115,9 @@ class Talk:
     def _wait_for_coordinator(self, side: Side) -> None:
         """The first use of groups makes the topic of offsets, for which Apache Kafka needs a moment."""
         for _ in range(READY_ATTEMPTS):
-            answer = side.desk.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
+            answer = side.client.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
             beat = types.HeartbeatRequest(self.group, 1, "nobody")
-            if not answer.coordinators[0].error_code and side.desk.ask(beat, 4).error_code == 25:
+            if not answer.coordinators[0].error_code and side.client.ask(beat, 4).error_code == 25:
                 return
         raise AssertionError("no coordinator")
 
@@ -127,42 +127,42 @@ class Talk:
         least, most = SERVED[api]
         return self.random.randint(max(least, low), most)
 
-    def idle_line(self) -> str | None:
-        lines = [line for line in self.lines() if line not in self.says.waiting]
-        return self.random.choice(lines) if lines else None
+    def idle_client(self) -> str | None:
+        client_ids = [client_id for client_id in self.client_ids() if client_id not in self.says.waiting]
+        return self.random.choice(client_ids) if client_ids else None
 
-    def lines(self) -> list[str]:
+    def client_ids(self) -> list[str]:
         return [f"app-{number}" for number in range(MEMBERS)]
 
-    def some_id(self, line: str) -> str:
+    def some_id(self, client_id: str) -> str:
         """Mostly the member's own id; sometimes another's, or nobody's.
 
         Never that of a member whose request is held back: if it joins twice, its first request gets no answer from
         Apache Kafka (`repeated-join`).
         """
         held = {self.using.get(each) for each in self.says.waiting}
-        own = self.members.get(line, "")
+        own = self.members.get(client_id, "")
         others = [each for each in self.members.values() if each not in held] + ["nobody", ""]
         return own if own not in held and self.random.random() < 0.85 else self.random.choice(others)
 
     def some_generation(self) -> int:
         return self.says.generation + self.random.choice([0] * 12 + [-1, 1, -100])
 
-    def instance_id(self, line: str) -> str | None:
-        return f"static-{line}" if self.is_static(line) else None
+    def instance_id(self, client_id: str) -> str | None:
+        return f"static-{client_id}" if self.is_static(client_id) else None
 
-    def is_static(self, line: str) -> bool:
-        return line.endswith("3")
+    def is_static(self, client_id: str) -> bool:
+        return client_id.endswith("3")
 
     # --- the classic protocol ---------------------------------------------------------------------------------------
 
-    def join(self, line: str | None = None) -> None:
-        line = line or self.idle_line()
-        if line is None:
+    def join(self, client_id: str | None = None) -> None:
+        client_id = client_id or self.idle_client()
+        if client_id is None:
             return
-        low = 5 if self.is_static(line) else 0
+        low = 5 if self.is_static(client_id) else 0
         version = self.version("JoinGroup", low)
-        member = self.some_id(line)
+        member = self.some_id(client_id)
         kind = "consumer" if self.random.random() < 0.96 else self.random.choice(["connect", ""])
         names = self.random.choice([["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["range", "sticky"]])
         if self.random.random() < 0.04:
@@ -170,13 +170,13 @@ class Talk:
         wish = encode_framed(types.ConsumerProtocolSubscription(topics=(self.topic,)), 1)
         protocols = tuple(types.JoinGroupRequest.JoinGroupRequestProtocol(name, wish) for name in names)
         session_ms = SESSION_MS if self.random.random() < 0.97 else 1
-        self.ask_join(line, version, member, kind, protocols, session_ms)
+        self.ask_join(client_id, version, member, kind, protocols, session_ms)
 
     def ask_join(
-        self, line: str, version: int, member: str, kind: str, protocols: Any, session_ms: int = SESSION_MS
+        self, client_id: str, version: int, member: str, kind: str, protocols: Any, session_ms: int = SESSION_MS
     ) -> None:
-        self.using[line] = member
-        instance = self.instance_id(line) if version >= 5 else None
+        self.using[client_id] = member
+        instance = self.instance_id(client_id) if version >= 5 else None
         number = self.says.number + 1
 
         def build(side: Side) -> object:
@@ -191,35 +191,35 @@ class Talk:
                 "because" if version >= 8 else None,
             )
 
-        self.says.say(line, version, build)
-        self.note_join(line, number)
+        self.says.say(client_id, version, build)
+        self.note_join(client_id, number)
 
-    def note_join(self, line: str, number: int) -> None:
+    def note_join(self, client_id: str, number: int) -> None:
         """Ids are named after the step that asked for them, even if the answer comes later."""
         ours = self.both[0]
-        self.members.setdefault(line, "")
+        self.members.setdefault(client_id, "")
         if f"M{number}" in ours.ids:
-            self.members[line] = f"M{number}"
+            self.members[client_id] = f"M{number}"
 
     def learn(self) -> None:
         """Which ids have come with answers that were held back, and how far the group is."""
         ours = self.both[0]
-        (group,) = ours.desk.ask(types.DescribeGroupsRequest((self.group,)), 5).groups
+        (group,) = ours.client.ask(types.DescribeGroupsRequest((self.group,)), 5).groups
         known = {ours.symbols.get(each.member_id, ""): each.client_id for each in group.members}
-        for symbol, line in known.items():
+        for symbol, client_id in known.items():
             if symbol:
-                self.members[line] = symbol
+                self.members[client_id] = symbol
 
-    def sync(self, line: str | None = None) -> None:
-        line = line or self.idle_line()
-        if line is None or line not in self.members:
+    def sync(self, client_id: str | None = None) -> None:
+        client_id = client_id or self.idle_client()
+        if client_id is None or client_id not in self.members:
             return
-        version = self.version("SyncGroup", 3 if self.is_static(line) else 0)
-        member, generation = self.some_id(line), self.some_generation()
-        self.using[line] = member
+        version = self.version("SyncGroup", 3 if self.is_static(client_id) else 0)
+        member, generation = self.some_id(client_id), self.some_generation()
+        self.using[client_id] = member
         gives = member == self.says.leader or self.random.random() < 0.1
         right = self.random.random() < 0.95
-        instance = self.instance_id(line) if version >= 3 else None
+        instance = self.instance_id(client_id) if version >= 3 else None
 
         def build(side: Side) -> object:
             kind = types.SyncGroupRequest.SyncGroupRequestAssignment
@@ -239,28 +239,28 @@ class Talk:
             )
 
         # The name of the protocol is left out: which one was chosen depends on who is in the group.
-        self.says.say(line, version, build)
+        self.says.say(client_id, version, build)
 
     def heartbeat(self) -> None:
-        line = self.idle_line()
-        if line is None:
+        client_id = self.idle_client()
+        if client_id is None:
             return
-        version = self.version("Heartbeat", 3 if self.is_static(line) else 0)
-        member, generation = self.some_id(line), self.some_generation()
-        instance = self.instance_id(line) if version >= 3 else None
+        version = self.version("Heartbeat", 3 if self.is_static(client_id) else 0)
+        member, generation = self.some_id(client_id), self.some_generation()
+        instance = self.instance_id(client_id) if version >= 3 else None
         self.says.say(
-            line, version, lambda side: types.HeartbeatRequest(self.group, generation, side.id(member), instance)
+            client_id, version, lambda side: types.HeartbeatRequest(self.group, generation, side.id(member), instance)
         )
 
-    def leave(self, line: str | None = None) -> None:
-        line = line or self.idle_line()
-        if line is None or line in self.says.waiting:
+    def leave(self, client_id: str | None = None) -> None:
+        client_id = client_id or self.idle_client()
+        if client_id is None or client_id in self.says.waiting:
             return
-        version = self.version("LeaveGroup", 3 if self.is_static(line) else 0)
-        member = self.some_id(line)
-        if not self.may_leave(member, line):
+        version = self.version("LeaveGroup", 3 if self.is_static(client_id) else 0)
+        member = self.some_id(client_id)
+        if not self.may_leave(member, client_id):
             return
-        instance = self.instance_id(line)
+        instance = self.instance_id(client_id)
 
         def build(side: Side) -> object:
             if version < 3:
@@ -268,13 +268,13 @@ class Talk:
             kind = types.LeaveGroupRequest.MemberIdentity
             return types.LeaveGroupRequest(self.group, members=(kind(side.id(member), instance),))
 
-        self.says.say(line, version, build)
+        self.says.say(client_id, version, build)
 
-    def may_leave(self, member: str, line: str) -> bool:
+    def may_leave(self, member: str, client_id: str) -> bool:
         """Not a member that was only given an id (`pending-leave`), and not the leader while there are others: which of
         them becomes the leader depends on the order of a hash table at Apache Kafka."""
         others = [each for each in self.members.values() if each in self.says.joined and each != member]
-        is_leader = self.says.leader == member or (not member and self.is_static(line))
+        is_leader = self.says.leader == member or (not member and self.is_static(client_id))
         return (member in self.says.joined or member in ("nobody", "")) and not (is_leader and others)
 
     def settle(self) -> None:
@@ -282,23 +282,23 @@ class Talk:
         wish = encode_framed(types.ConsumerProtocolSubscription(topics=(self.topic,)), 1)
         protocols = (types.JoinGroupRequest.JoinGroupRequestProtocol("range", wish),)
         self.learn()
-        for line, member in list(self.members.items()):
+        for client_id, member in list(self.members.items()):
             held = {self.using.get(each) for each in self.says.waiting}
-            if line not in self.says.waiting and (not member or member not in held):
-                self.ask_join(line, self.version("JoinGroup", 5), member, "consumer", protocols)
+            if client_id not in self.says.waiting and (not member or member not in held):
+                self.ask_join(client_id, self.version("JoinGroup", 5), member, "consumer", protocols)
         self.learn()
-        for line in list(self.members):
-            if line not in self.says.waiting:
-                self.sync(line)
+        for client_id in list(self.members):
+            if client_id not in self.says.waiting:
+                self.sync(client_id)
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        line = self.idle_line()
-        if line is None:
+        client_id = self.idle_client()
+        if client_id is None:
             return
         version = self.version("OffsetCommit")
-        member, generation = self.some_id(line), self.some_generation()
+        member, generation = self.some_id(client_id), self.some_generation()
         if self.random.random() < 0.3:
             member, generation = "", -1
         names = self.some_topics()
@@ -324,7 +324,7 @@ class Talk:
                 ),
             )
 
-        self.says.say(line, version, build)
+        self.says.say(client_id, version, build)
 
     def some_topics(self) -> list[tuple[str, list[int]]]:
         names = [(self.topic, self.random.sample(range(PARTITIONS + 1), self.random.randint(1, PARTITIONS)))]
@@ -333,14 +333,14 @@ class Talk:
         return names
 
     def fetch(self) -> None:
-        line = self.idle_line()
-        if line is None:
+        client_id = self.idle_client()
+        if client_id is None:
             return
         version = self.version("OffsetFetch")
         stable = version >= 7 and self.random.random() < 0.5
         names = self.some_topics() if version < 2 or self.random.random() < 0.6 else None
         member, epoch = (
-            (None, -1) if version < 9 or self.random.random() < 0.7 else (self.some_id(line), self.says.generation)
+            (None, -1) if version < 9 or self.random.random() < 0.7 else (self.some_id(client_id), self.says.generation)
         )
 
         def build(side: Side) -> object:
@@ -362,7 +362,7 @@ class Talk:
             other = kind.OffsetFetchRequestGroup(f"{self.group}-other", topics=topics)
             return kind(groups=(one, other), require_stable=stable)
 
-        self.says.say(line, version, build)
+        self.says.say(client_id, version, build)
 
     def delete_offsets(self) -> None:
         names = self.some_topics()

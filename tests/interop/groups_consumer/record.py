@@ -22,7 +22,7 @@ from tests.interop.groups.brokers import Node, new_node
 from tests.interop.groups_consumer.conversation import TOPICS, Talk, converse
 from tests.interop.groups_consumer.noting import Note, Notebook
 from tests.interop.node.brokers import APACHE
-from tests.unit.broker.desk import Desk, Line
+from tests.unit.broker.raw_client import Connection, RawClient
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "groups" / "consumer_conversation.jsonl"
 CLIENT_ID = "talker"
@@ -37,21 +37,23 @@ PAUSE_S = 0.05
 
 def listen_to(node: Node) -> list[Note]:
     """Have the conversation with a node that runs as a program."""
-    line = Desk.at(node.bootstrap_servers).connect(CLIENT_ID)
+    connection = RawClient.at(node.bootstrap_servers).connect(CLIENT_ID)
     try:
-        return listen(line, node.data_dir, lambda is_resolving: time.sleep(PATIENCE_S if is_resolving else PAUSE_S))
+        return listen(
+            connection, node.data_dir, lambda is_resolving: time.sleep(PATIENCE_S if is_resolving else PAUSE_S)
+        )
     finally:
-        line.close()
+        connection.close()
 
 
-def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
+def listen(connection: Connection, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
     """`wait` lets the node end what it does behind an answer; it is told whether that is to resolve a pattern."""
-    topic_ids = create_topics(line, TOPICS)
-    await_coordinator(line)
+    topic_ids = create_topics(connection, TOPICS)
+    await_coordinator(connection)
     notebook, log = Notebook(topic_ids), Log(data_dir / "__consumer_offsets-0")
 
     def send(request: Any, version: int) -> Any:
-        answer = line.ask(request, version)
+        answer = connection.ask(request, version)
         wait(isinstance(request, ConsumerGroupHeartbeatRequest) and bool(request.subscribed_topic_regex))
         notebook.take(request, version, answer, log.news())
         return answer
@@ -60,18 +62,18 @@ def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Not
     return notebook.notes
 
 
-def create_topics(line: Line, counts: Mapping[str, int]) -> dict[str, bytes]:
+def create_topics(connection: Connection, counts: Mapping[str, int]) -> dict[str, bytes]:
     wanted = tuple(CreateTopicsRequest.CreatableTopic(name, count, 1) for name, count in counts.items())
-    created = line.ask(CreateTopicsRequest(wanted, 30_000), 7).topics
+    created = connection.ask(CreateTopicsRequest(wanted, 30_000), 7).topics
     return {topic.name: topic.topic_id for topic in created}
 
 
-def await_coordinator(line: Line) -> None:
+def await_coordinator(connection: Connection) -> None:
     """Wait until there is one that has read its log: then it knows that there is no such group."""
     probe = ConsumerGroupHeartbeatRequest(group_id="share", member_id="nobody", member_epoch=1)
     for _ in range(ATTEMPTS):
-        line.ask(FindCoordinatorRequest(coordinator_keys=("share",)), 6)
-        if line.ask(probe, 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        connection.ask(FindCoordinatorRequest(coordinator_keys=("share",)), 6)
+        if connection.ask(probe, 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             return
         time.sleep(0.1)
     raise AssertionError("there is no coordinator")

@@ -16,7 +16,7 @@ from tests.interop.groups.brokers import new_node
 from tests.interop.groups_consumer.conversation import Talk
 from tests.interop.groups_consumer.record import SETTINGS, await_coordinator
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.unit.broker.desk import Desk, Line
+from tests.unit.broker.raw_client import Connection, RawClient
 
 GROUPS = ("plain", "static", "pattern", "mixed")
 TOPICS = {"t1": 4, "t2": 2}
@@ -31,16 +31,18 @@ class Members:
         self.topic_ids: dict[str, bytes] = {}
         self.classic = ""
 
-    def create(self, line: Line) -> None:
+    def create(self, connection: Connection) -> None:
         topics = tuple(CreateTopicsRequest.CreatableTopic(name, count, 1) for name, count in TOPICS.items())
-        self.topic_ids = {each.name: each.topic_id for each in line.ask(CreateTopicsRequest(topics, 30_000), 7).topics}
+        self.topic_ids = {
+            each.name: each.topic_id for each in connection.ask(CreateTopicsRequest(topics, 30_000), 7).topics
+        }
 
-    def talk(self, line: Line) -> Talk:
-        return Talk(line.ask, self.topic_ids)
+    def talk(self, connection: Connection) -> Talk:
+        return Talk(connection.ask, self.topic_ids)
 
-    def join(self, line: Line) -> None:
-        await_coordinator(line)
-        talk = self.talk(line)
+    def join(self, connection: Connection) -> None:
+        await_coordinator(connection)
+        talk = self.talk(connection)
         talk.join("plain", "A", "t1", "t2")
         talk.join("plain", "B", "t1", "t2", server_assignor="range")  # and A does not give up its part yet
         talk.join("static", "S", "t1", instance_id="i")
@@ -51,9 +53,9 @@ class Members:
         self.classic, _ = talk.new_classic("mixed", "t1")
         talk.sync("mixed", self.classic, 3)
 
-    def go_on(self, line: Line) -> None:
+    def go_on(self, connection: Connection) -> None:
         """With the epochs they were told by the other broker."""
-        talk = self.talk(line)
+        talk = self.talk(connection)
         until(lambda: talk.beat("plain", "A", 2).error_code == 0)
         assert talk.beat("plain", "A", 2, owned={"t1": (0, 1), "t2": (0,)}).member_epoch == 3
         answer = talk.beat("plain", "B", 3)
@@ -74,9 +76,9 @@ def until(is_so: Any) -> None:
         time.sleep(PAUSE_S)
 
 
-def described(line: Line) -> list[Any]:
+def described(connection: Connection) -> list[Any]:
     def ask() -> list[Any]:
-        return list(line.ask(ConsumerGroupDescribeRequest(GROUPS), 1).groups)
+        return list(connection.ask(ConsumerGroupDescribeRequest(GROUPS), 1).groups)
 
     until(lambda: all(each.error_code == 0 for each in ask()))
     return sorted((_plain(each) for each in ask()), key=lambda group: group["group_id"])
@@ -103,23 +105,23 @@ def _plain(group: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(kind: str, directory: Path, data_dir: Path) -> Iterator[Line]:
+def serving(kind: str, directory: Path, data_dir: Path) -> Iterator[Connection]:
     with new_node(kind, directory, data_dir=data_dir, **SETTINGS) as node:
-        line = Desk.at(node.bootstrap_servers).connect("handed-over")
-        yield line
-        line.close()
+        connection = RawClient.at(node.bootstrap_servers).connect("handed-over")
+        yield connection
+        connection.close()
 
 
 @pytest.mark.parametrize(("first", "second"), [(OTTLA, APACHE), (APACHE, OTTLA)])
 def test_members_go_on_with_the_other_broker(first: str, second: str, apache_jars: Path, tmp_path: Path):
     members, data_dir = Members(), tmp_path / "data"
-    with serving(first, tmp_path / "first", data_dir) as line:
-        members.create(line)
-        members.join(line)
-        before = described(line)
-    with serving(second, tmp_path / "second", data_dir) as line:
-        assert described(line) == before
-        members.go_on(line)
-        after = described(line)
+    with serving(first, tmp_path / "first", data_dir) as connection:
+        members.create(connection)
+        members.join(connection)
+        before = described(connection)
+    with serving(second, tmp_path / "second", data_dir) as connection:
+        assert described(connection) == before
+        members.go_on(connection)
+        after = described(connection)
         assert [group["group_epoch"] for group in after] == [group["group_epoch"] for group in before]
         assert {group["group_state"] for group in after} == {"Stable"}

@@ -18,7 +18,7 @@ from tests.interop.groups.brokers import Node
 from tests.interop.groups_consumer.noting import Note, Notebook
 from tests.interop.groups_consumer.record import Log, await_coordinator, create_topics, record
 from tests.interop.groups_share.conversation import TOPICS, Talk, converse
-from tests.unit.broker.desk import Desk, Line
+from tests.unit.broker.raw_client import Connection, RawClient
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "groups" / "share_conversation.jsonl"
 CLIENT_ID = "talker"
@@ -33,20 +33,20 @@ BEHIND_THE_ANSWER = (AlterShareGroupOffsetsRequest, CreatePartitionsRequest, Del
 
 def listen_to(node: Node) -> list[Note]:
     """Have the conversation with a node that runs as a program."""
-    line = Desk.at(node.bootstrap_servers).connect(CLIENT_ID)
+    connection = RawClient.at(node.bootstrap_servers).connect(CLIENT_ID)
     try:
-        return listen(line, node.data_dir, lambda is_behind: time.sleep(PATIENCE_S if is_behind else PAUSE_S))
+        return listen(connection, node.data_dir, lambda is_behind: time.sleep(PATIENCE_S if is_behind else PAUSE_S))
     finally:
-        line.close()
+        connection.close()
 
 
-def listen(line: Line, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
+def listen(connection: Connection, data_dir: Path, wait: Callable[[bool], None]) -> list[Note]:
     """`wait` lets the node end what it does behind an answer; it is told whether that may take a while."""
-    notebook, log = Notebook(create_topics(line, TOPICS)), Log(data_dir / "__consumer_offsets-0")
-    await_coordinator(line)
+    notebook, log = Notebook(create_topics(connection, TOPICS)), Log(data_dir / "__consumer_offsets-0")
+    await_coordinator(connection)
 
     def ask(request: Any, version: int) -> Any:
-        answer = line.ask(request, version)
+        answer = connection.ask(request, version)
         wait(isinstance(request, BEHIND_THE_ANSWER))
         return answer
 

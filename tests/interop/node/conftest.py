@@ -9,7 +9,7 @@ import pytest
 from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import APACHE, Broker, wanted
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session", params=wanted())
@@ -30,7 +30,7 @@ def bootstrap_servers(broker: Broker) -> str:
 
 
 @pytest.fixture
-def desk(broker: Broker) -> Iterator[Desk]:
-    desk = Desk.at(broker.bootstrap_servers)
-    yield desk
-    desk.close_all()
+def client(broker: Broker) -> Iterator[RawClient]:
+    client = RawClient.at(broker.bootstrap_servers)
+    yield client
+    client.close_all()

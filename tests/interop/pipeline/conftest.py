@@ -39,7 +39,7 @@ UNCHANGED = dict.fromkeys([*LONG_SESSIONS, *LATER_SNAPSHOTS], "3600000")
 """Nobody leaves, and share state is neither written again nor removed, while tests compare what two of them saw."""
 
 
-class World(NamedTuple):
+class Cluster(NamedTuple):
     broker: Broker
     topics: Topics
     share_group: str
@@ -79,7 +79,7 @@ def run_pipeline(out: Path, *words: str) -> Output:
 
 
 @pytest.fixture(scope="session")
-def world(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def cluster(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with new_broker(kind, tmp_path_factory.mktemp(f"{kind}-pipeline"), **UNCHANGED) as broker:
         topics = Topics(broker.bootstrap_servers)
         make_history(topics)
@@ -89,7 +89,7 @@ def world(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory
         asyncio.run(_work(broker.bootstrap_servers, group.name))
         observed = ottla("observe", "--bootstrap", broker.bootstrap_servers, "--for", f"{OBSERVE_S}s", "--every", "1s")
         assert observed.returncode == 0, observed.stderr
-        yield World(broker, topics, group.name)
+        yield Cluster(broker, topics, group.name)
         let_go()
         topics.close()
 
@@ -117,9 +117,9 @@ async def _work(servers: str, group: str) -> None:
 
 
 @pytest.fixture(scope="session", params=[FILES, NETWORK])
-def output(request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory) -> Output:
+def output(request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Output:
     """Tables from the broker's files, or over the network."""
-    return run_pipeline(tmp_path_factory.mktemp("out"), *world.source(request.param))
+    return run_pipeline(tmp_path_factory.mktemp("out"), *cluster.source(request.param))
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 
 from ottla.client import groups
 from ottla.client.group_view import GroupView
-from tests.interop.pipeline.conftest import Output, World
+from tests.interop.pipeline.conftest import Cluster, Output
 from tests.interop.spark.group_history import CLASSIC, CONSUMER, SHARE, SIMPLE, STREAMS
 
 MODERN = (CONSUMER, SHARE, STREAMS)
 
 
-def described(world: World, group: str) -> GroupView:
-    found: GroupView = world.topics.client.call(groups.view, group)
+def described(cluster: Cluster, group: str) -> GroupView:
+    found: GroupView = cluster.topics.client.call(groups.view, group)
     return found
 
 
@@ -29,8 +29,8 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("group", MODERN)
-def test_the_last_rebalance_led_to_where_the_group_is(group: str, world: World, output: Output) -> None:
-    view = described(world, group)
+def test_the_last_rebalance_led_to_where_the_group_is(group: str, cluster: Cluster, output: Output) -> None:
+    view = described(cluster, group)
     rows = sorted(rows_of(output, "rebalances", group), key=lambda row: int(row["group_epoch"]))
 
     assert [row["group_epoch"] for row in rows] == list(range(2, (view.epoch or 0) + 1))
@@ -41,8 +41,8 @@ def test_the_last_rebalance_led_to_where_the_group_is(group: str, world: World, 
 
 
 @pytest.mark.parametrize("group", MODERN)
-def test_the_timeline_ends_where_the_group_is(group: str, world: World, output: Output) -> None:
-    view = described(world, group)
+def test_the_timeline_ends_where_the_group_is(group: str, cluster: Cluster, output: Output) -> None:
+    view = described(cluster, group)
     events = in_order(rows_of(output, "group_timeline", group))
     last = {event["event"]: event for event in events}
 
@@ -59,10 +59,10 @@ def test_the_timeline_ends_where_the_group_is(group: str, world: World, output: 
     assert len(gained) == sum(len(member.assignment) for member in view.members)
 
 
-def test_a_classic_group_that_was_left_is_empty(world: World, output: Output) -> None:
+def test_a_classic_group_that_was_left_is_empty(cluster: Cluster, output: Output) -> None:
     rows = sorted(rows_of(output, "rebalances", CLASSIC), key=lambda row: int(row["group_epoch"]))
 
-    assert described(world, CLASSIC).state == "Empty"
+    assert described(cluster, CLASSIC).state == "Empty"
     assert [(row["ended_by"], row["duration_ms"]) for row in rows] == [("converged", None), ("emptied", None)]
 
 

@@ -18,7 +18,7 @@ from ottla.client.cluster import describe_quorum
 from ottla.client.share.offsets import describe_offsets
 from ottla.spark.jobs.tables import TABLES
 from tests.interop import process
-from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Output, World, ottla, run_pipeline
+from tests.interop.pipeline.conftest import FILES, NETWORK, POISON, RECORDS, WORK, Cluster, Output, ottla, run_pipeline
 from tests.interop.spark.group_history import CLASSIC, SIMPLE
 from tests.interop.spark.sessions import standalone_cluster
 
@@ -26,11 +26,11 @@ WAIT_S = 600
 POLL_S = 0.5
 
 
-def test_lag_is_what_the_cluster_says(output: Output, world: World):
+def test_lag_is_what_the_cluster_says(output: Output, cluster: Cluster):
     """The newest row of each partition of a group has its committed offset, and the lag up to the log's end."""
     rows = output.rows("consumer_lag")
     for group in (CLASSIC, SIMPLE):
-        told = world.topics.client.call(group_offsets.committed, group)
+        told = cluster.topics.client.call(group_offsets.committed, group)
         newest: dict[tuple[str, int], dict[str, Any]] = {}
         for row in (row for row in rows if row["group"] == group):
             newest[row["topic"], row["partition"]] = row
@@ -40,11 +40,13 @@ def test_lag_is_what_the_cluster_says(output: Output, world: World):
         for at in map(tuple, told):
             assert newest[at]["lag_records"] == newest[at]["high_watermark"] - newest[at]["committed"]
             assert newest[at]["lag_seconds"] is None or newest[at]["lag_seconds"] >= 0
-    assert world.share_group not in {row["group"] for row in rows}
+    assert cluster.share_group not in {row["group"] for row in rows}
 
 
-def test_deliveries_are_those_that_were_made(output: Output, world: World):
-    rows = [row for row in output.rows("share_delivery") if row["group"] == world.share_group and row["partition"] >= 0]
+def test_deliveries_are_those_that_were_made(output: Output, cluster: Cluster):
+    rows = [
+        row for row in output.rows("share_delivery") if row["group"] == cluster.share_group and row["partition"] >= 0
+    ]
     sums = {name: sum(row[name] or 0 for row in rows) for name in ("accepted", "released", "rejected_or_archived")}
     released = len([offset for offset in range(RECORDS) if offset % 3 == 0 and offset not in POISON])
     # A record that is given up was released four times before.
@@ -56,19 +58,19 @@ def test_deliveries_are_those_that_were_made(output: Output, world: World):
     assert sums == expected
     assert sorted({offset for row in rows for offset in row["poison"]}) == sorted(POISON)
     assert {row["topic"] for row in rows} == {WORK}
-    ((_, told),) = world.topics.client.call(describe_offsets, world.share_group).items()
+    ((_, told),) = cluster.topics.client.call(describe_offsets, cluster.share_group).items()
     assert (rows[-1]["start_offset"], rows[-1]["lag"] or 0) == (told.start_offset, told.lag)
 
 
-def test_the_quorum_is_the_cluster_s(output: Output, world: World):
-    told = world.topics.client.call(describe_quorum)
+def test_the_quorum_is_the_cluster_s(output: Output, cluster: Cluster):
+    told = cluster.topics.client.call(describe_quorum)
     row = output.rows("quorum_lag")[-1]
     assert (row["leader"], row["leader_epoch"]) == (told.leader_id, told.leader_epoch)
 
 
-def test_poison_is_found_and_named(output: Output, world: World):
+def test_poison_is_found_and_named(output: Output, cluster: Cluster):
     found = [row for row in output.rows("findings") if row["rule"] == "poison-records"]
-    assert [row["subject_name"] for row in found] == [world.share_group]
+    assert [row["subject_name"] for row in found] == [cluster.share_group]
     records = json.loads(found[0]["evidence"])["records"]
     assert sorted(offset for _, _, offset in records) == sorted(POISON)
 
@@ -83,18 +85,18 @@ def test_the_run_says_what_it_read_and_wrote(output: Output):
     assert "Exception" not in output.said
 
 
-def test_a_second_run_over_what_did_not_change_changes_nothing(world: World, pipeline: Callable[..., Output]):
+def test_a_second_run_over_what_did_not_change_changes_nothing(cluster: Cluster, pipeline: Callable[..., Output]):
     """The broker runs, but nobody speaks to it: what coordinators wrote stays as it is."""
-    first = pipeline(*world.source(FILES))
+    first = pipeline(*cluster.source(FILES))
     before = {name: first.rows(name) for name in TABLES}
-    again = pipeline(*world.source(FILES))
+    again = pipeline(*cluster.source(FILES))
     assert {name: again.rows(name) for name in TABLES} == before
 
 
 @pytest.mark.parametrize("place", [FILES, NETWORK])
-def test_a_stream_that_was_killed_goes_on_and_gives_the_same_tables(world: World, tmp_path: Path, place: str):
-    expected = run_pipeline(tmp_path / "run", *world.source(place))
-    words = ["pipeline", "follow", "--out", str(tmp_path / "stream"), *world.source(place)]
+def test_a_stream_that_was_killed_goes_on_and_gives_the_same_tables(cluster: Cluster, tmp_path: Path, place: str):
+    expected = run_pipeline(tmp_path / "run", *cluster.source(place))
+    words = ["pipeline", "follow", "--out", str(tmp_path / "stream"), *cluster.source(place)]
     _killed_when(tmp_path / "stream" / "events", [*words, "--every", "1s"])
     done = ottla(*words, "--once")
     assert done.returncode == 0, done.stderr
@@ -119,19 +121,19 @@ def _killed_when(path: Path, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("output", [FILES], indirect=True)
-def test_a_run_on_a_standalone_cluster_gives_the_same_tables(world: World, output: Output, tmp_path: Path):
+def test_a_run_on_a_standalone_cluster_gives_the_same_tables(cluster: Cluster, output: Output, tmp_path: Path):
     with standalone_cluster(tmp_path) as master:
         conf = ("--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2")
-        found = run_pipeline(tmp_path / "out", "--master", master, *conf, *world.source(FILES))
+        found = run_pipeline(tmp_path / "out", "--master", master, *conf, *cluster.source(FILES))
     assert found.rows("share_delivery") == output.rows("share_delivery")
     assert found.rows("rebalances") == output.rows("rebalances")
 
 
-def test_tables_of_delta_are_the_same_and_a_second_run_adds_no_version_with_changes(world: World, tmp_path: Path):
+def test_tables_of_delta_are_the_same_and_a_second_run_adds_no_version_with_changes(cluster: Cluster, tmp_path: Path):
     pytest.importorskip("delta", reason="needs ottla[delta]")
-    expected = run_pipeline(tmp_path / "parquet", *world.source(FILES))
+    expected = run_pipeline(tmp_path / "parquet", *cluster.source(FILES))
     for _ in range(2):
-        run = run_pipeline(tmp_path / "delta", "--delta", *world.source(FILES)).run
+        run = run_pipeline(tmp_path / "delta", "--delta", *cluster.source(FILES)).run
         rows = {each["name"]: each["rows"] for each in run["tables"]}
         assert rows == {each["name"]: each["rows"] for each in expected.run["tables"]}
     last = max((tmp_path / "delta" / "tables" / "share_delivery" / "_delta_log").glob("*.json"))

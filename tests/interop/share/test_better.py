@@ -10,7 +10,7 @@ from ottla.wire.types import ShareFetchRequest
 from tests.interop.node.brokers import OTTLA
 from tests.interop.share.brokers import Cluster, Node
 from tests.interop.share.workers import DeliveredRecord, OttlaWorker, Workers, closing, settled, silent, until
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 EXPLICIT = {"share.acknowledgement.mode": "explicit"}
 COUNT = 5
@@ -96,7 +96,7 @@ def test_one_unknown_topic_fails_alone(workers: Workers, cluster: Cluster, kind:
     with closing(worker):  # which makes the group know the partition
         settled(worker, until("records", worker.poll), "RELEASE")
     topic_id = cluster.run(lambda client: client.topics([name]))[name].topic_id
-    desk = Desk.at(cluster.bootstrap_servers)
+    client = RawClient.at(cluster.bootstrap_servers)
     try:
         partitions = (ShareFetchRequest.FetchPartition(0),)
         request = ShareFetchRequest(
@@ -112,9 +112,9 @@ def test_one_unknown_topic_fails_alone(workers: Workers, cluster: Cluster, kind:
                 ShareFetchRequest.FetchTopic(b"x" * 16, partitions),
             ),
         )
-        answer = desk.ask(request, 2)
+        answer = client.ask(request, 2)
     finally:
-        desk.close()
+        client.close()
     if kind != OTTLA:
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         return

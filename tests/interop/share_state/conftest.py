@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.node.brokers import booting, running
 from tests.interop.share_state.nodes import Node, new_node
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def boot(apache_jars: Path, tmp_path: Path) -> Iterator[Callable[..., Node]]:
 
 
 @pytest.fixture
-def desk(broker: Node) -> Iterator[Desk]:
-    desk = Desk.at(broker.bootstrap_servers)
-    yield desk
-    desk.close()
+def client(broker: Node) -> Iterator[RawClient]:
+    client = RawClient.at(broker.bootstrap_servers)
+    yield client
+    client.close()

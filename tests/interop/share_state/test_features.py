@@ -13,8 +13,8 @@ from tests.interop.apache import tool
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.process import ProgramFailed
 from tests.interop.share_state.nodes import Node, new_node
-from tests.unit.broker.desk import Desk
 from tests.unit.broker.feature_requests import update
+from tests.unit.broker.raw_client import RawClient
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 
@@ -42,9 +42,9 @@ def test_apache_kafka_refuses_what_storage_check_says(apache_jars: Path, tmp_pat
     data_dir = tmp_path / "data"
     ottla = new_node(OTTLA, tmp_path / "ottla", data_dir=data_dir, unstable_feature_versions_enable="true")
     with ottla:
-        desk = Desk.at(ottla.bootstrap_servers)
-        assert update(desk, "share.version", 2).error_code == 0
-        desk.close()
+        client = RawClient.at(ottla.bootstrap_servers)
+        assert update(client, "share.version", 2).error_code == 0
+        client.close()
         ottla.stop()
     said = process.run([sys.executable, "-m", "ottla", "storage", "check", str(data_dir)], check=False)
     assert "share.version is at 2; Apache Kafka 4.3.1 knows 1 at most and refuses to start" in said

@@ -11,9 +11,9 @@ import pytest
 from ottla.wire.types import FindCoordinatorRequest
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.share_state.nodes import SETTINGS, Node, new_node, until
-from tests.unit.broker.desk import Desk, Topic
-from tests.unit.broker.share.group_desk import beat, describe, join, offsets, set_config, starts_and_lags
-from tests.unit.broker.share.share_desk import Member, produce
+from tests.unit.broker.raw_client import RawClient, Topic
+from tests.unit.broker.share.group_requests import beat, describe, join, offsets, set_config, starts_and_lags
+from tests.unit.broker.share.share_members import Member, produce
 
 GROUP, MEMBER = "workers", "m-1"
 ACCEPT, RELEASE, REJECT = (1,), (2,), (3,)
@@ -36,25 +36,25 @@ def nodes(apache_jars: Path, tmp_path: Path) -> Iterator[dict[str, Node]]:
 
 
 @contextmanager
-def talk(node: Node) -> Iterator[Desk]:
-    desk = Desk.at(node.bootstrap_servers)
+def talk(node: Node) -> Iterator[RawClient]:
+    client = RawClient.at(node.bootstrap_servers)
     try:
-        yield desk
+        yield client
     finally:
-        desk.close_all()
+        client.close_all()
 
 
-def become_member(desk: Desk, topic: Topic) -> int:
+def become_member(client: RawClient, topic: Topic) -> int:
     """Join, and wait for the partition; gives the epoch."""
-    desk.ask(FindCoordinatorRequest(coordinator_keys=(GROUP,)), 6)  # Apache Kafka makes its topic for whoever looks
-    heard = desk.ask(join(GROUP, MEMBER, topic.name), 1)
+    client.ask(FindCoordinatorRequest(coordinator_keys=(GROUP,)), 6)  # Apache Kafka makes its topic for whoever looks
+    heard = client.ask(join(GROUP, MEMBER, topic.name), 1)
 
     def has_partition() -> bool:
         nonlocal heard
         if heard.error_code == 0 and heard.assignment is not None and heard.assignment.topic_partitions:
             return True
         epoch = heard.member_epoch
-        heard = desk.ask(beat(GROUP, MEMBER, epoch) if epoch else join(GROUP, MEMBER, topic.name), 1)
+        heard = client.ask(beat(GROUP, MEMBER, epoch) if epoch else join(GROUP, MEMBER, topic.name), 1)
         return False
 
     until(has_partition)
@@ -78,9 +78,9 @@ def take_all(member: Member, wanted: set[int]) -> dict[int, int]:
     return found
 
 
-def is_served(desk: Desk, epoch: int) -> bool:
+def is_served(client: RawClient, epoch: int) -> bool:
     """Whether the group coordinator knows the member still, with its epoch."""
-    heard = desk.ask(beat(GROUP, MEMBER, epoch), 1)
+    heard = client.ask(beat(GROUP, MEMBER, epoch), 1)
     assert heard.error_code in (0, 14, 15, 16), heard
     return bool(heard.error_code == 0 and heard.member_epoch == epoch)
 
@@ -90,21 +90,21 @@ def is_served(desk: Desk, epoch: int) -> bool:
 def test_a_group_changes_brokers_and_back(nodes: dict[str, Node], kinds: tuple[str, str], how: str) -> None:
     first, second = (nodes[kind] for kind in kinds)
     first.start()
-    with talk(first) as desk:
-        topic = desk.topic()
-        produce(desk, topic, 10, 10, 10)
-        assert set_config(desk, GROUP, "share.auto.offset.reset", "earliest") == 0
-        epoch = become_member(desk, topic)
-        member = Member(desk, GROUP, MEMBER, topic)
+    with talk(first) as client:
+        topic = client.topic()
+        produce(client, topic, 10, 10, 10)
+        assert set_config(client, GROUP, "share.auto.offset.reset", "earliest") == 0
+        epoch = become_member(client, topic)
+        member = Member(client, GROUP, MEMBER, topic)
         assert set(take_all(member, set(range(30))).values()) == {1}
         assert member.acknowledge(*ANSWERED) == 0
-        group_epoch = describe(desk, GROUP)[0].group_epoch
+        group_epoch = describe(client, GROUP)[0].group_epoch
         end(first, how)
     second.start()
-    with talk(second) as desk:
-        until(lambda: is_served(desk, epoch))
-        assert describe(desk, GROUP)[0].group_epoch == group_epoch
-        member = Member(desk, GROUP, MEMBER, topic)
+    with talk(second) as client:
+        until(lambda: is_served(client, epoch))
+        assert describe(client, GROUP)[0].group_epoch == group_epoch
+        member = Member(client, GROUP, MEMBER, topic)
         counts = take_all(member, LEFT)
         assert counts[5] == 2
         if how == "killed":  # nobody has set free what was held
@@ -112,15 +112,15 @@ def test_a_group_changes_brokers_and_back(nodes: dict[str, Node], kinds: tuple[s
         assert member.acknowledge((5, 5, ACCEPT), (6, 6, ACCEPT), (8, 8, ACCEPT), (9, 9, RELEASE)) == 0
         end(second, how)
     first.start()
-    with talk(first) as desk:
-        until(lambda: is_served(desk, epoch))
-        member = Member(desk, GROUP, MEMBER, topic)
+    with talk(first) as client:
+        until(lambda: is_served(client, epoch))
+        member = Member(client, GROUP, MEMBER, topic)
         counts = take_all(member, LEFT - {5, 6, 8})
         assert counts[9] >= 2
         ranges = [(9, 11, ACCEPT), (15, 19, ACCEPT), (21, 29, ACCEPT)]
         assert member.acknowledge(*ranges) == 0
-        assert starts_and_lags(offsets(desk, GROUP))[topic.name, 0][1] == 0
-        produce(desk, topic, 5)
+        assert starts_and_lags(offsets(client, GROUP))[topic.name, 0][1] == 0
+        produce(client, topic, 5)
         assert take_all(member, set(range(30, 35))) == dict.fromkeys(range(30, 35), 1)
 
 

@@ -7,7 +7,7 @@ import pytest
 from ottla.wire.types import DescribeConfigsRequest, FindCoordinatorRequest
 from tests.interop.rerun import shared_tests
 from tests.interop.share_state.nodes import STATE_TOPIC, text_of
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 MODULE = "test_share_state_apis"
 SHARED = shared_tests(MODULE)
@@ -16,10 +16,12 @@ for name in ("nothing_to_do", "versions", "epochs_fence_over_the_network"):
 
 
 @pytest.fixture(autouse=True)
-def coordinator(desk: Desk) -> None:
+def coordinator(client: RawClient) -> None:
     """Apache Kafka makes the topic when somebody looks for a coordinator."""
     for _ in range(1000):
-        (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("g", bytes(16)),)), 6).coordinators
+        (found,) = client.ask(
+            FindCoordinatorRequest(key_type=2, coordinator_keys=(key("g", bytes(16)),)), 6
+        ).coordinators
         if found.error_code == 0:
             return
     raise AssertionError("no coordinator")
@@ -39,19 +41,19 @@ def key(group: str, topic_id: bytes) -> str:
         (key("g", bytes(16)), 5, 42),
     ],
 )
-def test_keys_that_are_none(desk: Desk, bad: str, version: int, code: int) -> None:
-    (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(bad,)), version).coordinators
+def test_keys_that_are_none(client: RawClient, bad: str, version: int, code: int) -> None:
+    (found,) = client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(bad,)), version).coordinators
     assert found.error_code == code
 
 
-def test_groups_with_colons(desk: Desk) -> None:
-    (found,) = desk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("a:b", bytes(16)),)), 6).coordinators
+def test_groups_with_colons(client: RawClient) -> None:
+    (found,) = client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=(key("a:b", bytes(16)),)), 6).coordinators
     assert found.error_code == 0
 
 
-def test_the_topic_is_made_alike(desk: Desk) -> None:
+def test_the_topic_is_made_alike(client: RawClient) -> None:
     asked = DescribeConfigsRequest.DescribeConfigsResource(2, STATE_TOPIC)
-    (answer,) = desk.ask(DescribeConfigsRequest((asked,)), 4).results
+    (answer,) = client.ask(DescribeConfigsRequest((asked,)), 4).results
     assert {each.name: each.value for each in answer.configs if each.config_source == 1} == {
         "cleanup.policy": "delete",
         "compression.type": "producer",

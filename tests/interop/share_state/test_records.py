@@ -10,39 +10,39 @@ from ottla.wire.types import FindCoordinatorRequest, ListOffsetsRequest
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.share_state.nodes import STATE_TOPIC, Node, state_file, state_records, text_of, until
-from tests.unit.broker.desk import Desk, Topic
-from tests.unit.broker.share.group_desk import alter
-from tests.unit.broker.share.share_desk import Member, produce
-from tests.unit.broker.share_state_desk import codes, delete, initialize, read, summarize, write
+from tests.unit.broker.raw_client import RawClient, Topic
+from tests.unit.broker.share.group_requests import alter
+from tests.unit.broker.share.share_members import Member, produce
+from tests.unit.broker.share_state_requests import codes, delete, initialize, read, summarize, write
 
 Records = list[tuple[int, str, int, Any]]
 
 
 @contextmanager
-def talk(node: Node, partitions: int = 1) -> Iterator[tuple[Desk, Topic]]:
+def talk(node: Node, partitions: int = 1) -> Iterator[tuple[RawClient, Topic]]:
     """A connection and a new topic; the node stops at the end."""
-    desk = Desk.at(node.bootstrap_servers)
-    topic = desk.topic(partitions)
+    client = RawClient.at(node.bootstrap_servers)
+    topic = client.topic(partitions)
     wanted = FindCoordinatorRequest(key_type=2, coordinator_keys=(f"g:{text_of(topic.topic_id)}:0",))
     try:
-        until(lambda: desk.ask(wanted, 6).coordinators[0].error_code == 0)
-        until(lambda: codes(desk.ask(summarize(topic.topic_id), 1)) == {0: 0})
-        yield desk, topic
+        until(lambda: client.ask(wanted, 6).coordinators[0].error_code == 0)
+        until(lambda: codes(client.ask(summarize(topic.topic_id), 1)) == {0: 0})
+        yield client, topic
     finally:
-        desk.close()
+        client.close()
     node.stop()
 
 
-def log_start(desk: Desk) -> int:
+def log_start(client: RawClient) -> int:
     asked = ListOffsetsRequest.ListOffsetsPartition(0, -1, -2)
-    answer = desk.ask(ListOffsetsRequest(-1, 0, (ListOffsetsRequest.ListOffsetsTopic(STATE_TOPIC, (asked,)),)), 7)
+    answer = client.ask(ListOffsetsRequest(-1, 0, (ListOffsetsRequest.ListOffsetsTopic(STATE_TOPIC, (asked,)),)), 7)
     return int(answer.topics[0].partitions[0].offset)
 
 
-def accept(desk: Desk, topic: Topic, first: int, count: int, partition: int = 0) -> None:
+def accept(client: RawClient, topic: Topic, first: int, count: int, partition: int = 0) -> None:
     for offset in range(first, first + count):
         body = write(topic.topic_id, (offset, offset, 2, 1), partitions=(partition,), start=offset, count=1)
-        assert codes(desk.ask(body, 1)) == {partition: 0}
+        assert codes(client.ask(body, 1)) == {partition: 0}
 
 
 def test_1200_acknowledgements_leave_the_same_snapshots(boot: Callable[..., Node]) -> None:
@@ -51,12 +51,12 @@ def test_1200_acknowledgements_leave_the_same_snapshots(boot: Callable[..., Node
     starts: dict[str, int] = {}
     for kind in (APACHE, OTTLA):
         node = boot(kind=kind, share_coordinator_state_topic_prune_interval_ms=1000)
-        with talk(node) as (desk, topic):
-            assert codes(desk.ask(initialize(topic.topic_id, start=0), 0)) == {0: 0}
-            assert codes(desk.ask(read(topic.topic_id), 0)) == {0: 0}
-            accept(desk, topic, 0, 1200)
-            until(lambda desk=desk: log_start(desk) > 600)  # type: ignore[misc]
-            starts[kind] = log_start(desk)
+        with talk(node) as (client, topic):
+            assert codes(client.ask(initialize(topic.topic_id, start=0), 0)) == {0: 0}
+            assert codes(client.ask(read(topic.topic_id), 0)) == {0: 0}
+            accept(client, topic, 0, 1200)
+            until(lambda client=client: log_start(client) > 600)  # type: ignore[misc]
+            starts[kind] = log_start(client)
         left[kind] = state_records(node, topic.topic_id)
     assert [offset for offset, kind, _, _ in left[APACHE] if kind == "ShareSnapshot"] == [0, 501, 1002]
     assert left[OTTLA] == left[APACHE]
@@ -68,18 +68,18 @@ def test_1200_acknowledgements_of_a_member(boot: Callable[..., Node]) -> None:
     left: dict[str, Records] = {}
     for kind in (APACHE, OTTLA):
         node = boot(kind=kind)
-        with talk(node) as (desk, topic):
-            produce(desk, topic, *[100] * 12)
-            desk.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
-            until(lambda desk=desk, topic=topic: is_altered(alter(desk, "g", topic, 0)))  # type: ignore[misc]
-            member = Member(desk, "g", "m-1", topic)
+        with talk(node) as (client, topic):
+            produce(client, topic, *[100] * 12)
+            client.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+            until(lambda client=client, topic=topic: is_altered(alter(client, "g", topic, 0)))  # type: ignore[misc]
+            member = Member(client, "g", "m-1", topic)
             taken = 0
             while taken < 1200:
                 ranges = member.take(max_wait_ms=500, max_bytes=1 << 20, max_records=1200, batch_size=1200)
                 taken += sum(last - first + 1 for first, last, _ in ranges)
             for offset in range(1200):
                 assert member.acknowledge((offset, offset, (1,))) == 0
-            desk.close_all()
+            client.close_all()
         left[kind] = state_records(node, topic.topic_id)
     snapshots = [(each[0], each[3].snapshot_epoch) for each in left[APACHE] if each[1] == "ShareSnapshot"]
     assert [epoch for _, epoch in snapshots] == [0, 1, 2]
@@ -92,7 +92,7 @@ def is_altered(answer: Any) -> bool:
     )
 
 
-def converse(desk: Desk, topic: Topic) -> list[dict[int, int]]:
+def converse(client: RawClient, topic: Topic) -> list[dict[int, int]]:
     """A bit of everything."""
     topic_id = topic.topic_id
     requests: list[tuple[Any, int]] = [
@@ -113,7 +113,7 @@ def converse(desk: Desk, topic: Topic) -> list[dict[int, int]]:
         (delete(topic_id, (2,)), 0),
         (initialize(topic_id, (2,), epoch=1, start=0), 0),
     ]
-    return [codes(desk.ask(body, version)) for body, version in requests]
+    return [codes(client.ask(body, version)) for body, version in requests]
 
 
 def test_a_bit_of_everything(boot: Callable[..., Node]) -> None:
@@ -121,26 +121,26 @@ def test_a_bit_of_everything(boot: Callable[..., Node]) -> None:
     left: dict[str, Records] = {}
     for kind in (APACHE, OTTLA):
         node = boot(kind=kind, share_coordinator_snapshot_update_records_per_snapshot=3)
-        with talk(node, 5) as (desk, topic):
-            heard[kind] = converse(desk, topic)
+        with talk(node, 5) as (client, topic):
+            heard[kind] = converse(client, topic)
         left[kind] = state_records(node, topic.topic_id)
     assert heard[OTTLA] == heard[APACHE]
     assert left[OTTLA] == left[APACHE]
 
 
-def rest_beside_a_busy_one(node: Node, desk: Desk, topic: Topic) -> list[Any]:
+def rest_beside_a_busy_one(node: Node, client: RawClient, topic: Topic) -> list[Any]:
     """The first three records of a share partition, the last of which is a cold snapshot."""
-    desk.ask(initialize(topic.topic_id, (0, 1), start=0), 0)
-    accept(desk, topic, 0, 1)
+    client.ask(initialize(topic.topic_id, (0, 1), start=0), 0)
+    accept(client, topic, 0, 1)
     found: list[Any] = []
 
     def is_cold() -> bool:
-        accept(desk, topic, 0, 1, partition=1)
+        accept(client, topic, 0, 1, partition=1)
         found[:] = [value for _, _, partition, value in state_records(node, topic.topic_id) if partition == 0]
         return any(each.write_timestamp for each in found)
 
     until(is_cold)
-    until(lambda: log_start(desk) > 2)
+    until(lambda: log_start(client) > 2)
     return found[:3]
 
 
@@ -154,15 +154,15 @@ def test_cold_snapshots(boot: Callable[..., Node]) -> None:
             share_coordinator_state_topic_prune_interval_ms=500,
             share_coordinator_snapshot_update_records_per_snapshot=0,
         )
-        with talk(node, 2) as (desk, topic):
-            left[kind] = rest_beside_a_busy_one(node, desk, topic)
+        with talk(node, 2) as (client, topic):
+            left[kind] = rest_beside_a_busy_one(node, client, topic)
     assert left[OTTLA] == left[APACHE]
 
 
 def test_dump_log_prints_every_record(boot: Callable[..., Node]) -> None:
     node = boot(kind=OTTLA, share_coordinator_snapshot_update_records_per_snapshot=3)
-    with talk(node, 5) as (desk, topic):
-        converse(desk, topic)
+    with talk(node, 5) as (client, topic):
+        converse(client, topic)
     records = state_records(node, topic.topic_id)
     lines = dump_log(state_file(node), "--share-group-state-decoder").splitlines()
     printed = [line for line in lines if " payload: " in line]

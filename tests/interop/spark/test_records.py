@@ -37,7 +37,7 @@ RECORDS = "ottla-records"
 FILES, NETWORK = "files", "network"
 
 
-class World(NamedTuple):
+class Cluster(NamedTuple):
     broker: Broker
     topics: Topics
 
@@ -51,12 +51,12 @@ async def _topics(client: Any, names: list[str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def world(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def cluster(kind: str, apache_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {**LONG_SESSIONS, "metadata.log.max.record.bytes.between.snapshots": "2000"}
     with new_broker(kind, tmp_path_factory.mktemp(f"{kind}-records"), **settings) as broker:
         topics = Topics(broker.bootstrap_servers)
         make_history(topics)
-        yield World(broker, topics)
+        yield Cluster(broker, topics)
         let_go()
         topics.close()
 
@@ -91,22 +91,22 @@ class Tables:
 
 
 @pytest.fixture(params=[FILES, NETWORK])
-def tables(request: pytest.FixtureRequest, spark: Any, world: World) -> Tables:
-    return Tables(spark, world.broker, request.param)
+def tables(request: pytest.FixtureRequest, spark: Any, cluster: Cluster) -> Tables:
+    return Tables(spark, cluster.broker, request.param)
 
 
 @pytest.fixture
-def files(spark: Any, world: World) -> Tables:
-    return Tables(spark, world.broker, FILES)
+def files(spark: Any, cluster: Cluster) -> Tables:
+    return Tables(spark, cluster.broker, FILES)
 
 
 # --- 70: groups -------------------------------------------------------------------------------------------------------
 
 
-def test_committed_offsets(tables: Tables, world: World):
+def test_committed_offsets(tables: Tables, cluster: Cluster):
     latest = tables.latest("OffsetCommit")
     for group in (CLASSIC, SIMPLE):
-        told = world.topics.client.call(group_offsets.committed, group)
+        told = cluster.topics.client.call(group_offsets.committed, group)
         found = {(row["topic"], row["partition"]): row for row in latest if row["group"] == group}
         assert {at: row["offset"] for at, row in found.items()} == {tuple(at): each.offset for at, each in told.items()}
         assert {at: row["metadata"] for at, row in found.items()} == {tuple(at): it.metadata for at, it in told.items()}
@@ -122,8 +122,8 @@ def test_tombstones_and_aborted_commits(tables: Tables):
     assert 99 in {row["offset"] for row in uncommitted}
 
 
-def test_classic_groups(tables: Tables, world: World):
-    told = world.topics.client.call(groups.describe, CLASSIC)
+def test_classic_groups(tables: Tables, cluster: Cluster):
+    told = cluster.topics.client.call(groups.describe, CLASSIC)
     (row,) = (row for row in tables.latest("GroupMetadata") if row["group"] == CLASSIC)
     assert (row["protocolType"], len(row["members"])) == (told.protocol_type, len(told.members))
     full = [row for row in tables.rows("GroupMetadata") if row["group"] == CLASSIC and row["members"]]
@@ -141,10 +141,10 @@ def told_assignment(parts: Any) -> dict[str, list[int]]:
     return {part.topic_name: sorted(part.partitions) for part in parts}
 
 
-def test_consumer_groups(tables: Tables, world: World):
-    told = world.topics.client.call(groups.describe, CONSUMER)
+def test_consumer_groups(tables: Tables, cluster: Cluster):
+    told = cluster.topics.client.call(groups.describe, CONSUMER)
     (member,) = told.members
-    ids = world.ids()
+    ids = cluster.ids()
     assert tables.one("ConsumerGroupMetadata", CONSUMER)["Epoch"] == told.group_epoch
     assert tables.one("ConsumerGroupTargetAssignmentMetadata", CONSUMER)["AssignmentEpoch"] == told.assignment_epoch
     described = tables.one("ConsumerGroupMemberMetadata", CONSUMER)
@@ -157,10 +157,10 @@ def test_consumer_groups(tables: Tables, world: World):
     assert assignment(target["TopicPartitions"], ids) == told_assignment(member.target_assignment.topic_partitions)
 
 
-def test_share_groups(tables: Tables, world: World):
-    told = world.topics.client.call(groups.describe, SHARE)
+def test_share_groups(tables: Tables, cluster: Cluster):
+    told = cluster.topics.client.call(groups.describe, SHARE)
     (member,) = told.members
-    ids = world.ids()
+    ids = cluster.ids()
     assert tables.one("ShareGroupMetadata", SHARE)["Epoch"] == told.group_epoch
     assert tables.one("ShareGroupTargetAssignmentMetadata", SHARE)["AssignmentEpoch"] == told.assignment_epoch
     current = tables.one("ShareGroupCurrentMemberAssignment", SHARE)
@@ -170,9 +170,9 @@ def test_share_groups(tables: Tables, world: World):
     assert assignment(state["InitializedTopics"], ids) == {TOPIC: [0, 1], OTHER: [0, 1]}
 
 
-def test_share_states(tables: Tables, world: World):
-    ids = world.ids()
-    told = world.topics.client.call(group_offsets.share_starts, IDLE_SHARE)
+def test_share_states(tables: Tables, cluster: Cluster):
+    ids = cluster.ids()
+    told = cluster.topics.client.call(group_offsets.share_starts, IDLE_SHARE)
     rows = [row for row in tables.latest("ShareSnapshot") if row["GroupId"] == IDLE_SHARE]
     assert {(ids[row["TopicId"]], row["Partition"]): row["StartOffset"] for row in rows} == {
         tuple(at): each.offset for at, each in told.items()
@@ -180,8 +180,8 @@ def test_share_states(tables: Tables, world: World):
     assert {row["StateEpoch"] for row in rows} <= {0, 1, 2, 3}
 
 
-def test_streams_groups(tables: Tables, world: World):
-    told = world.topics.client.call(groups.describe, STREAMS)
+def test_streams_groups(tables: Tables, cluster: Cluster):
+    told = cluster.topics.client.call(groups.describe, STREAMS)
     (member,) = told.members
     assert tables.one("StreamsGroupMetadata", STREAMS)["Epoch"] == told.group_epoch
     topology = tables.one("StreamsGroupTopology", STREAMS)
@@ -194,13 +194,13 @@ def test_streams_groups(tables: Tables, world: World):
     assert tables.one("StreamsGroupMemberMetadata", STREAMS)["ProcessId"] == member.process_id
 
 
-def test_transactions(tables: Tables, world: World):
+def test_transactions(tables: Tables, cluster: Cluster):
     names = ("tx-committed", "tx-aborted", "tx-open")
     rows = {row["TransactionalId"]: row for row in tables.latest("TransactionLog")}
     assert set(rows) == {*names, "offsets"}
     for name in names:
         request = DescribeTransactionsRequest((name,))
-        asked = world.topics.client.ask("DescribeTransactions", always(request), coordinator=("transaction", name))
+        asked = cluster.topics.client.ask("DescribeTransactions", always(request), coordinator=("transaction", name))
         (told,) = asked.body.transaction_states  # type: ignore[attr-defined]
         row = rows[name]
         assert row["TransactionStatusName"] == told.transaction_state
@@ -229,8 +229,8 @@ def test_all_records_as_json(tables: Tables):
 # --- 68: metadata -----------------------------------------------------------------------------------------------------
 
 
-def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world: World):
-    client = world.topics
+def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, cluster: Cluster):
+    client = cluster.topics
     for number in range(20):  # enough for a snapshot
         name = client.create(f"temporary-{number}")
         client.delete(name)
@@ -265,8 +265,8 @@ def test_the_metadata_log_gives_the_brokers_own_describe(files: Tables, world: W
     assert files.rows("LeaderChange")[0]["LeaderId"] == 1
 
 
-def test_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, world: World):
-    network = Tables(spark, world.broker, NETWORK)
+def test_controllers_show_their_log_where_they_do(spark: Any, kind: str, files: Tables, cluster: Cluster):
+    network = Tables(spark, cluster.broker, NETWORK)
     if kind == OTTLA:
         assert "read its files by path" in network.refusal("Topic")
         return
@@ -278,11 +278,11 @@ def keyed(rows: list[Any]) -> list[Any]:
     return [row for row in rows if row["_offset"] >= 0]
 
 
-def test_snapshots_by_themselves(spark: Any, files: Tables, world: World, tmp_path: Path):
-    directory = world.broker.data_dir / "__cluster_metadata-0"
+def test_snapshots_by_themselves(spark: Any, files: Tables, cluster: Cluster, tmp_path: Path):
+    directory = cluster.broker.data_dir / "__cluster_metadata-0"
     snapshots = sorted(directory.glob("*.checkpoint"))
     assert snapshots
-    tables = Tables(spark, world.broker, FILES)
+    tables = Tables(spark, cluster.broker, FILES)
     tables.where = {"path": str(snapshots[-1])}
     assert next(row["_record"] for row in tables.rows("*")) == "SnapshotHeader"
     assert len(tables.rows("SnapshotFooter")) == 1
@@ -314,7 +314,7 @@ def test_errors_name_the_option(tables: Tables):
     assert tables.refusal("OffsetCommit") == "options path, kafka.bootstrap.servers: give exactly one"
 
 
-def test_a_stream_of_commits(tables: Tables, world: World, tmp_path: Path):
+def test_a_stream_of_commits(tables: Tables, cluster: Cluster, tmp_path: Path):
     options = {**tables.where, "record": "OffsetCommit", "startingOffsets": "earliest"}
 
     def run() -> list[Any]:
@@ -327,7 +327,7 @@ def test_a_stream_of_commits(tables: Tables, world: World, tmp_path: Path):
 
     before = run()
     assert len(before) == len(tables.rows("OffsetCommit"))
-    world.topics.client.call(group_offsets.commit, f"late-{tmp_path.name}", {TopicPartition(TOPIC, 0): 21})
+    cluster.topics.client.call(group_offsets.commit, f"late-{tmp_path.name}", {TopicPartition(TOPIC, 0): 21})
     after = run()
     assert len(after) == len(before) + 1
     assert [row["offset"] for row in after if row["group"] == f"late-{tmp_path.name}"] == [21]

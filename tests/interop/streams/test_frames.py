@@ -26,7 +26,7 @@ from ottla.wire.types import (
 )
 from tests.interop.streams.conftest import Broker, made
 from tests.interop.streams.feeding import create, wait_until
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 _Request = StreamsGroupHeartbeatRequest
 _NOTHING: Any = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
@@ -38,7 +38,7 @@ class Talk:
 
     def __init__(self, broker: Broker, group: str) -> None:
         host, _, port = broker.bootstrap_servers.partition(":")
-        self._desk = Desk(host, int(port))
+        self._client = RawClient(host, int(port))
         self._servers = broker.bootstrap_servers
         self.group = group
         self.epochs: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Talk:
         self._wait_for_coordinator()
 
     def close(self) -> None:
-        self._desk.close()
+        self._client.close()
 
     def join(self, member: str, declared: _Request.Topology, **fields: Any) -> None:
         known = {"rebalance_timeout_ms": 60_000, "topology": declared, "process_id": f"process-{member}"} | _NOTHING
@@ -63,19 +63,19 @@ class Talk:
         beat = _Request(self.group, "nobody", 1)
 
         def is_there() -> bool:
-            found = self._desk.ask(find, 6).coordinators[0].error_code == 0
-            return found and self._desk.ask(beat, 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            found = self._client.ask(find, 6).coordinators[0].error_code == 0
+            return found and self._client.ask(beat, 0).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
         wait_until("the coordinator", is_there)
 
     def say(self, request: _Request) -> None:
-        answer = self._desk.ask(request, 0)
+        answer = self._client.ask(request, 0)
         if not answer.error_code and answer.member_epoch > 0:
             self.epochs[request.member_id] = answer.member_epoch
         self.heard.append(_comparable(answer))
 
     def describe(self) -> None:
-        (row,) = self._desk.ask(StreamsGroupDescribeRequest((self.group,)), 0).groups
+        (row,) = self._client.ask(StreamsGroupDescribeRequest((self.group,)), 0).groups
         shown = to_json(StreamsGroupDescribeResponse(groups=(row,)), 0)["groups"][0]
         for member in shown["members"]:
             member.pop("clientHost")

@@ -11,8 +11,8 @@ from itertools import count
 
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateTopicsRequest
-from tests.unit.broker.desk import Closed, Desk, Topic, batches
-from tests.unit.broker.txn_desk import Producer, error
+from tests.unit.broker.raw_client import Closed, RawClient, Topic, batches
+from tests.unit.broker.transactional_producer import Producer, error
 
 PARTITIONS = 3
 COMMITTED, ABORTED, UNCERTAIN = "committed", "aborted", "uncertain"
@@ -33,11 +33,11 @@ class AtomicLoad:
             thread.start()
 
     def _create(self) -> Topic:
-        desk = Desk.at(self.bootstrap_servers)
+        client = RawClient.at(self.bootstrap_servers)
         wanted = CreateTopicsRequest.CreatableTopic("atomic", PARTITIONS, 1)
-        answer = desk.ask(CreateTopicsRequest((wanted,), 30_000), 7).topics[0]
+        answer = client.ask(CreateTopicsRequest((wanted,), 30_000), 7).topics[0]
         assert error(answer) is ErrorCode.NONE
-        desk.close()
+        client.close()
         return Topic("atomic", answer.topic_id)
 
     def finish(self) -> None:
@@ -52,19 +52,19 @@ class AtomicLoad:
     def _run(self, name: str) -> None:
         numbers = count()
         while not self._is_over.is_set():
-            desk = Desk.at(self.bootstrap_servers)
+            client = RawClient.at(self.bootstrap_servers)
             try:
-                producer = self._producer(desk, name)
+                producer = self._producer(client, name)
                 while not self._is_over.is_set():
                     self._transact(producer, next(numbers))
             except _GONE:
                 self._is_over.wait(0.05)
             finally:
-                desk.close()
+                client.close()
 
-    def _producer(self, desk: Desk, name: str) -> Producer:
+    def _producer(self, client: RawClient, name: str) -> Producer:
         kind = Producer if self._txn_version == 2 else Producer.of_version_1
-        return kind(desk, name=name).begun()
+        return kind(client, name=name).begun()
 
     def _transact(self, producer: Producer, number: int) -> None:
         outcomes, is_commit = self.outcomes[producer.name], number % 3 != 0
@@ -83,9 +83,9 @@ class AtomicLoad:
 
     def check(self, bootstrap_servers: str) -> None:
         """All partitions tell the same, each producer's transactions in order, and nobody was told otherwise."""
-        desk = Desk.at(bootstrap_servers)
-        tellers = [read_committed(desk, self.topic, partition) for partition in range(PARTITIONS)]
-        desk.close()
+        client = RawClient.at(bootstrap_servers)
+        tellers = [read_committed(client, self.topic, partition) for partition in range(PARTITIONS)]
+        client.close()
         by_producer = [{name: numbers_of(values, name) for name in self.outcomes} for values in tellers]
         assert by_producer[0] == by_producer[1] == by_producer[2], "each transaction is in all partitions or in none"
         for name, outcomes in self.outcomes.items():
@@ -100,13 +100,13 @@ def numbers_of(values: list[str], name: str) -> list[int]:
     return [int(number) for who, number in map(str.split, values) if who == name]
 
 
-def read_committed(desk: Desk, topic: Topic, partition: int) -> list[str]:
+def read_committed(client: RawClient, topic: Topic, partition: int) -> list[str]:
     """All committed records of a partition. An open transaction at its end is an error: nobody would get past it."""
     found: list[str] = []
     passed_over: set[int] = set()
     offset = 0
     while True:
-        answer = desk.fetch(topic, offset, partition=partition, isolation_level=1, max_wait_ms=0)
+        answer = client.fetch(topic, offset, partition=partition, isolation_level=1, max_wait_ms=0)
         assert not answer.error_code, answer
         assert answer.last_stable_offset == answer.high_watermark, "a transaction is open"
         aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())

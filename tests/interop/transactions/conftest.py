@@ -13,7 +13,7 @@ import pytest
 
 from tests.interop.node.brokers import booting, running
 from tests.interop.transactions.nodes import Node, new_node
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session", params=[2, 1], ids=["tv2", "tv1"])
@@ -39,7 +39,7 @@ def boot(kind: str, txn_version: int, apache_jars: Path, tmp_path: Path) -> Iter
 
 
 @pytest.fixture
-def desk(broker: Node) -> Iterator[Desk]:
-    desk = Desk.at(broker.bootstrap_servers)
-    yield desk
-    desk.close()
+def client(broker: Node) -> Iterator[RawClient]:
+    client = RawClient.at(broker.bootstrap_servers)
+    yield client
+    client.close()

@@ -16,8 +16,8 @@ from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import OTTLA
 from tests.interop.transactions.atomic_load import AtomicLoad
 from tests.interop.transactions.nodes import SETTINGS, new_node
-from tests.unit.broker.desk import Desk
-from tests.unit.broker.txn_desk import Producer, error
+from tests.unit.broker.raw_client import RawClient
+from tests.unit.broker.transactional_producer import Producer, error
 
 KILLS = int(os.environ.get("KILLS", "8"))
 PRODUCERS = 4
@@ -57,9 +57,9 @@ def test_transactions_are_atomic_through_kills_and_a_takeover(txn_version: int, 
 
 def load_ends(load: AtomicLoad, bootstrap_servers: str) -> None:
     """A newcomer under each name aborts what the last one has left open."""
-    desk = Desk.at(bootstrap_servers)
+    client = RawClient.at(bootstrap_servers)
     for name in load.outcomes:
-        newcomer = Producer(desk, name=name)
+        newcomer = Producer(client, name=name)
         assert not error(newcomer.init())
         newcomer.settled()
-    desk.close()
+    client.close()

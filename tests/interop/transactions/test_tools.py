@@ -13,8 +13,8 @@ import pytest
 
 from tests.interop.apache import dump_log, tool
 from tests.interop.transactions.nodes import Node
-from tests.unit.broker.desk import Desk, Topic
-from tests.unit.broker.txn_desk import Producer
+from tests.unit.broker.raw_client import RawClient, Topic
+from tests.unit.broker.transactional_producer import Producer
 
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 MOMENTS = 200
@@ -31,14 +31,14 @@ def rows(printed: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def producer(desk: Desk, txn_version: int) -> Producer:
+def producer(client: RawClient, txn_version: int) -> Producer:
     """A producer as the cluster's version wants it."""
-    return (Producer(desk) if txn_version == 2 else Producer.of_version_1(desk)).begun()
+    return (Producer(client) if txn_version == 2 else Producer.of_version_1(client)).begun()
 
 
 @pytest.fixture
-def topic(desk: Desk) -> Topic:
-    return desk.topic(2)
+def topic(client: RawClient) -> Topic:
+    return client.topic(2)
 
 
 def open_transaction(producer: Producer, topic: Topic) -> Producer:
@@ -130,11 +130,11 @@ def test_force_terminate(broker: Node, producer: Producer, topic: Topic):
 def test_a_hanging_transaction_is_found_and_aborted(boot: Callable[..., Node]):
     """One that no coordinator knows of, as older releases could leave behind: its partition was never added."""
     node = boot(transaction_partition_verification_enable="false")
-    desk = Desk.at(node.bootstrap_servers)
-    topic = desk.topic(2)
-    known = Producer.of_version_1(desk, produce_version=9).begun()
+    client = RawClient.at(node.bootstrap_servers)
+    topic = client.topic(2)
+    known = Producer.of_version_1(client, produce_version=9).begun()
     known.add(topic.name, 0)
-    hanging = Producer.of_version_1(desk, produce_version=9).begun()
+    hanging = Producer.of_version_1(client, produce_version=9).begun()
     for partition, producer in enumerate((known, hanging)):
         assert not producer.produce(topic, b"a", partition=partition, timestamp=1_000_000_000_000).error_code
     (row,) = rows(transactions(node, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1"))
@@ -148,10 +148,10 @@ def test_a_hanging_transaction_is_found_and_aborted(boot: Callable[..., Node]):
     transactions(node, "abort", *where, "--start-offset", "0")
     (row,) = rows(transactions(node, "describe-producers", *where))
     assert (row["ProducerEpoch"], row["CurrentTransactionStartOffset"]) == ("0", "None")
-    read = desk.fetch(topic, partition=1, isolation_level=1, max_wait_ms=0)
+    read = client.fetch(topic, partition=1, isolation_level=1, max_wait_ms=0)
     assert read.last_stable_offset == read.high_watermark == 2
     assert rows(transactions(node, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "1")) == []
-    desk.close()
+    client.close()
 
 
 def test_the_transaction_log(broker: Node, producer: Producer, topic: Topic, txn_version: int):

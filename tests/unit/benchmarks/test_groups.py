@@ -10,11 +10,11 @@ import pytest
 from benchmarks import rounds
 from benchmarks.groups import bench_groups as bench
 from benchmarks.groups import loads, transactions
-from benchmarks.groups.lines import Line, frame_of, in_turn, pipelined
+from benchmarks.groups.connections import Connection, frame_of, in_turn, pipelined
 from benchmarks.groups.loads import CLASSIC, CONSUMER, Kind
 from benchmarks.runner import Size
 from ottla.wire.types import ApiVersionsRequest, ListGroupsRequest
-from tests.unit.broker.desk import running_node
+from tests.unit.broker.raw_client import running_node
 
 PARTITIONS = 20
 
@@ -32,19 +32,19 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 def groups(port: int) -> dict[str, str]:
     """Group -> its state."""
-    line = Line(port)
-    listed = line.call(ListGroupsRequest(), 5).groups
-    line.close()
+    connection = Connection(port)
+    listed = connection.call(ListGroupsRequest(), 5).groups
+    connection.close()
     return {each.group_id: each.group_state for each in listed}
 
 
 def test_requests_are_sent_one_by_one_and_together(port: int):
     frame = frame_of(ApiVersionsRequest("bench", "1"), 3)
-    lines = [Line(port) for _ in range(3)]
-    assert in_turn(lines, [[frame]] * 3, 30) > 0
-    assert pipelined(lines[0], frame, 30, 10) > 0
-    for line in lines:
-        line.close()
+    connections = [Connection(port) for _ in range(3)]
+    assert in_turn(connections, [[frame]] * 3, 30) > 0
+    assert pipelined(connections[0], frame, 30, 10) > 0
+    for connection in connections:
+        connection.close()
 
 
 def test_commits_are_stored(port: int):

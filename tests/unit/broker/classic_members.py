@@ -12,14 +12,14 @@ from ottla.wire.types import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from tests.unit.broker.desk import Desk, Line
+from tests.unit.broker.raw_client import Connection, RawClient
 
 
 class Member:
     """A client on a connection of its own, which may wait at a parked request."""
 
-    def __init__(self, desk: Desk, group: str, client_id: str = "app", **fields: Any) -> None:
-        self.line: Line = desk.connect(client_id)
+    def __init__(self, client: RawClient, group: str, client_id: str = "app", **fields: Any) -> None:
+        self.connection: Connection = client.connect(client_id)
         self.group = group
         self.member_id = ""
         self.generation = -1
@@ -35,13 +35,13 @@ class Member:
         return JoinGroupRequest(self.group, **({"member_id": self.member_id} | given | self.fields | fields))
 
     def join(self, version: int = 9, **fields: Any) -> JoinGroupResponse:
-        return self._heard(self.line.ask(self.join_request(**fields), version))
+        return self._heard(self.connection.ask(self.join_request(**fields), version))
 
     def send_join(self, version: int = 9, **fields: Any) -> int:
-        return self.line.send(self.join_request(**fields), version)
+        return self.connection.send(self.join_request(**fields), version)
 
     def receive_join(self, number: int, version: int = 9) -> JoinGroupResponse:
-        return self._heard(self.line.receive(11, version, number))
+        return self._heard(self.connection.receive(11, version, number))
 
     def _heard(self, answer: JoinGroupResponse) -> JoinGroupResponse:
         self.member_id = answer.member_id or self.member_id
@@ -60,15 +60,15 @@ class Member:
         )
 
     def sync(self, version: int = 5, **assignments: bytes) -> SyncGroupResponse:
-        answer: SyncGroupResponse = self.line.ask(self.sync_request(**assignments), version)
+        answer: SyncGroupResponse = self.connection.ask(self.sync_request(**assignments), version)
         return answer
 
     def heartbeat(self) -> int:
-        code: int = self.line.ask(HeartbeatRequest(self.group, self.generation, self.member_id), 4).error_code
+        code: int = self.connection.ask(HeartbeatRequest(self.group, self.generation, self.member_id), 4).error_code
         return code
 
     def leave(self) -> None:
-        self.line.ask(LeaveGroupRequest(self.group, self.member_id), 1)
+        self.connection.ask(LeaveGroupRequest(self.group, self.member_id), 1)
 
 
 def protocols(**metadata: bytes) -> tuple[JoinGroupRequest.JoinGroupRequestProtocol, ...]:

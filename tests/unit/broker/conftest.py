@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.broker.desk import Desk, RunningNode, running_node
+from tests.unit.broker.raw_client import RawClient, RunningNode, running_node
 
 
 @pytest.fixture(scope="module")
@@ -16,5 +16,5 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module")
-def desk(running: RunningNode) -> Desk:
-    return running.desk
+def client(running: RunningNode) -> RawClient:
+    return running.client

@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import StreamsGroupDescribeRequest, StreamsGroupTopologyDescriptionUpdateRequest
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 
 PLUGIN = "group_streams_topology_description_plugin_class"
 IN_MEMORY = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
@@ -35,10 +35,10 @@ def description(*topics: str) -> Push.TopologyDescription:
 
 def push(running: RunningNode, group: str, **fields: Any) -> tuple[int, str | None]:
     request = Push(**({"group_id": group, "member_id": "A", "topology_description": description("t")} | fields))
-    answer = running.desk.ask(request, 0)
+    answer = running.client.ask(request, 0)
     return answer.error_code, answer.error_message
 
 
 def described(running: RunningNode, *group_ids: str) -> list[Any]:
     request = StreamsGroupDescribeRequest(group_ids, include_topology_description=True)
-    return list(running.desk.ask(request, 1).groups)
+    return list(running.client.ask(request, 1).groups)

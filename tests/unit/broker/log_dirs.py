@@ -13,7 +13,7 @@ from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.types.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.types.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.unit.broker.desk import Desk, RunningNode, running_node
+from tests.unit.broker.raw_client import RawClient, RunningNode, running_node
 
 ATTEMPTS_MAX = 100_000
 BROKER = 4
@@ -36,11 +36,13 @@ def two_dirs(directory: Path, **settings: object) -> Iterator[RunningNode]:
         yield running
 
 
-def describe(desk: Desk, *topics: str, version: int = 5, numbers: tuple[int, ...] = (0,)) -> dict[str, dict[Any, Held]]:
+def describe(
+    client: RawClient, *topics: str, version: int = 5, numbers: tuple[int, ...] = (0,)
+) -> dict[str, dict[Any, Held]]:
     """Name of a directory -> topic and partition -> what is held of it."""
     kind = DescribeLogDirsRequest
     asked = tuple(kind.DescribableLogDirTopic(topic, numbers) for topic in topics) or None
-    answer = desk.ask(kind(asked), version)
+    answer = client.ask(kind(asked), version)
     assert answer.error_code == 0
     return {
         Path(result.log_dir).name: {
@@ -52,25 +54,25 @@ def describe(desk: Desk, *topics: str, version: int = 5, numbers: tuple[int, ...
     }
 
 
-def move(desk: Desk, path: Path | str, topic: str, *numbers: int, version: int = 2) -> list[int]:
+def move(client: RawClient, path: Path | str, topic: str, *numbers: int, version: int = 2) -> list[int]:
     """The codes of the partitions."""
     kind = AlterReplicaLogDirsRequest
     asked = kind.AlterReplicaLogDir(str(path), (kind.AlterReplicaLogDirTopic(topic, numbers or (0,)),))
-    answer = desk.ask(kind((asked,)), version)
+    answer = client.ask(kind((asked,)), version)
     return [each.error_code for result in answer.results for each in result.partitions]
 
 
-def place_of(desk: Desk, topic: str, number: int = 0) -> str:
+def place_of(client: RawClient, topic: str, number: int = 0) -> str:
     """The directory that holds a partition for good."""
-    found = describe(desk, topic, numbers=(number,))
+    found = describe(client, topic, numbers=(number,))
     (place,) = [name for name, held in found.items() for each in held.values() if not each.is_future]
     return place
 
 
-def arrival(desk: Desk, topic: str, place: str, number: int = 0) -> None:
+def arrival(client: RawClient, topic: str, place: str, number: int = 0) -> None:
     """Wait until a partition is in a directory and nowhere else."""
     for _ in range(ATTEMPTS_MAX):
-        found = describe(desk, topic, numbers=(number,))
+        found = describe(client, topic, numbers=(number,))
         if [name for name, held in found.items() if held] == [place]:
             return
     raise AssertionError(f"{topic} does not arrive in {place}: {found}")
@@ -80,11 +82,11 @@ def other(place: str) -> str:
     return "b" if place == "a" else "a"
 
 
-def limit_rate(desk: Desk, bytes_per_second: int | None) -> None:
+def limit_rate(client: RawClient, bytes_per_second: int | None) -> None:
     """How fast partitions may be moved; None for as fast as can be."""
     kind = IncrementalAlterConfigsRequest
     change = kind.AlterableConfig(RATE, 1 if bytes_per_second is None else 0, str(bytes_per_second or ""))
-    answer = desk.ask(kind((kind.AlterConfigsResource(BROKER, "1", (change,)),)), 1)
+    answer = client.ask(kind((kind.AlterConfigsResource(BROKER, "1", (change,)),)), 1)
     assert [each.error_code for each in answer.responses] == [0], answer
 
 

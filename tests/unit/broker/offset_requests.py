@@ -9,7 +9,7 @@ from ottla.broker.network.request import Request
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import FindCoordinatorRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk, Topic
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient, Topic
 
 NONE = ErrorCode.NONE
 NOT_READY = {
@@ -23,21 +23,21 @@ Found = tuple[int, int, str, ErrorCode]
 """Offset, leader epoch, metadata, error."""
 
 
-def new_group(desk: Desk) -> str:
+def new_group(client: RawClient) -> str:
     """A name nobody has used, at a coordinator that is there: Apache Kafka needs a moment for the first."""
     name = f"group-{next(_serial)}"
     for _ in range(READY_ATTEMPTS):
-        (found,) = desk.ask(FindCoordinatorRequest(coordinator_keys=(name,)), 6).coordinators
-        if found.error_code == NONE and fetch(desk, name, None, version=8).error_code not in NOT_READY:
+        (found,) = client.ask(FindCoordinatorRequest(coordinator_keys=(name,)), 6).coordinators
+        if found.error_code == NONE and fetch(client, name, None, version=8).error_code not in NOT_READY:
             return name
     raise AssertionError(f"{name} has no coordinator")
 
 
 def commit(
-    desk: Desk, group: str, *offsets: tuple[Any, ...], version: int = 9, **fields: Any
+    client: RawClient, group: str, *offsets: tuple[Any, ...], version: int = 9, **fields: Any
 ) -> dict[tuple[str, int], ErrorCode]:
     """Offsets are topic, partition, offset, metadata, leader epoch; the answer is a code for each partition."""
-    answer = desk.ask(commit_request(group, *offsets, **fields), version)
+    answer = client.ask(commit_request(group, *offsets, **fields), version)
     names = {topic.topic_id: topic.name for topic, *_ in offsets}
     return {
         (topic.name or names[topic.topic_id], each.partition_index): ErrorCode(each.error_code)
@@ -61,13 +61,15 @@ def commit_request(group: str, *offsets: tuple[Any, ...], **fields: Any) -> Offs
     )
 
 
-def fetch_groups(desk: Desk, groups: dict[str, dict[Topic, list[int]] | None], version: int, **fields: Any) -> Any:
+def fetch_groups(
+    client: RawClient, groups: dict[str, dict[Topic, list[int]] | None], version: int, **fields: Any
+) -> Any:
     kind = OffsetFetchRequest
     if version < 8:
         ((group, topics),) = groups.items()
         asked = topics and tuple(kind.OffsetFetchRequestTopic(each.name, tuple(topics[each])) for each in topics)
-        return desk.ask(kind(group, asked, **fields), version)
-    return desk.ask(
+        return client.ask(kind(group, asked, **fields), version)
+    return client.ask(
         kind(
             groups=tuple(
                 kind.OffsetFetchRequestGroup(
@@ -85,9 +87,9 @@ def fetch_groups(desk: Desk, groups: dict[str, dict[Topic, list[int]] | None], v
     )
 
 
-def fetch(desk: Desk, group: str, topics: dict[Topic, list[int]] | None, version: int = 9, **fields: Any) -> Any:
+def fetch(client: RawClient, group: str, topics: dict[Topic, list[int]] | None, version: int = 9, **fields: Any) -> Any:
     """The answer for one group, whatever the version."""
-    answer = fetch_groups(desk, {group: topics}, version, **fields)
+    answer = fetch_groups(client, {group: topics}, version, **fields)
     return answer if version < 8 else answer.groups[0]
 
 
@@ -105,13 +107,13 @@ def found(answer: Any) -> dict[tuple[Any, int], Found]:
     }
 
 
-def delete(desk: Desk, group: str, topics: dict[str, list[int]]) -> Any:
+def delete(client: RawClient, group: str, topics: dict[str, list[int]]) -> Any:
     kind = OffsetDeleteRequest
     asked = tuple(
         kind.OffsetDeleteRequestTopic(name, tuple(map(kind.OffsetDeleteRequestPartition, indexes)))
         for name, indexes in topics.items()
     )
-    return desk.ask(kind(group, asked), 0)
+    return client.ask(kind(group, asked), 0)
 
 
 class Guard:

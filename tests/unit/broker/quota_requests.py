@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.wire.types import AlterClientQuotasRequest, DescribeClientQuotasRequest
 from ottla.wire.types.alter_client_quotas import AlterClientQuotasRequestEntryData
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 Entity = dict[str, str | None]
 Entry = AlterClientQuotasRequestEntryData
@@ -17,17 +17,17 @@ def entry(entity: Entity, **limits: float | None) -> Entry:
     return Entry(parts, tuple(kind.OpData(key, value or 0.0, value is None) for key, value in limits.items()))
 
 
-def alter(desk: Desk, *entries: Entry, version: int = 1, only: bool = False) -> list[int]:
-    answer = desk.ask(AlterClientQuotasRequest(entries, only), version)
+def alter(client: RawClient, *entries: Entry, version: int = 1, only: bool = False) -> list[int]:
+    answer = client.ask(AlterClientQuotasRequest(entries, only), version)
     assert answer.throttle_time_ms == 0
     return [each.error_code for each in answer.entries]
 
 
 def describe(
-    desk: Desk, *components: Component, strict: bool = True, version: int = 1
+    client: RawClient, *components: Component, strict: bool = True, version: int = 1
 ) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
     kind = DescribeClientQuotasRequest
-    answer = desk.ask(kind(tuple(kind.ComponentData(*each) for each in components), strict), version)
+    answer = client.ask(kind(tuple(kind.ComponentData(*each) for each in components), strict), version)
     assert (answer.error_code, answer.error_message) == (0, "")
     return {
         tuple(sorted((part.entity_type, part.entity_name) for part in each.entity)): {
@@ -37,9 +37,9 @@ def describe(
     }
 
 
-def await_limits(desk: Desk, user: str, limits: dict[str, float]) -> None:
+def await_limits(client: RawClient, user: str, limits: dict[str, float]) -> None:
     """Apache Kafka's brokers learn of a change a little after the controller has made it."""
     for _ in range(READY_ATTEMPTS):
-        if describe(desk, ("user", 0, user)) == ({(("user", user),): limits} if limits else {}):
+        if describe(client, ("user", 0, user)) == ({(("user", user),): limits} if limits else {}):
             return
     raise AssertionError(f"{user} never has {limits}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ottla.wire.types.api_versions import ApiVersionsRequest
-from tests.unit.broker.desk import Closed, Desk, running_node
+from tests.unit.broker.raw_client import Closed, RawClient, running_node
 
 BROKER_TABLE = {
     0: (0, 13),  # Produce; 0 to 2 are shown and not served
@@ -89,32 +89,32 @@ BROKER_TABLE = {
 TELEMETRY = {71: (0, 0), 72: (0, 0)}  # GetTelemetrySubscriptions, PushTelemetry
 
 
-def table(desk: Desk, version: int = 4) -> dict[int, tuple[int, int]]:
-    answer = desk.ask(ApiVersionsRequest("test", "1"), version)
+def table(client: RawClient, version: int = 4) -> dict[int, tuple[int, int]]:
+    answer = client.ask(ApiVersionsRequest("test", "1"), version)
     return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_every_key_has_the_range_of_apache_kafka(desk: Desk, version: int):
-    assert table(desk, version) == BROKER_TABLE
+def test_every_key_has_the_range_of_apache_kafka(client: RawClient, version: int):
+    assert table(client, version) == BROKER_TABLE
 
 
 def test_with_telemetry_two_more_are_shown(tmp_path: Path):
     with running_node(tmp_path, ottla_client_telemetry_enable="true") as node:
-        shown = table(node.desk)
+        shown = table(node.client)
         assert shown == BROKER_TABLE | TELEMETRY
         assert len(shown) == 79
 
 
 def test_unstable_versions_are_shown_when_they_are_asked_for(tmp_path: Path):
     with running_node(tmp_path, unstable_api_versions_enable="true") as node:
-        assert table(node.desk) == BROKER_TABLE | {22: (0, 6)}
+        assert table(node.client) == BROKER_TABLE | {22: (0, 6)}
 
 
 @pytest.mark.parametrize("key", [4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82])
-def test_what_belongs_to_controllers_or_to_the_past_is_closed(desk: Desk, key: int):
-    line = desk.connect()
+def test_what_belongs_to_controllers_or_to_the_past_is_closed(client: RawClient, key: int):
+    connection = client.connect()
     header = key.to_bytes(2, "big") + b"\0\0" + b"\0\0\0\1" + b"\0\1x"
-    line.send_bytes(len(header).to_bytes(4, "big") + header)
+    connection.send_bytes(len(header).to_bytes(4, "big") + header)
     with pytest.raises(Closed):
-        line.receive(key, 0, 1)
+        connection.receive(key, 0, 1)

@@ -7,20 +7,20 @@ from pathlib import Path
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateDelegationTokenRequest, UnregisterBrokerRequest
-from tests.unit.broker.desk import batch, running_node
+from tests.unit.broker.raw_client import batch, running_node
 
 
 def test_a_broker_that_was_unregistered_while_it_lives_registers_again(tmp_path: Path) -> None:
     with running_node(tmp_path, ManualClock()) as running:
-        desk, node = running.desk, running.node
-        topic = desk.topic()
+        client, node = running.client, running.node
+        topic = client.topic()
         first_epoch = node.broker_lifecycle.broker_epoch
-        assert desk.ask(UnregisterBrokerRequest(node.node_id), 0).error_code == 0
-        assert desk.produce(topic, batch(b"v")).error_code == 0
+        assert client.ask(UnregisterBrokerRequest(node.node_id), 0).error_code == 0
+        assert client.produce(topic, batch(b"v")).error_code == 0
         assert node.broker_lifecycle.broker_epoch > first_epoch
 
 
 def test_a_token_for_somebody_without_a_kind_is_refused_and_answered(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
         asked = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="ann")
-        assert running.desk.ask(asked, 3).error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert running.client.ask(asked, 3).error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

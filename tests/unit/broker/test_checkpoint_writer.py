@@ -23,7 +23,7 @@ from ottla.log.errors import StorageError
 from ottla.log.files import LogStorage
 from ottla.log.names import TopicPartition
 from ottla.wire.properties import MetaProperties
-from tests.unit.broker.desk import TIMEOUT_S, batch, running_node
+from tests.unit.broker.raw_client import TIMEOUT_S, batch, running_node
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -167,7 +167,7 @@ def test_a_node_outlives_a_disk_that_stalls_longer_than_a_checkpoint_takes_to_be
 ):
     disk, clock = StallingDisk(name), ShiftedClock()
     with running_node(tmp_path, clock, disk=disk, connections_max_idle_ms=10**12) as running:
-        topic, node = running.desk.topic(flush_messages=1), running.node
+        topic, node = running.client.topic(flush_messages=1), running.node
 
         def pass_time() -> None:
             log = node.replicas.by_key[topic.name, 0].log
@@ -177,7 +177,7 @@ def test_a_node_outlives_a_disk_that_stalls_longer_than_a_checkpoint_takes_to_be
             node.cooperative_tasks.run_for(20)
 
         for _ in range(4):
-            running.desk.produce(topic, batch(b"a"))
+            running.client.produce(topic, batch(b"a"))
             running.change(pass_time)
             assert disk.has_stalled.wait(TIMEOUT_S)
         disk.let_go.set()

@@ -22,8 +22,8 @@ from ottla.log.files import Directory, LogFile, LogStorage
 from ottla.wire import frames
 from ottla.wire.types import ApiVersionsRequest, FetchResponse
 from tests.unit.broker.connection_bench import FETCH, Bench, answer_at_once, fetch_request, heartbeat
-from tests.unit.broker.desk import Closed, Line, RunningNode, Topic, batch, produce_request, running_node
 from tests.unit.broker.network.quotas.setting import set_quota
+from tests.unit.broker.raw_client import Closed, Connection, RunningNode, Topic, batch, produce_request, running_node
 
 WHO = "client 'c' at 127.0.0.1 on PLAINTEXT"
 UNKNOWN = "a client at 127.0.0.1 on PLAINTEXT"
@@ -99,7 +99,7 @@ def test_a_client_that_goes_by_itself_is_neither_named_nor_counted(
 
 def test_the_end_of_a_node_names_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with running_node(tmp_path) as running:
-        assert running.desk.ask(ApiVersionsRequest(), 0).error_code == 0
+        assert running.client.ask(ApiVersionsRequest(), 0).error_code == 0
     assert not running.node.closed_connections.counts
     assert not caplog.records
 
@@ -176,10 +176,10 @@ def test_a_file_that_ends_too_soon_is_told(tmp_path: Path, caplog: pytest.LogCap
 
 
 def test_a_failed_write_that_nobody_acknowledges_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with running_node(tmp_path) as running, closing(running.desk.connect("c")) as line:
-        line.send(produce_request(Topic("nowhere", bytes(16)), {0: batch(b"x")}, acks=0), 9)
+    with running_node(tmp_path) as running, closing(running.client.connect("c")) as connection:
+        connection.send(produce_request(Topic("nowhere", bytes(16)), {0: batch(b"x")}, acks=0), 9)
         with pytest.raises(Closed):
-            line.receive_bytes()
+            connection.receive_bytes()
     assert counts(running.node.closed_connections) == {CloseCause.FAILED_PRODUCE: 1}
     assert caplog.messages == [
         f"{WHO} was closed: produce with acks=0 failed: UNKNOWN_TOPIC_OR_PARTITION [failed-produce]"
@@ -189,9 +189,9 @@ def test_a_failed_write_that_nobody_acknowledges_is_told(tmp_path: Path, caplog:
 # --- too many ---------------------------------------------------------------------------------------------------------
 
 
-def is_closed(line: Line) -> bool:
+def is_closed(connection: Connection) -> bool:
     try:
-        line.ask(ApiVersionsRequest(), 0)
+        connection.ask(ApiVersionsRequest(), 0)
     except (Closed, ConnectionError):
         return True
     return False
@@ -208,16 +208,16 @@ def told(running: RunningNode, messages: list[str], cause: CloseCause) -> str:
 
 def test_an_address_with_too_many_connections_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with running_node(tmp_path, max_connections_per_ip=1) as running:
-        assert not is_closed(running.desk.line)
-        assert is_closed(running.desk.connect())
+        assert not is_closed(running.client.connection)
+        assert is_closed(running.client.connect())
         message = told(running, caplog.messages, CloseCause.CONNECTIONS_PER_IP)
     assert message == f"{UNKNOWN} was closed: too many connections from its address [connections-per-ip]"
 
 
 def test_an_address_that_opens_connections_too_fast_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with running_node(tmp_path, ManualClock()) as running:
-        set_quota(running.desk, "connection_creation_rate", 1.0, ip="127.0.0.1")
-        assert is_closed([running.desk.connect() for _ in range(15)][-1])
+        set_quota(running.client, "connection_creation_rate", 1.0, ip="127.0.0.1")
+        assert is_closed([running.client.connect() for _ in range(15)][-1])
         message = told(running, caplog.messages, CloseCause.CONNECTION_RATE)
     reason = "its address opens connections faster than its quota allows"
     assert message == f"{UNKNOWN} was closed: {reason} [connection-rate]"

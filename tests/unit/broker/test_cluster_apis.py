@@ -25,7 +25,7 @@ from ottla.wire.types import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, running_node
+from tests.unit.broker.raw_client import Closed, RawClient, RunningNode, Topic, running_node
 
 NEWEST = METADATA_VERSIONS[1]
 ALL_TOPIC_OPERATIONS = 3576
@@ -39,18 +39,18 @@ SHARED = ("acls", "controller", "delegation_tokens", "group_describe", "share_gr
 # --- ApiVersions ------------------------------------------------------------------------------------------------------
 
 
-def raw(desk: Desk, api_key: int, version: int, body: bytes = b"") -> bytes:
+def raw(client: RawClient, api_key: int, version: int, body: bytes = b"") -> bytes:
     """The answer to a frame made by hand, without its size; raises Closed."""
-    line = desk.connect()
-    with closing(line):
+    connection = client.connect()
+    with closing(connection):
         header = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + (7).to_bytes(4, "big") + b"\xff\xff"
         frame = header + body
-        line._sock.sendall(len(frame).to_bytes(4, "big") + frame)
-        return line._read(int.from_bytes(line._read(4), "big"))
+        connection._sock.sendall(len(frame).to_bytes(4, "big") + frame)
+        return connection._read(int.from_bytes(connection._read(4), "big"))
 
 
-def test_a_version_from_the_future_is_answered_with_the_range_of_this_api_alone(desk: Desk):
-    answer = raw(desk, 18, 99, b"\x00")
+def test_a_version_from_the_future_is_answered_with_the_range_of_this_api_alone(client: RawClient):
+    answer = raw(client, 18, 99, b"\x00")
     assert len(answer) == 16
     decoded = frames.read_response(answer, 18, 0).body
     assert decoded.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -60,8 +60,8 @@ def test_a_version_from_the_future_is_answered_with_the_range_of_this_api_alone(
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_lists_what_is_served(desk: Desk, version: int):
-    answer = desk.ask(ApiVersionsRequest(*SOFTWARE), version)
+def test_every_version_lists_what_is_served(client: RawClient, version: int):
+    answer = client.ask(ApiVersionsRequest(*SOFTWARE), version)
     assert answer.error_code == 0
     ranges = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
     assert ranges[0] == (0, 13), "shown from 0 on though 0 to 2 are refused"
@@ -69,8 +69,8 @@ def test_every_version_lists_what_is_served(desk: Desk, version: int):
     assert 52 not in ranges, "Vote is for controllers"
 
 
-def test_version_three_hides_features_that_may_be_off(desk: Desk):
-    three, four = (desk.ask(ApiVersionsRequest(*SOFTWARE), version) for version in (3, 4))
+def test_version_three_hides_features_that_may_be_off(client: RawClient):
+    three, four = (client.ask(ApiVersionsRequest(*SOFTWARE), version) for version in (3, 4))
     assert {each.name: (each.min_version, each.max_version) for each in three.supported_features} == {
         "metadata.version": (7, 30)
     }
@@ -84,23 +84,23 @@ def test_version_three_hides_features_that_may_be_off(desk: Desk):
         assert finalized["transaction.version"] == (2, 2)
 
 
-def test_the_epoch_of_features_grows_with_the_metadata(desk: Desk):
-    before = desk.ask(ApiVersionsRequest(*SOFTWARE), 4).finalized_features_epoch
-    desk.topic()
-    assert desk.ask(ApiVersionsRequest(*SOFTWARE), 4).finalized_features_epoch > before
+def test_the_epoch_of_features_grows_with_the_metadata(client: RawClient):
+    before = client.ask(ApiVersionsRequest(*SOFTWARE), 4).finalized_features_epoch
+    client.topic()
+    assert client.ask(ApiVersionsRequest(*SOFTWARE), 4).finalized_features_epoch > before
 
 
 @pytest.mark.parametrize("software", [("", "1"), ("-x", "1"), ("x", "1 2"), ("x", "1.")])
-def test_software_must_have_a_proper_name(desk: Desk, software: tuple[str, str]):
-    answer = desk.ask(ApiVersionsRequest(*software), 4)
+def test_software_must_have_a_proper_name(client: RawClient, software: tuple[str, str]):
+    answer = client.ask(ApiVersionsRequest(*software), 4)
     assert (answer.error_code, answer.api_keys) == (ErrorCode.INVALID_REQUEST, ())
 
 
-def test_version_five_compares_the_cluster_and_the_node(running: RunningNode, desk: Desk):
+def test_version_five_compares_the_cluster_and_the_node(running: RunningNode, client: RawClient):
     own = running.node.cluster_id
 
     def code(cluster_id: str | None, node_id: int) -> int:
-        return desk.ask(ApiVersionsRequest(*SOFTWARE, cluster_id=cluster_id, node_id=node_id), 5).error_code
+        return client.ask(ApiVersionsRequest(*SOFTWARE, cluster_id=cluster_id, node_id=node_id), 5).error_code
 
     assert code(None, -1) == 0
     assert code(own, 1) == 0
@@ -135,40 +135,40 @@ def _snake(name: str) -> str:
 # --- what is not answered at all --------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_served_ends_the_connection(desk: Desk):
+def test_what_cannot_be_served_ends_the_connection(client: RawClient):
     for api_key, version in ((999, 0), (52, 0), (4, 0), (0, 2), (0, 99), (3, 14), (-1, 0)):
         with pytest.raises(Closed):
-            raw(desk, api_key & 0xFFFF, version)
+            raw(client, api_key & 0xFFFF, version)
 
 
-def test_bodies_that_cannot_be_read_end_the_connection(desk: Desk):
+def test_bodies_that_cannot_be_read_end_the_connection(client: RawClient):
     for body in (b"", b"\x00\x00\x00\x05", b"\x7f\xff\xff\xff"):
         with pytest.raises(Closed):
-            raw(desk, 3, 1, body)
+            raw(client, 3, 1, body)
 
 
-def test_bytes_behind_a_body_are_overlooked(desk: Desk):
-    answer = raw(desk, 3, 1, b"\x00\x00\x00\x00" + b"and more")
+def test_bytes_behind_a_body_are_overlooked(client: RawClient):
+    answer = raw(client, 3, 1, b"\x00\x00\x00\x00" + b"and more")
     assert frames.read_response(answer, 3, 1).body.topics == ()
 
 
 @pytest.mark.parametrize("size", [-1, 0, 104_857_601, int.from_bytes(b"GET ", "big")])
-def test_frames_of_an_impossible_size_end_the_connection(desk: Desk, size: int):
-    line = desk.connect()
-    with closing(line):
-        line._sock.sendall(size.to_bytes(4, "big", signed=True))
+def test_frames_of_an_impossible_size_end_the_connection(client: RawClient, size: int):
+    connection = client.connect()
+    with closing(connection):
+        connection._sock.sendall(size.to_bytes(4, "big", signed=True))
         with pytest.raises(Closed):
-            line._read(1)
+            connection._read(1)
 
 
 def test_controllers_have_apis_of_their_own(running: RunningNode):
     advertised = running.node.advertised["CONTROLLER"]
-    with closing(Desk(advertised.host, advertised.port)) as desk:
-        keys = {key.api_key for key in desk.ask(ApiVersionsRequest(*SOFTWARE), 4).api_keys}
+    with closing(RawClient(advertised.host, advertised.port)) as client:
+        keys = {key.api_key for key in client.ask(ApiVersionsRequest(*SOFTWARE), 4).api_keys}
         assert {18, 19, 60} <= keys
         assert not {0, 2, 3} & keys
         with pytest.raises(Closed):
-            desk.ask(MetadataRequest(), 12)
+            client.ask(MetadataRequest(), 12)
 
 
 # --- Metadata ---------------------------------------------------------------------------------------------------------
@@ -183,19 +183,19 @@ def codes(answer: MetadataResponse) -> dict[str | None, int]:
     return {topic.name: topic.error_code for topic in answer.topics}
 
 
-def test_an_empty_list_is_everything_at_first_and_nothing_later(desk: Desk):
-    topic = desk.topic()
-    assert topic.name in codes(desk.ask(by_name(), 0))
-    assert desk.ask(by_name(), 1).topics == ()
-    assert desk.ask(by_name(), NEWEST).topics == ()
+def test_an_empty_list_is_everything_at_first_and_nothing_later(client: RawClient):
+    topic = client.topic()
+    assert topic.name in codes(client.ask(by_name(), 0))
+    assert client.ask(by_name(), 1).topics == ()
+    assert client.ask(by_name(), NEWEST).topics == ()
     for version in (1, NEWEST):
-        assert topic.name in codes(desk.ask(MetadataRequest(None), version))
+        assert topic.name in codes(client.ask(MetadataRequest(None), version))
 
 
 @pytest.mark.parametrize("version", range(NEWEST + 1))
-def test_every_version_describes_a_topic(desk: Desk, version: int):
-    topic = desk.topic(partitions=2)
-    answer = desk.ask(by_name(topic.name, allow_auto_topic_creation=version < 4), version)
+def test_every_version_describes_a_topic(client: RawClient, version: int):
+    topic = client.topic(partitions=2)
+    answer = client.ask(by_name(topic.name, allow_auto_topic_creation=version < 4), version)
     (described,) = answer.topics
     assert (described.error_code, described.name) == (0, topic.name)
     assert [(each.partition_index, each.leader_id) for each in described.partitions] == [(0, 1), (1, 1)]
@@ -211,14 +211,14 @@ def test_every_version_describes_a_topic(desk: Desk, version: int):
         assert described.topic_id == topic.topic_id
 
 
-def test_the_broker_is_where_the_client_reached_it(running: RunningNode, desk: Desk):
-    (broker,) = desk.ask(by_name(), NEWEST).brokers
+def test_the_broker_is_where_the_client_reached_it(running: RunningNode, client: RawClient):
+    (broker,) = client.ask(by_name(), NEWEST).brokers
     advertised = running.node.advertised["PLAINTEXT"]
     assert (broker.host, broker.port, broker.rack) == (advertised.host, advertised.port, None)
 
 
-def test_missing_topics_and_impossible_names(desk: Desk):
-    answer = desk.ask(by_name("nowhere", "a b", "", allow_auto_topic_creation=False), NEWEST)
+def test_missing_topics_and_impossible_names(client: RawClient):
+    answer = client.ask(by_name("nowhere", "a b", "", allow_auto_topic_creation=False), NEWEST)
     assert codes(answer) == {
         "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -228,60 +228,60 @@ def test_missing_topics_and_impossible_names(desk: Desk):
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_versions_that_could_carry_an_id_and_do_not_serve_it_say_so(desk: Desk, version: int):
+def test_versions_that_could_carry_an_id_and_do_not_serve_it_say_so(client: RawClient, version: int):
     asked = (MetadataRequest.MetadataRequestTopic(topic_id=bytes(15) + b"x", name=None),)
-    [found] = desk.ask(MetadataRequest(asked, False), version).topics
+    [found] = client.ask(MetadataRequest(asked, False), version).topics
     assert (found.error_code, found.name) == (ErrorCode.INVALID_REQUEST, "")
 
 
-def test_topics_by_id(desk: Desk):
-    topic = desk.topic()
+def test_topics_by_id(client: RawClient):
+    topic = client.topic()
     kind = MetadataRequest.MetadataRequestTopic
     asked = (kind(topic.topic_id, None), kind(UNKNOWN_ID, None), kind(name="overlooked"))
-    found = {each.topic_id: each for each in desk.ask(MetadataRequest(asked, False), NEWEST).topics}
+    found = {each.topic_id: each for each in client.ask(MetadataRequest(asked, False), NEWEST).topics}
     assert set(found) == {topic.topic_id, UNKNOWN_ID}
     assert (found[topic.topic_id].name, found[topic.topic_id].error_code) == (topic.name, 0)
     assert (found[UNKNOWN_ID].name, found[UNKNOWN_ID].error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-def test_operations_are_told_to_who_asks(desk: Desk):
-    topic = desk.topic()
+def test_operations_are_told_to_who_asks(client: RawClient):
+    topic = client.topic()
     for version in (8, 10):
-        answer = desk.ask(
+        answer = client.ask(
             by_name(topic.name, include_cluster_authorized_operations=True, include_topic_authorized_operations=True),
             version,
         )
         assert answer.cluster_authorized_operations == ALL_CLUSTER_OPERATIONS
         assert answer.topics[0].topic_authorized_operations == ALL_TOPIC_OPERATIONS
-    answer = desk.ask(by_name(topic.name), 10)
+    answer = client.ask(by_name(topic.name), 10)
     assert answer.cluster_authorized_operations == NOT_ASKED
     assert answer.topics[0].topic_authorized_operations == NOT_ASKED
 
 
-def test_the_same_topic_twice_is_described_once(desk: Desk):
-    topic = desk.topic()
-    assert len(desk.ask(by_name(topic.name, topic.name), NEWEST).topics) == 1
+def test_the_same_topic_twice_is_described_once(client: RawClient):
+    topic = client.topic()
+    assert len(client.ask(by_name(topic.name, topic.name), NEWEST).topics) == 1
 
 
 def test_missing_topics_are_created_where_both_sides_allow_it(tmp_path_factory: pytest.TempPathFactory):
     with running_node(tmp_path_factory.mktemp("auto"), num_partitions=3) as running:
-        answer = running.desk.ask(by_name("made", "a b"), NEWEST)
+        answer = running.client.ask(by_name("made", "a b"), NEWEST)
         assert codes(answer) == {"made": 0, "a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
         assert len(answer.topics[0].partitions) == 3
-        answer = running.desk.ask(by_name("unwanted", allow_auto_topic_creation=False), NEWEST)
+        answer = running.client.ask(by_name("unwanted", allow_auto_topic_creation=False), NEWEST)
         assert codes(answer) == {"unwanted": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         assert set(running.node.image.topics_by_name) == {"made"}
     with running_node(tmp_path_factory.mktemp("none"), auto_create_topics_enable=False) as running:
-        answer = running.desk.ask(by_name("made"), NEWEST)
+        answer = running.client.ask(by_name("made"), NEWEST)
         assert codes(answer) == {"made": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_several_clients_that_miss_one_topic_all_get_it(running: RunningNode):
-    lines = [running.desk.connect() for _ in range(5)]
-    sent = [line.send(by_name("wanted-by-all"), NEWEST) for line in lines]
-    answers = [line.receive(3, NEWEST, number) for line, number in zip(lines, sent, strict=True)]
-    for line in lines:
-        line.close()
+    connections = [running.client.connect() for _ in range(5)]
+    sent = [connection.send(by_name("wanted-by-all"), NEWEST) for connection in connections]
+    answers = [connection.receive(3, NEWEST, number) for connection, number in zip(connections, sent, strict=True)]
+    for connection in connections:
+        connection.close()
     assert [codes(answer) for answer in answers] == [{"wanted-by-all": 0}] * 5
     assert len({answer.topics[0].topic_id for answer in answers}) == 1
 
@@ -289,8 +289,8 @@ def test_several_clients_that_miss_one_topic_all_get_it(running: RunningNode):
 def test_a_deleted_topic_stays_away_for_a_moment(tmp_path: Path):
     """Whoever deletes a topic, and whoever used it, asks for it at once: that must not bring it back."""
     with running_node(tmp_path, ManualClock()) as running:
-        deleter, user = running.desk.connect(), running.desk.connect()
-        topic = running.desk.topic()
+        deleter, user = running.client.connect(), running.client.connect()
+        topic = running.client.topic()
         sent = deleter.send_together(
             (DeleteTopicsRequest(topic_names=(topic.name,)), 5),
             (by_name(topic.name), NEWEST),
@@ -306,20 +306,20 @@ def test_a_deleted_topic_stays_away_for_a_moment(tmp_path: Path):
 
 def test_a_topic_can_be_deleted_and_created_at_once(tmp_path: Path):
     with running_node(tmp_path, ManualClock()) as running:
-        topic = running.desk.topic()
-        assert running.desk.ask(DeleteTopicsRequest(topic_names=(topic.name,)), 5).responses[0].error_code == 0
+        topic = running.client.topic()
+        assert running.client.ask(DeleteTopicsRequest(topic_names=(topic.name,)), 5).responses[0].error_code == 0
         again = CreateTopicsRequest((CreateTopicsRequest.CreatableTopic(topic.name, 1, 1),))
-        assert running.desk.ask(again, 7).topics[0].error_code == 0
-        assert codes(running.desk.ask(by_name(topic.name), NEWEST)) == {topic.name: 0}
+        assert running.client.ask(again, 7).topics[0].error_code == 0
+        assert codes(running.client.ask(by_name(topic.name), NEWEST)) == {topic.name: 0}
 
 
 # --- DescribeTopicPartitions ------------------------------------------------------------------------------------------
 
 
-def portion(desk: Desk, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None):
+def portion(client: RawClient, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None):
     kind = DescribeTopicPartitionsRequest
     topics = tuple(kind.TopicRequest(name) for name in names)
-    answer = desk.ask(kind(topics, limit, kind.Cursor(*cursor) if cursor else None), 0)
+    answer = client.ask(kind(topics, limit, kind.Cursor(*cursor) if cursor else None), 0)
     after = answer.next_cursor
     found = [
         (topic.name, topic.error_code, [each.partition_index for each in topic.partitions]) for topic in answer.topics
@@ -327,29 +327,29 @@ def portion(desk: Desk, *names: str, limit: int = 2000, cursor: tuple[str, int] 
     return found, (after.topic_name, after.partition_index) if after else None
 
 
-def ordered(desk: Desk, *partitions: int) -> list[Topic]:
-    return sorted((desk.topic(partitions=count) for count in partitions), key=lambda topic: topic.name)
+def ordered(client: RawClient, *partitions: int) -> list[Topic]:
+    return sorted((client.topic(partitions=count) for count in partitions), key=lambda topic: topic.name)
 
 
-def test_topics_come_in_portions_in_the_order_of_their_names(desk: Desk):
-    one, two, three = ordered(desk, 3, 3, 3)
+def test_topics_come_in_portions_in_the_order_of_their_names(client: RawClient):
+    one, two, three = ordered(client, 3, 3, 3)
     names = (three.name, one.name, two.name)
-    assert portion(desk, *names) == (
+    assert portion(client, *names) == (
         [(one.name, 0, [0, 1, 2]), (two.name, 0, [0, 1, 2]), (three.name, 0, [0, 1, 2])],
         None,
     )
-    first = portion(desk, *names, limit=4)
+    first = portion(client, *names, limit=4)
     assert first == ([(one.name, 0, [0, 1, 2]), (two.name, 0, [0])], (two.name, 1))
-    second = portion(desk, *names, limit=4, cursor=first[1])
+    second = portion(client, *names, limit=4, cursor=first[1])
     assert second == ([(two.name, 0, [1, 2]), (three.name, 0, [0, 1])], (three.name, 2))
-    assert portion(desk, *names, limit=4, cursor=second[1]) == ([(three.name, 0, [2])], None)
-    assert portion(desk, *names, limit=3)[1] == (two.name, 0), "a full portion goes on with the next topic"
-    assert portion(desk, *names, limit=0)[0] == [(one.name, 0, [0])], "at least one at a time"
+    assert portion(client, *names, limit=4, cursor=second[1]) == ([(three.name, 0, [2])], None)
+    assert portion(client, *names, limit=3)[1] == (two.name, 0), "a full portion goes on with the next topic"
+    assert portion(client, *names, limit=0)[0] == [(one.name, 0, [0])], "at least one at a time"
 
 
-def test_a_described_topic_has_all_its_facts(desk: Desk):
-    topic = desk.topic()
-    answer = desk.ask(DescribeTopicPartitionsRequest((DescribeTopicPartitionsRequest.TopicRequest(topic.name),)), 0)
+def test_a_described_topic_has_all_its_facts(client: RawClient):
+    topic = client.topic()
+    answer = client.ask(DescribeTopicPartitionsRequest((DescribeTopicPartitionsRequest.TopicRequest(topic.name),)), 0)
     (described,) = answer.topics
     assert described.topic_id == topic.topic_id
     assert described.topic_authorized_operations == ALL_TOPIC_OPERATIONS
@@ -363,62 +363,62 @@ def test_a_described_topic_has_all_its_facts(desk: Desk):
     assert (partition.eligible_leader_replicas, partition.last_known_elr, partition.offline_replicas) == ((), (), ())
 
 
-def test_missing_topics_take_their_place_in_a_portion(desk: Desk):
-    topic = desk.topic()
-    found, cursor = portion(desk, "a b", topic.name, "missing")
+def test_missing_topics_take_their_place_in_a_portion(client: RawClient):
+    topic = client.topic()
+    found, cursor = portion(client, "a b", topic.name, "missing")
     expected = [("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, []), (topic.name, 0, [0]), ("missing", 3, [])]
     assert (sorted(found), cursor) == (sorted(expected), None)
 
 
-def test_a_cursor_must_fit_the_question(desk: Desk):
-    topic = desk.topic()
+def test_a_cursor_must_fit_the_question(client: RawClient):
+    topic = client.topic()
     for cursor in (("elsewhere", 0), (topic.name, -1)):
-        found, after = portion(desk, topic.name, cursor=cursor)
+        found, after = portion(client, topic.name, cursor=cursor)
         assert (found, after) == ([(topic.name, ErrorCode.INVALID_REQUEST, [])], None)
 
 
-def test_an_empty_question_is_about_all_topics(desk: Desk):
-    topic = desk.topic()
-    assert (topic.name, 0, [0]) in portion(desk)[0]
-    assert portion(desk, cursor=(topic.name, 0))[0][0] == (topic.name, 0, [0])
+def test_an_empty_question_is_about_all_topics(client: RawClient):
+    topic = client.topic()
+    assert (topic.name, 0, [0]) in portion(client)[0]
+    assert portion(client, cursor=(topic.name, 0))[0][0] == (topic.name, 0, [0])
 
 
 # --- DescribeCluster and DescribeQuorum -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_cluster_has_one_broker(desk: Desk, version: int):
-    answer = desk.ask(DescribeClusterRequest(), version)
+def test_the_cluster_has_one_broker(client: RawClient, version: int):
+    answer = client.ask(DescribeClusterRequest(), version)
     assert (answer.error_code, answer.controller_id, len(answer.cluster_id)) == (0, 1, 22)
     assert [each.broker_id for each in answer.brokers] == [1]
     assert answer.cluster_authorized_operations == NOT_ASKED
 
 
-def test_who_asks_learns_what_he_may_do_to_the_cluster(desk: Desk):
-    answer = desk.ask(DescribeClusterRequest(True, include_fenced_brokers=True), 2)
+def test_who_asks_learns_what_he_may_do_to_the_cluster(client: RawClient):
+    answer = client.ask(DescribeClusterRequest(True, include_fenced_brokers=True), 2)
     assert answer.cluster_authorized_operations == ALL_CLUSTER_OPERATIONS
     assert [each.is_fenced for each in answer.brokers] == [False]
 
 
-def test_brokers_do_not_show_controllers(desk: Desk):
-    assert desk.ask(DescribeClusterRequest(endpoint_type=2), 1).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-    assert desk.ask(DescribeClusterRequest(endpoint_type=7), 1).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+def test_brokers_do_not_show_controllers(client: RawClient):
+    assert client.ask(DescribeClusterRequest(endpoint_type=2), 1).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    assert client.ask(DescribeClusterRequest(endpoint_type=7), 1).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 def test_controllers_show_controllers(running: RunningNode):
     advertised = running.node.advertised["CONTROLLER"]
-    with closing(Desk(advertised.host, advertised.port)) as desk:
-        answer = desk.ask(DescribeClusterRequest(endpoint_type=2), 1)
+    with closing(RawClient(advertised.host, advertised.port)) as client:
+        answer = client.ask(DescribeClusterRequest(endpoint_type=2), 1)
         assert [(each.broker_id, each.port) for each in answer.brokers] == [(1, advertised.port)]
         assert (answer.controller_id, answer.endpoint_type) == (1, 2)
-        assert desk.ask(DescribeClusterRequest(), 1).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        assert desk.ask(DescribeClusterRequest(), 0).error_code == ErrorCode.INVALID_REQUEST
+        assert client.ask(DescribeClusterRequest(), 1).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        assert client.ask(DescribeClusterRequest(), 0).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_quorum_has_one_voter(desk: Desk, version: int):
+def test_the_quorum_has_one_voter(client: RawClient, version: int):
     kind = DescribeQuorumRequest
-    answer = desk.ask(kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),)), version)
+    answer = client.ask(kind((kind.TopicData("__cluster_metadata", (kind.PartitionData(0),)),)), version)
     assert answer.error_code == 0
     (partition,) = answer.topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (0, 1)
@@ -434,31 +434,31 @@ def test_the_quorum_has_one_voter(desk: Desk, version: int):
 # --- connections ------------------------------------------------------------------------------------------------------
 
 
-def test_pipelined_requests_are_answered_in_order(desk: Desk):
-    line = desk.connect()
-    with closing(line):
-        sent = [line.send(by_name("nowhere", allow_auto_topic_creation=False), NEWEST) for _ in range(50)]
+def test_pipelined_requests_are_answered_in_order(client: RawClient):
+    connection = client.connect()
+    with closing(connection):
+        sent = [connection.send(by_name("nowhere", allow_auto_topic_creation=False), NEWEST) for _ in range(50)]
         for number in sent:
-            assert codes(line.receive(3, NEWEST, number)) == {"nowhere": 3}
+            assert codes(connection.receive(3, NEWEST, number)) == {"nowhere": 3}
 
 
 def test_too_many_connections_from_one_address_are_closed(tmp_path_factory: pytest.TempPathFactory):
     with running_node(tmp_path_factory.mktemp("few"), max_connections_per_ip=2) as running:
-        desk = running.desk
-        lines = [desk.connect(), desk.connect()]
-        assert all(line.ask(by_name(), NEWEST).brokers for line in lines)
-        with closing(desk.connect()) as third, pytest.raises((Closed, ConnectionError)):
+        client = running.client
+        connections = [client.connect(), client.connect()]
+        assert all(connection.ask(by_name(), NEWEST).brokers for connection in connections)
+        with closing(client.connect()) as third, pytest.raises((Closed, ConnectionError)):
             third.ask(by_name(), NEWEST)
-        lines.pop().close()
-        for line in lines:
-            line.close()
+        connections.pop().close()
+        for connection in connections:
+            connection.close()
 
 
 def test_a_full_listener_lets_newcomers_wait(tmp_path_factory: pytest.TempPathFactory):
     with running_node(tmp_path_factory.mktemp("full"), max_connections=1) as running:
-        first = running.desk.connect()
+        first = running.client.connect()
         assert first.ask(by_name(), NEWEST).brokers
-        second = running.desk.connect()
+        second = running.client.connect()
         number = second.send(by_name(), NEWEST)
         assert second.is_silent(0.2)
         first.close()
@@ -470,9 +470,9 @@ def test_limits_can_be_changed_while_the_node_runs(tmp_path_factory: pytest.Temp
     kind = IncrementalAlterConfigsRequest
     change = kind.AlterConfigsResource(4, "", (kind.AlterableConfig("max.connections", 0, "2"),))
     with running_node(tmp_path_factory.mktemp("change"), max_connections=1) as running:
-        first = running.desk.line
+        first = running.client.connection
         assert first.ask(by_name(), NEWEST).brokers
-        second = running.desk.connect()
+        second = running.client.connect()
         number = second.send(by_name(), NEWEST)
         assert second.is_silent(0.1)
         assert first.ask(kind((change,)), 1).responses[0].error_code == 0
@@ -485,40 +485,40 @@ def test_idle_connections_are_closed(tmp_path_factory: pytest.TempPathFactory):
 
     clock = ShiftedClock()
     with running_node(tmp_path_factory.mktemp("idle"), clock) as running:
-        line = running.desk.connect()
-        assert line.ask(by_name(), NEWEST).brokers
+        connection = running.client.connect()
+        assert connection.ask(by_name(), NEWEST).brokers
 
         def later() -> None:
             clock.shift_ms += 601_000
             running.node.housekeeping.run_due()
 
         running.change(later)
-        with closing(line), pytest.raises(Closed):
-            line._read(1)
+        with closing(connection), pytest.raises(Closed):
+            connection._read(1)
 
 
 def test_a_stop_answers_what_was_asked_and_refuses_newcomers(tmp_path_factory: pytest.TempPathFactory):
     running = RunningNode(tmp_path_factory.mktemp("stop"))
     running.start()
-    desk = running.desk
-    topic = desk.topic()
-    from tests.unit.broker.desk import fetch_partition, fetch_request
+    client = running.client
+    topic = client.topic()
+    from tests.unit.broker.raw_client import fetch_partition, fetch_request
 
-    line = desk.connect()
+    connection = client.connect()
     waiting = fetch_request(topic, fetch_partition(0, 0), max_wait_ms=60_000, session_epoch=-1)
-    number = line.send(waiting, 17)
-    assert line.is_silent(0.1), "it waits for records"
+    number = connection.send(waiting, 17)
+    assert connection.is_silent(0.1), "it waits for records"
     running.stop()
-    assert line.receive(1, 17, number).error_code == 0
-    with closing(line), pytest.raises(Closed):
-        line._read(1)
+    assert connection.receive(1, 17, number).error_code == 0
+    with closing(connection), pytest.raises(Closed):
+        connection._read(1)
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection(desk._address, 1)
+        socket.create_connection(client._address, 1)
 
 
-def test_a_topic_can_be_used_as_soon_as_it_is_made(desk: Desk):
-    from tests.unit.broker.desk import batch
+def test_a_topic_can_be_used_as_soon_as_it_is_made(client: RawClient):
+    from tests.unit.broker.raw_client import batch
 
     for _ in range(10):
-        topic = desk.topic()
-        assert desk.produce(topic, batch(b"x")).error_code == 0
+        topic = client.topic()
+        assert client.produce(topic, batch(b"x")).error_code == 0

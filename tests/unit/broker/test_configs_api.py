@@ -17,7 +17,7 @@ from ottla.wire.types.alter_configs import AlterConfigsRequest
 from ottla.wire.types.describe_configs import DescribeConfigsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.list_config_resources import ListConfigResourcesRequest
-from tests.unit.broker.settings_desk import (
+from tests.unit.broker.setting_requests import (
     ALTER_CONFIGS,
     APPEND,
     BROKER,

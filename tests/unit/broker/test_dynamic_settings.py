@@ -12,7 +12,7 @@ import pytest
 from ottla.broker.loop.clock import ShiftedClock
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, batch, batches, running_node
+from tests.unit.broker.raw_client import Closed, RawClient, RunningNode, Topic, batch, batches, running_node
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE = 0, 1
@@ -24,12 +24,12 @@ class Scene:
 
     def __init__(self, running: RunningNode, clock: ShiftedClock) -> None:
         self.running, self.node, self.clock = running, running.node, clock
-        self.desk: Desk = running.desk
+        self.client: RawClient = running.client
 
     def alter(self, resource: tuple[int, str], *steps: tuple[str, int, str | None]) -> None:
         kind = IncrementalAlterConfigsRequest
         configs = tuple(kind.AlterableConfig(*step) for step in steps)
-        (answer,) = self.desk.ask(kind((kind.AlterConfigsResource(*resource, configs),)), 1).responses
+        (answer,) = self.client.ask(kind((kind.AlterConfigsResource(*resource, configs),)), 1).responses
         assert answer.error_code == 0, answer
 
     def set(self, name: str, value: object, broker: str = "") -> None:
@@ -37,7 +37,7 @@ class Scene:
 
     def entry(self, resource: tuple[int, str], name: str) -> Any:
         kind = DescribeConfigsRequest
-        (result,) = self.desk.ask(kind((kind.DescribeConfigsResource(*resource, (name,)),), True), 4).results
+        (result,) = self.client.ask(kind((kind.DescribeConfigsResource(*resource, (name,)),), True), 4).results
         return result.configs[0]
 
     def later(self, ms: int) -> None:
@@ -63,7 +63,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def plain_topic(scene: Scene, **configs: object) -> Topic:
     """One without a retention of its own."""
-    topic = scene.desk.topic(**configs)
+    topic = scene.client.topic(**configs)
     scene.alter((TOPIC, topic.name), ("retention.ms", DELETE, None))
     return topic
 
@@ -83,14 +83,14 @@ def test_a_node_s_own_retention_is_shown_with_its_source_and_deletes(tmp_path: P
         entry = scene.entry((TOPIC, topic.name), "retention.ms")
         assert (entry.value, entry.config_source) == ("1000", 4)
         assert sources(entry)[:1] == [("log.retention.ms", "1000", 4)]
-        scene.desk.produce(topic, batch(b"old", timestamp=clock.wall_ms()))
+        scene.client.produce(topic, batch(b"old", timestamp=clock.wall_ms()))
         scene.later(HOUR_MS)
         assert scene.start_offset(topic) == 1
 
 
 def test_retention_that_is_set_for_all_brokers_deletes(scene: Scene):
     topic = plain_topic(scene)
-    scene.desk.produce(topic, batch(b"old", timestamp=scene.clock.wall_ms()))
+    scene.client.produce(topic, batch(b"old", timestamp=scene.clock.wall_ms()))
     scene.later(HOUR_MS)
     assert scene.start_offset(topic) == 0
     scene.set("log.retention.ms", 1000)
@@ -123,50 +123,50 @@ def test_one_broker_is_stronger_than_all_and_the_topic_is_stronger_still(scene: 
 
 
 def test_the_largest_batch(scene: Scene):
-    topic = scene.desk.topic()
-    assert scene.desk.produce(topic, batch(bytes(3000))).error_code == 0
+    topic = scene.client.topic()
+    assert scene.client.produce(topic, batch(bytes(3000))).error_code == 0
     scene.set("message.max.bytes", 2000)
-    assert scene.desk.produce(topic, batch(bytes(3000))).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert scene.client.produce(topic, batch(bytes(3000))).error_code == ErrorCode.MESSAGE_TOO_LARGE
     scene.alter((BROKER, ""), ("message.max.bytes", DELETE, None))
-    assert scene.desk.produce(topic, batch(bytes(3000))).error_code == 0
+    assert scene.client.produce(topic, batch(bytes(3000))).error_code == 0
 
 
 def test_the_codec(scene: Scene):
-    topic = scene.desk.topic()
+    topic = scene.client.topic()
     scene.set("compression.type", "gzip", broker="1")
-    scene.desk.produce(topic, batch(b"x" * 100))
-    (stored,) = batches(scene.desk.fetch(topic))
+    scene.client.produce(topic, batch(b"x" * 100))
+    (stored,) = batches(scene.client.fetch(topic))
     assert stored.attributes & 7 == 1
 
 
 def test_the_kind_of_time(scene: Scene):
-    topic = scene.desk.topic()
+    topic = scene.client.topic()
     scene.set("log.message.timestamp.type", "LogAppendTime")
-    assert scene.desk.produce(topic, batch(b"a")).log_append_time_ms > 1_000
+    assert scene.client.produce(topic, batch(b"a")).log_append_time_ms > 1_000
     scene.set("log.message.timestamp.type", "CreateTime")
     scene.set("log.message.timestamp.before.max.ms", 1000)
-    assert scene.desk.produce(topic, batch(b"a")).error_code == ErrorCode.INVALID_TIMESTAMP
+    assert scene.client.produce(topic, batch(b"a")).error_code == ErrorCode.INVALID_TIMESTAMP
 
 
 def test_the_least_number_of_replicas_is_the_cluster_s(scene: Scene):
-    topic = scene.desk.topic()
+    topic = scene.client.topic()
     scene.set("min.insync.replicas", 2)
     entry = scene.entry((TOPIC, topic.name), "min.insync.replicas")
     assert (entry.value, entry.config_source) == ("2", 3)
-    assert scene.desk.produce(topic, batch(b"a")).error_code == 0  # a topic of one replica needs no more than one
+    assert scene.client.produce(topic, batch(b"a")).error_code == 0  # a topic of one replica needs no more than one
     kind = IncrementalAlterConfigsRequest
     for name, operation, value in [("1", SET, "1"), ("", DELETE, None)]:
         resource = kind.AlterConfigsResource(
             BROKER, name, (kind.AlterableConfig("min.insync.replicas", operation, value),)
         )
-        (answer,) = scene.desk.ask(kind((resource,)), 1).responses
+        (answer,) = scene.client.ask(kind((resource,)), 1).responses
         assert answer.error_code == ErrorCode.INVALID_CONFIG
 
 
 def test_producers_are_forgotten_after_another_time(scene: Scene):
-    topic = scene.desk.topic()
+    topic = scene.client.topic()
     marks = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
-    scene.desk.produce(topic, batch(b"a", timestamp=scene.clock.wall_ms(), **marks))
+    scene.client.produce(topic, batch(b"a", timestamp=scene.clock.wall_ms(), **marks))
     log = scene.node.replicas.leader(topic.name, 0).log
     scene.later(HOUR_MS)
     assert log.producers.entry(7) is not None
@@ -182,18 +182,18 @@ def test_producers_are_forgotten_after_another_time(scene: Scene):
     ("name", "value"), [("max.connections.per.ip", "1"), ("max.connections.per.ip.overrides", "127.0.0.1:1")]
 )
 def test_connections_from_one_address(scene: Scene, name: str, value: str):
-    scene.desk.connect().close()
+    scene.client.connect().close()
     scene.set(name, value)
     kind = DescribeConfigsRequest
     with pytest.raises((Closed, ConnectionError)):
-        scene.desk.connect().ask(kind(()), 4)
+        scene.client.connect().ask(kind(()), 4)
     scene.alter((BROKER, ""), (name, DELETE, None))
-    assert scene.desk.connect().ask(kind(()), 4).results == ()
+    assert scene.client.connect().ask(kind(()), 4).results == ()
 
 
 def test_all_connections(scene: Scene):
     scene.set("max.connections", 1)
-    waiting = scene.desk.connect()
+    waiting = scene.client.connect()
     number = waiting.send(DescribeConfigsRequest(()), 4)
     assert waiting.is_silent(0.05)
     scene.set("max.connections", 10)
@@ -204,19 +204,19 @@ def test_all_connections(scene: Scene):
 
 
 def test_a_shorter_pause_of_the_cleaner_holds_from_now_on(scene: Scene):
-    topic = scene.desk.topic(cleanup_policy="compact", segment_ms=1, min_cleanable_dirty_ratio=0)
+    topic = scene.client.topic(cleanup_policy="compact", segment_ms=1, min_cleanable_dirty_ratio=0)
     for _ in range(3):
-        scene.desk.produce(topic, batch(b"v", keys=[b"k"], timestamp=scene.clock.wall_ms()))
+        scene.client.produce(topic, batch(b"v", keys=[b"k"], timestamp=scene.clock.wall_ms()))
         scene.later(2)
     scene.later(1)
-    assert batches(scene.desk.fetch(topic))[0].base_offset == 0  # the next look is due in 15 s
+    assert batches(scene.client.fetch(topic))[0].base_offset == 0  # the next look is due in 15 s
     scene.set("log.cleaner.backoff.ms", 100)
     scene.later(101)
-    assert batches(scene.desk.fetch(topic))[0].base_offset > 0
+    assert batches(scene.client.fetch(topic))[0].base_offset > 0
 
 
 def test_the_cleaner_s_settings_reach_every_topic(scene: Scene):
-    topic = scene.desk.topic(cleanup_policy="compact")
+    topic = scene.client.topic(cleanup_policy="compact")
     scene.set("log.cleaner.min.cleanable.ratio", "0.01")
     scene.set("log.cleaner.delete.retention.ms", 5)
     scene.set("log.cleaner.min.compaction.lag.ms", 6)

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.controller import encoded_topics
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, MetadataRequest, MetadataResponse
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 
 VERSIONS = range(14)
 
@@ -21,7 +21,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 def all_topics(running: RunningNode, version: int) -> MetadataResponse:
-    answer: MetadataResponse = running.desk.ask(MetadataRequest(None if version else ()), version)
+    answer: MetadataResponse = running.client.ask(MetadataRequest(None if version else ()), version)
     return answer
 
 
@@ -29,26 +29,26 @@ def named_topics(running: RunningNode, version: int) -> MetadataResponse:
     """The same topics in the same order, asked for by name: those answers are encoded as a whole."""
     kind = MetadataRequest.MetadataRequestTopic
     names = tuple(kind(name=name) for name in running.node.image.topics_by_name)
-    answer: MetadataResponse = running.desk.ask(MetadataRequest(names), version)
+    answer: MetadataResponse = running.client.ask(MetadataRequest(names), version)
     return answer
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_is_as_if_all_were_named(running: RunningNode, version: int) -> None:
-    running.desk.topic(partitions=3)
+    running.client.topic(partitions=3)
     for _ in range(2):  # built, then remembered
         assert all_topics(running, version) == named_topics(running, version)
 
 
 def test_what_changes_is_told_anew(running: RunningNode) -> None:
-    topic, gone = running.desk.topic(), running.desk.topic()
+    topic, gone = running.client.topic(), running.client.topic()
     assert {topic.name, gone.name} <= {each.name for each in all_topics(running, 12).topics}
     grown = CreatePartitionsRequest.CreatePartitionsTopic(topic.name, 4, None)
-    running.desk.ask(CreatePartitionsRequest((grown,), 1_000), 3)
-    running.desk.ask(
+    running.client.ask(CreatePartitionsRequest((grown,), 1_000), 3)
+    running.client.ask(
         DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(gone.name),), timeout_ms=1_000), 6
     )
-    new = running.desk.topic()
+    new = running.client.topic()
     found = {each.name: each for each in all_topics(running, 12).topics}
     assert len(found[topic.name].partitions) == 4
     assert gone.name not in found
@@ -60,7 +60,7 @@ def test_much_of_it_is_done_in_slices(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(encoded_topics, "_TOPICS_PER_STEP", 2)
     with running_node(tmp_path) as running:
         for _ in range(7):
-            running.desk.topic()
+            running.client.topic()
         assert all_topics(running, 12) == named_topics(running, 12)
 
 

@@ -10,7 +10,7 @@ from ottla.broker.replicas.fetch_sessions import FetchSession, FetchSessions, Wa
 from ottla.core.metadata.fault import Reject
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import FetchRequest
-from tests.unit.broker.desk import Desk, batch, fetch_partition, fetch_request
+from tests.unit.broker.raw_client import RawClient, batch, fetch_partition, fetch_request
 
 EPOCH_MAX = (1 << 31) - 1
 TOPIC_ID = bytes(15) + b"\x01"
@@ -231,115 +231,115 @@ def partitions_of(answer: object) -> list[int]:
     return [one.partition_index for topic in answer.responses for one in topic.partitions]  # type: ignore[attr-defined]
 
 
-def test_a_full_fetch_opens_a_session_and_lists_every_partition(desk: Desk):
-    topic = desk.topic(2)
-    desk.produce(topic, batch(b"a"), partition=1)
-    answer = desk.ask(fetch_request(topic, fetch_partition(0, 0), fetch_partition(1, 0)), 17)
+def test_a_full_fetch_opens_a_session_and_lists_every_partition(client: RawClient):
+    topic = client.topic(2)
+    client.produce(topic, batch(b"a"), partition=1)
+    answer = client.ask(fetch_request(topic, fetch_partition(0, 0), fetch_partition(1, 0)), 17)
     assert answer.session_id > 0
     assert (answer.error_code, partitions_of(answer)) == (0, [0, 1])
 
 
-def test_an_incremental_fetch_lists_only_what_has_changed(desk: Desk):
-    topic = desk.topic(2)
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0), fetch_partition(1, 0)), 17).session_id
-    nothing = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
+def test_an_incremental_fetch_lists_only_what_has_changed(client: RawClient):
+    topic = client.topic(2)
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0), fetch_partition(1, 0)), 17).session_id
+    nothing = client.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
     assert (nothing.session_id, nothing.responses) == (session_id, ())
-    desk.produce(topic, batch(b"a"), partition=1)
-    something = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17)
+    client.produce(topic, batch(b"a"), partition=1)
+    something = client.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17)
     assert partitions_of(something) == [1]
 
 
-def test_records_are_sent_again_until_the_position_moves(desk: Desk):
-    topic = desk.topic()
-    desk.produce(topic, batch(b"a"))
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    assert partitions_of(desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)) == [0]
+def test_records_are_sent_again_until_the_position_moves(client: RawClient):
+    topic = client.topic()
+    client.produce(topic, batch(b"a"))
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    assert partitions_of(client.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)) == [0]
     moved = fetch_request(topic, fetch_partition(0, 1), session_id=session_id, session_epoch=2)
-    assert partitions_of(desk.ask(moved, 17)) == []
+    assert partitions_of(client.ask(moved, 17)) == []
 
 
-def test_an_epoch_used_twice_is_refused_and_the_next_one_works(desk: Desk):
-    topic = desk.topic()
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
-    refused = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
+def test_an_epoch_used_twice_is_refused_and_the_next_one_works(client: RawClient):
+    topic = client.topic()
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    client.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
+    refused = client.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17)
     assert (refused.error_code, refused.session_id, refused.responses) == (71, 0, ())
-    assert desk.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17).error_code == 0
+    assert client.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17).error_code == 0
 
 
-def test_a_session_goes_on_from_another_connection(desk: Desk):
-    topic = desk.topic()
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    other = desk.connect()
+def test_a_session_goes_on_from_another_connection(client: RawClient):
+    topic = client.topic()
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    other = client.connect()
     assert other.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17).session_id == session_id
     other.close()
 
 
-def test_forgetting_the_last_partition_ends_the_session(desk: Desk):
-    topic = desk.topic()
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+def test_forgetting_the_last_partition_ends_the_session(client: RawClient):
+    topic = client.topic()
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
     forget = (FetchRequest.ForgottenTopic(topic.name, topic.topic_id, (0,)),)
-    last = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
+    last = client.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
     assert (last.error_code, last.session_id, last.responses) == (0, 0, ())
-    assert desk.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17).error_code == 70
+    assert client.ask(fetch_request(topic, session_id=session_id, session_epoch=2), 17).error_code == 70
 
 
-def test_the_final_epoch_closes_the_session_and_opens_none(desk: Desk):
-    topic = desk.topic()
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    final = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=-1), 17)
+def test_the_final_epoch_closes_the_session_and_opens_none(client: RawClient):
+    topic = client.topic()
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    final = client.ask(fetch_request(topic, session_id=session_id, session_epoch=-1), 17)
     assert (final.error_code, final.session_id, final.responses) == (0, 0, ())
-    assert desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17).error_code == 70
+    assert client.ask(fetch_request(topic, session_id=session_id, session_epoch=1), 17).error_code == 70
 
 
-def test_a_full_fetch_closes_the_session_it_names(desk: Desk):
-    topic = desk.topic()
-    first = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    second = desk.ask(fetch_request(topic, fetch_partition(0, 0), session_id=first), 17).session_id
+def test_a_full_fetch_closes_the_session_it_names(client: RawClient):
+    topic = client.topic()
+    first = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    second = client.ask(fetch_request(topic, fetch_partition(0, 0), session_id=first), 17).session_id
     assert second not in (0, first)
-    assert desk.ask(fetch_request(topic, session_id=first, session_epoch=1), 17).error_code == 70
+    assert client.ask(fetch_request(topic, session_id=first, session_epoch=1), 17).error_code == 70
 
 
-def test_names_and_ids_do_not_mix_in_a_session(desk: Desk):
-    topic = desk.topic()
-    by_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    assert desk.ask(fetch_request(topic, session_id=by_id, session_epoch=1), 12).error_code == 106
-    by_name = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 12).session_id
-    assert desk.ask(fetch_request(topic, session_id=by_name, session_epoch=1), 13).error_code == 106
+def test_names_and_ids_do_not_mix_in_a_session(client: RawClient):
+    topic = client.topic()
+    by_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    assert client.ask(fetch_request(topic, session_id=by_id, session_epoch=1), 12).error_code == 106
+    by_name = client.ask(fetch_request(topic, fetch_partition(0, 0)), 12).session_id
+    assert client.ask(fetch_request(topic, session_id=by_name, session_epoch=1), 13).error_code == 106
 
 
-def test_a_wrong_epoch_with_a_wrong_kind_of_topic(desk: Desk):
-    topic = desk.topic()
-    by_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
-    assert desk.ask(fetch_request(topic, session_id=by_id, session_epoch=9), 12).error_code == 71
+def test_a_wrong_epoch_with_a_wrong_kind_of_topic(client: RawClient):
+    topic = client.topic()
+    by_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+    assert client.ask(fetch_request(topic, session_id=by_id, session_epoch=9), 12).error_code == 71
 
 
-def test_what_is_named_and_forgotten_in_one_fetch_is_forgotten(desk: Desk):
-    topic = desk.topic(2)
-    desk.produce(topic, batch(b"a"), partition=1)
+def test_what_is_named_and_forgotten_in_one_fetch_is_forgotten(client: RawClient):
+    topic = client.topic(2)
+    client.produce(topic, batch(b"a"), partition=1)
     wanted_partitions = fetch_partition(0, 0), fetch_partition(1, 1)
-    session_id = desk.ask(fetch_request(topic, *wanted_partitions), 17).session_id
+    session_id = client.ask(fetch_request(topic, *wanted_partitions), 17).session_id
     forget = (FetchRequest.ForgottenTopic(topic.name, topic.topic_id, (1,)),)
     both = fetch_request(
         topic, fetch_partition(1, 0), session_id=session_id, session_epoch=1, forgotten_topics_data=forget
     )
-    assert partitions_of(desk.ask(both, 17)) == []
+    assert partitions_of(client.ask(both, 17)) == []
 
 
-def test_an_unknown_topic_in_a_session_is_told_each_time_and_its_recovery_once(desk: Desk):
-    topic = desk.topic()
+def test_an_unknown_topic_in_a_session_is_told_each_time_and_its_recovery_once(client: RawClient):
+    topic = client.topic()
     unknown = FetchRequest.FetchTopic("", b"\x09" * 16, (fetch_partition(0, 0),))
     known = fetch_request(topic, fetch_partition(0, 0))
     full = FetchRequest(topics=(*known.topics, unknown), max_bytes=1 << 20, session_epoch=0)
-    answer = desk.ask(full, 17)
+    answer = client.ask(full, 17)
     assert [one.partitions[0].error_code for one in answer.responses] == [0, 100]
-    again = desk.ask(fetch_request(topic, session_id=answer.session_id, session_epoch=1), 17)
+    again = client.ask(fetch_request(topic, session_id=answer.session_id, session_epoch=1), 17)
     assert [one.partitions[0].error_code for one in again.responses] == [100]
 
 
-def test_forgetting_a_zero_id_does_no_harm(desk: Desk):
-    topic = desk.topic()
-    session_id = desk.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
+def test_forgetting_a_zero_id_does_no_harm(client: RawClient):
+    topic = client.topic()
+    session_id = client.ask(fetch_request(topic, fetch_partition(0, 0)), 17).session_id
     forget = (FetchRequest.ForgottenTopic("", bytes(16), (0,)),)
-    answer = desk.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
+    answer = client.ask(fetch_request(topic, session_id=session_id, session_epoch=1, forgotten_topics_data=forget), 17)
     assert (answer.error_code, answer.session_id) == (0, session_id)

@@ -38,7 +38,7 @@ from ottla.wire.types import (
     SyncGroupResponse,
 )
 from tests.unit.broker.classic_members import Member, protocols
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk, RunningNode, running_node
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient, RunningNode, running_node
 
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
 MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -56,12 +56,12 @@ def versions(module: Any) -> range:
     return range(low, high + 1)
 
 
-def new_group(desk: Desk) -> str:
+def new_group(client: RawClient) -> str:
     """A name nobody has used, at a coordinator that is there: Apache Kafka needs a moment for the first."""
     name = f"raw-classic-{next(_serial)}"
     for _ in range(READY_ATTEMPTS):
-        (found,) = desk.ask(FindCoordinatorRequest(coordinator_keys=(name,)), 6).coordinators
-        if not found.error_code and desk.ask(HeartbeatRequest(name, 1, "m"), 4).error_code == UNKNOWN:
+        (found,) = client.ask(FindCoordinatorRequest(coordinator_keys=(name,)), 6).coordinators
+        if not found.error_code and client.ask(HeartbeatRequest(name, 1, "m"), 4).error_code == UNKNOWN:
             return name
     raise AssertionError(f"{name} has no coordinator")
 
@@ -71,9 +71,9 @@ def refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None if version >= 7 else "")
 
 
-def stable(desk: Desk, **fields: Any) -> Member:
+def stable(client: RawClient, **fields: Any) -> Member:
     """A group of one member, which is assigned `work`."""
-    member = Member(desk, new_group(desk), **fields)
+    member = Member(client, new_group(client), **fields)
     if "group_instance_id" not in fields:
         member.join()
     assert member.join().error_code == 0
@@ -85,8 +85,8 @@ def stable(desk: Desk, **fields: Any) -> Member:
 
 
 @pytest.mark.parametrize("version", versions(join_group))
-def test_first_join(desk: Desk, version: int) -> None:
-    member = Member(desk, new_group(desk), "my-app")
+def test_first_join(client: RawClient, version: int) -> None:
+    member = Member(client, new_group(client), "my-app")
     answer = member.join(version)
     if version >= 4:
         assert answer == refused(ErrorCode.MEMBER_ID_REQUIRED, answer.member_id, version)
@@ -118,27 +118,29 @@ REFUSED_JOINS: list[tuple[dict[str, Any], ErrorCode, str]] = [
 
 @pytest.mark.parametrize("version", [2, 5, 6, 7, 9])
 @pytest.mark.parametrize(("fields", "code", "member_id"), REFUSED_JOINS)
-def test_refused_joins(desk: Desk, version: int, fields: dict[str, Any], code: ErrorCode, member_id: str) -> None:
-    member = stable(desk)
-    other = Member(desk, member.group, **fields)
+def test_refused_joins(
+    client: RawClient, version: int, fields: dict[str, Any], code: ErrorCode, member_id: str
+) -> None:
+    member = stable(client)
+    other = Member(client, member.group, **fields)
     assert other.join(version) == refused(code, member_id, version)
     member.leave()
 
 
 @pytest.mark.parametrize("version", [2, 6, 7, 9])
-def test_joins_of_members_that_are_not_known(desk: Desk, version: int) -> None:
-    member = stable(desk)
-    other = Member(desk, member.group, member_id="m")
+def test_joins_of_members_that_are_not_known(client: RawClient, version: int) -> None:
+    member = stable(client)
+    other = Member(client, member.group, member_id="m")
     assert other.join(version) == refused(UNKNOWN, "m", version)
-    elsewhere = Member(desk, new_group(desk), member_id="m")
+    elsewhere = Member(client, new_group(client), member_id="m")
     assert elsewhere.join(version) == refused(UNKNOWN, "m", version)
-    nameless = Member(desk, "", member_id="m")
+    nameless = Member(client, "", member_id="m")
     assert nameless.join(version) == refused(ErrorCode.INVALID_GROUP_ID, "m", version)
     member.leave()
 
 
-def test_a_follower_that_joins_again_learns_its_generation(desk: Desk) -> None:
-    leader, follower = two_members(desk)
+def test_a_follower_that_joins_again_learns_its_generation(client: RawClient) -> None:
+    leader, follower = two_members(client)
     assert follower.join() == JoinGroupResponse(
         generation_id=2,
         protocol_type="consumer",
@@ -151,10 +153,10 @@ def test_a_follower_that_joins_again_learns_its_generation(desk: Desk) -> None:
     follower.leave()
 
 
-def two_members(desk: Desk) -> tuple[Member, Member]:
+def two_members(client: RawClient) -> tuple[Member, Member]:
     """A stable group of two in its second generation."""
-    leader = stable(desk)
-    follower = Member(desk, leader.group)
+    leader = stable(client)
+    follower = Member(client, leader.group)
     follower.join()
     number = follower.send_join()
     while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
@@ -168,19 +170,19 @@ def two_members(desk: Desk) -> tuple[Member, Member]:
     return leader, follower
 
 
-def test_a_parked_join_holds_up_its_own_connection_only(desk: Desk) -> None:
-    leader = stable(desk)
-    other = Member(desk, leader.group)
+def test_a_parked_join_holds_up_its_own_connection_only(client: RawClient) -> None:
+    leader = stable(client)
+    other = Member(client, leader.group)
     other.join()
-    join_number, heartbeat_number = other.line.send_together(
+    join_number, heartbeat_number = other.connection.send_together(
         (other.join_request(), 9), (HeartbeatRequest(leader.group, 2, other.member_id), 4)
     )
     while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
         pass
-    assert other.line.is_silent(0.05)
+    assert other.connection.is_silent(0.05)
     leader.join()
     assert other.receive_join(join_number).generation_id == 2
-    assert other.line.receive(12, 4, heartbeat_number).error_code == 0
+    assert other.connection.receive(12, 4, heartbeat_number).error_code == 0
     leader.leave()
     other.leave()
 
@@ -189,8 +191,8 @@ def test_a_parked_join_holds_up_its_own_connection_only(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", versions(sync_group))
-def test_sync(desk: Desk, version: int) -> None:
-    member = stable(desk)
+def test_sync(client: RawClient, version: int) -> None:
+    member = stable(client)
     assert member.sync(version) == SyncGroupResponse(
         protocol_type="consumer" if version >= 5 else None,
         protocol_name="range" if version >= 5 else None,
@@ -199,24 +201,24 @@ def test_sync(desk: Desk, version: int) -> None:
     member.leave()
 
 
-def test_a_follower_waits_for_the_leader(desk: Desk) -> None:
-    leader, follower = two_members(desk)
+def test_a_follower_waits_for_the_leader(client: RawClient) -> None:
+    leader, follower = two_members(client)
     number = follower.send_join(protocols=protocols(range=b"changed"))
     while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
         pass
     leader.join()
     follower.receive_join(number)
-    number = follower.line.send(follower.sync_request(), 5)
-    assert follower.line.is_silent(0.05)
+    number = follower.connection.send(follower.sync_request(), 5)
+    assert follower.connection.is_silent(0.05)
     leader.sync(**{follower.member_id: b"all"})
-    assert follower.line.receive(14, 5, number).assignment == b"all"
+    assert follower.connection.receive(14, 5, number).assignment == b"all"
     assert leader.sync().assignment == b""
     leader.leave()
     follower.leave()
 
 
-def test_an_assignment_that_is_too_large_to_be_written(desk: Desk) -> None:
-    member = stable(desk)
+def test_an_assignment_that_is_too_large_to_be_written(client: RawClient) -> None:
+    member = stable(client)
     assert member.join().generation_id == 2
     answer = member.sync(**{member.member_id: bytes(2 << 20)})
     assert answer == SyncGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -240,8 +242,8 @@ REFUSED_SYNCS: list[tuple[dict[str, Any], ErrorCode]] = [
 
 
 @pytest.mark.parametrize(("fields", "code"), REFUSED_SYNCS)
-def test_refused_syncs(desk: Desk, fields: dict[str, Any], code: ErrorCode) -> None:
-    member = stable(desk)
+def test_refused_syncs(client: RawClient, fields: dict[str, Any], code: ErrorCode) -> None:
+    member = stable(client)
     given = {
         "group_id": member.group,
         "generation_id": 1,
@@ -249,7 +251,7 @@ def test_refused_syncs(desk: Desk, fields: dict[str, Any], code: ErrorCode) -> N
         "protocol_type": "consumer",
         "protocol_name": "range",
     }
-    assert desk.ask(SyncGroupRequest(**(given | fields)), 5) == SyncGroupResponse(error_code=code)
+    assert client.ask(SyncGroupRequest(**(given | fields)), 5) == SyncGroupResponse(error_code=code)
     member.leave()
 
 
@@ -257,8 +259,8 @@ def test_refused_syncs(desk: Desk, fields: dict[str, Any], code: ErrorCode) -> N
 
 
 @pytest.mark.parametrize("version", versions(heartbeat))
-def test_heartbeat(desk: Desk, version: int) -> None:
-    member = stable(desk)
+def test_heartbeat(client: RawClient, version: int) -> None:
+    member = stable(client)
     for group, generation, member_id, code in (
         (member.group, 1, member.member_id, ErrorCode.NONE),
         (member.group, 0, member.member_id, ErrorCode.ILLEGAL_GENERATION),
@@ -266,13 +268,13 @@ def test_heartbeat(desk: Desk, version: int) -> None:
         ("nobody's", 1, "m", UNKNOWN),
         ("", 1, "m", ErrorCode.INVALID_GROUP_ID),
     ):
-        answer = desk.ask(HeartbeatRequest(group, generation, member_id), version)
+        answer = client.ask(HeartbeatRequest(group, generation, member_id), version)
         assert answer == HeartbeatResponse(error_code=code)
     member.leave()
 
 
-def test_heartbeat_between_join_and_sync(desk: Desk) -> None:
-    member = Member(desk, new_group(desk))
+def test_heartbeat_between_join_and_sync(client: RawClient) -> None:
+    member = Member(client, new_group(client))
     member.join()
     member.join()
     assert member.heartbeat() == 0
@@ -283,8 +285,8 @@ def test_heartbeat_between_join_and_sync(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", versions(leave_group))
-def test_leave(desk: Desk, version: int) -> None:
-    member = stable(desk)
+def test_leave(client: RawClient, version: int) -> None:
+    member = stable(client)
     kind, result = LeaveGroupRequest.MemberIdentity, LeaveGroupResponse.MemberResponse
 
     def request(group: str, member_id: str) -> LeaveGroupRequest:
@@ -297,18 +299,18 @@ def test_leave(desk: Desk, version: int) -> None:
             return LeaveGroupResponse(members=(result(member_id, None, code),))
         return LeaveGroupResponse(error_code=code)
 
-    assert desk.ask(request(member.group, "m"), version) == expected("m", UNKNOWN)
-    assert desk.ask(request("nobody's", "m"), version) == expected("m", UNKNOWN)
-    assert desk.ask(request("", "m"), version) == LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    assert desk.ask(request(member.group, member.member_id), version) == expected(member.member_id, ErrorCode.NONE)
+    assert client.ask(request(member.group, "m"), version) == expected("m", UNKNOWN)
+    assert client.ask(request("nobody's", "m"), version) == expected("m", UNKNOWN)
+    assert client.ask(request("", "m"), version) == LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    assert client.ask(request(member.group, member.member_id), version) == expected(member.member_id, ErrorCode.NONE)
     assert member.heartbeat() == UNKNOWN
 
 
-def test_leaving_by_instance_id(desk: Desk) -> None:
-    member = stable(desk, group_instance_id="i1")
+def test_leaving_by_instance_id(client: RawClient) -> None:
+    member = stable(client, group_instance_id="i1")
     kind, result = LeaveGroupRequest.MemberIdentity, LeaveGroupResponse.MemberResponse
     who = (kind("", "i9"), kind("", None), kind("m", "i1"), kind("", "i1", "the administrator says so"))
-    assert desk.ask(LeaveGroupRequest(member.group, members=who), 5) == LeaveGroupResponse(
+    assert client.ask(LeaveGroupRequest(member.group, members=who), 5) == LeaveGroupResponse(
         members=(
             result("", "i9", UNKNOWN),
             result("", None, UNKNOWN),
@@ -323,9 +325,9 @@ def test_leaving_by_instance_id(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", range(5, 10))
-def test_a_static_leader_comes_back(desk: Desk, version: int) -> None:
-    member = stable(desk, group_instance_id="i1")
-    back = Member(desk, member.group, group_instance_id="i1")
+def test_a_static_leader_comes_back(client: RawClient, version: int) -> None:
+    member = stable(client, group_instance_id="i1")
+    back = Member(client, member.group, group_instance_id="i1")
     answer = back.join(version)
     kind = JoinGroupResponse.JoinGroupResponseMember
     assert MEMBER_ID.fullmatch(answer.member_id)
@@ -341,7 +343,7 @@ def test_a_static_leader_comes_back(desk: Desk, version: int) -> None:
     )
     assert back.sync().assignment == b"work"
     fenced = HeartbeatRequest(member.group, 1, member.member_id, "i1")
-    assert desk.ask(fenced, 4).error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert client.ask(fenced, 4).error_code == ErrorCode.FENCED_INSTANCE_ID
     assert member.join(version) == refused(ErrorCode.FENCED_INSTANCE_ID, member.member_id, version)
     back.leave()
 
@@ -350,11 +352,11 @@ def test_a_static_leader_comes_back(desk: Desk, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", versions(describe_groups))
-def test_describe(desk: Desk, version: int) -> None:
-    member = stable(desk, group_instance_id="i1", client_id="my-app")
+def test_describe(client: RawClient, version: int) -> None:
+    member = stable(client, group_instance_id="i1", client_id="my-app")
     group, shown_member = DescribeGroupsResponse.DescribedGroup, DescribeGroupsResponse.DescribedGroupMember
     asked = DescribeGroupsRequest((member.group, "nobody's"), include_authorized_operations=version >= 3)
-    shown = {each.group_id: each for each in desk.ask(asked, version).groups}
+    shown = {each.group_id: each for each in client.ask(asked, version).groups}
     assert shown[member.group] == group(
         group_id=member.group,
         group_state="Stable",
@@ -373,18 +375,18 @@ def test_describe(desk: Desk, version: int) -> None:
     member.leave()
 
 
-def test_describe_during_a_rebalance(desk: Desk) -> None:
+def test_describe_during_a_rebalance(client: RawClient) -> None:
     """Assignments of the last generation are still shown; metadata and protocol are not."""
-    leader, follower = two_members(desk)
+    leader, follower = two_members(client)
     number = follower.send_join(protocols=protocols(range=b"changed"))
     while leader.heartbeat() != ErrorCode.REBALANCE_IN_PROGRESS:
         pass
-    (shown,) = desk.ask(DescribeGroupsRequest((leader.group,)), 6).groups
+    (shown,) = client.ask(DescribeGroupsRequest((leader.group,)), 6).groups
     assert (shown.group_state, shown.protocol_data) == ("PreparingRebalance", "")
     assert {(each.member_metadata, each.member_assignment) for each in shown.members} == {(b"", b"one"), (b"", b"two")}
     leader.join()
     follower.receive_join(number)
-    (shown,) = desk.ask(DescribeGroupsRequest((leader.group,)), 6).groups
+    (shown,) = client.ask(DescribeGroupsRequest((leader.group,)), 6).groups
     assert (shown.group_state, shown.protocol_data) == ("CompletingRebalance", "")
     assert {(each.member_metadata, each.member_assignment) for each in shown.members} == {(b"", b"one"), (b"", b"two")}
     leader.leave()
@@ -392,11 +394,11 @@ def test_describe_during_a_rebalance(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", versions(list_groups))
-def test_list(desk: Desk, version: int) -> None:
-    member = stable(desk)
-    empty = stable(desk)
+def test_list(client: RawClient, version: int) -> None:
+    member = stable(client)
+    empty = stable(client)
     empty.leave()
-    listed = {each.group_id: each for each in desk.ask(ListGroupsRequest(), version).groups}
+    listed = {each.group_id: each for each in client.ask(ListGroupsRequest(), version).groups}
     kind = ListGroupsResponse.ListedGroup
     for group, state in ((member.group, "Stable"), (empty.group, "Empty")):
         assert listed[group] == kind(
@@ -405,11 +407,11 @@ def test_list(desk: Desk, version: int) -> None:
     member.leave()
 
 
-def test_list_some(desk: Desk) -> None:
-    member = stable(desk)
+def test_list_some(client: RawClient) -> None:
+    member = stable(client)
 
     def listed(**filters: tuple[str, ...]) -> bool:
-        return member.group in [each.group_id for each in desk.ask(ListGroupsRequest(**filters), 5).groups]
+        return member.group in [each.group_id for each in client.ask(ListGroupsRequest(**filters), 5).groups]
 
     assert listed(states_filter=("stable",))
     assert not listed(states_filter=("Empty", "Dead"))
@@ -420,24 +422,24 @@ def test_list_some(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_delete(desk: Desk, version: int) -> None:
-    member, other = stable(desk), stable(desk)
+def test_delete(client: RawClient, version: int) -> None:
+    member, other = stable(client), stable(client)
     other.leave()
     names = (member.group, other.group, "nobody's", other.group)
-    results = desk.ask(DeleteGroupsRequest(names), version).results
+    results = client.ask(DeleteGroupsRequest(names), version).results
     assert {each.group_id: each.error_code for each in results} == {
         member.group: ErrorCode.NON_EMPTY_GROUP,
         other.group: ErrorCode.NONE,
         "nobody's": ErrorCode.GROUP_ID_NOT_FOUND,
     }
     assert len(results) == 3
-    assert other.group not in [each.group_id for each in desk.ask(ListGroupsRequest(), 5).groups]
+    assert other.group not in [each.group_id for each in client.ask(ListGroupsRequest(), 5).groups]
     member.leave()
 
 
-def test_nothing_asked_nothing_answered(desk: Desk) -> None:
-    assert desk.ask(DescribeGroupsRequest(), 6) == DescribeGroupsResponse()
-    assert desk.ask(DeleteGroupsRequest(), 2) == DeleteGroupsResponse()
+def test_nothing_asked_nothing_answered(client: RawClient) -> None:
+    assert client.ask(DescribeGroupsRequest(), 6) == DescribeGroupsResponse()
+    assert client.ask(DeleteGroupsRequest(), 2) == DeleteGroupsResponse()
 
 
 # --- at home only -----------------------------------------------------------------------------------------------------
@@ -446,14 +448,14 @@ def test_nothing_asked_nothing_answered(desk: Desk) -> None:
 def test_delete_in_its_newest_version(running: RunningNode) -> None:
     kind = DeleteGroupsResponse.DeletableGroupResult
     expected = DeleteGroupsResponse(results=(kind("nobody's", ErrorCode.GROUP_ID_NOT_FOUND),))
-    assert running.desk.ask(DeleteGroupsRequest(("nobody's",)), 3) == expected
+    assert running.client.ask(DeleteGroupsRequest(("nobody's",)), 3) == expected
 
 
 def test_groups_outlive_a_restart(tmp_path: Path) -> None:
     with running_node(tmp_path, group_initial_rebalance_delay_ms=0) as running:
-        member = stable(running.desk)
+        member = stable(running.client)
     with running_node(tmp_path) as running:
-        back = Member(running.desk, member.group)
+        back = Member(running.client, member.group)
         back.member_id, back.generation = member.member_id, 1
         assert back.heartbeat() == 0
         assert back.sync().assignment == b"work"
@@ -463,7 +465,7 @@ def test_sessions_end_to_the_millisecond(tmp_path: Path) -> None:
     from ottla.broker.loop.clock import ManualClock
 
     with running_node(tmp_path, ManualClock(), group_initial_rebalance_delay_ms=0) as running:
-        member = stable(running.desk)
+        member = stable(running.client)
         running.advance(29_999)
         assert member.heartbeat() == 0
         running.advance(29_999)
@@ -481,30 +483,30 @@ def test_who_may_do_what(tmp_path: Path) -> None:
 
     denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
     with running_node(tmp_path, authorizer=authorize, group_initial_rebalance_delay_ms=0) as running:
-        desk = running.desk
-        member = Member(desk, "mine")
+        client = running.client
+        member = Member(client, "mine")
         member.join()
         assert member.join().error_code == 0
-        theirs = Member(desk, "theirs")
+        theirs = Member(client, "theirs")
         assert theirs.join(9) == refused(denied, "", 9)
         assert theirs.join(6) == refused(denied, "", 6)
         assert theirs.sync() == SyncGroupResponse(error_code=denied)
         no_protocol = SyncGroupRequest("theirs", 1, "m")
-        assert desk.ask(no_protocol, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert client.ask(no_protocol, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert theirs.heartbeat() == denied
-        assert desk.ask(LeaveGroupRequest("theirs", "m"), 1) == LeaveGroupResponse(error_code=denied)
-        shown = desk.ask(DescribeGroupsRequest(("theirs", "mine"), include_authorized_operations=True), 6).groups
+        assert client.ask(LeaveGroupRequest("theirs", "m"), 1) == LeaveGroupResponse(error_code=denied)
+        shown = client.ask(DescribeGroupsRequest(("theirs", "mine"), include_authorized_operations=True), 6).groups
         assert [(each.group_id, each.error_code, each.group_state) for each in shown] == [
             ("theirs", denied, ""),
             ("mine", 0, "CompletingRebalance"),
         ]
-        deleted = desk.ask(DeleteGroupsRequest(("theirs", "mine")), 2).results
+        deleted = client.ask(DeleteGroupsRequest(("theirs", "mine")), 2).results
         assert [each.error_code for each in deleted] == [denied, ErrorCode.NON_EMPTY_GROUP]
-        assert [each.group_id for each in desk.ask(ListGroupsRequest(), 5).groups] == ["mine"]
+        assert [each.group_id for each in client.ask(ListGroupsRequest(), 5).groups] == ["mine"]
         allowed.clear()
-        assert desk.ask(ListGroupsRequest(), 5) == ListGroupsResponse()
+        assert client.ask(ListGroupsRequest(), 5) == ListGroupsResponse()
         allowed.add((Operation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster"))
-        assert [each.group_id for each in desk.ask(ListGroupsRequest(), 5).groups] == ["mine"]
+        assert [each.group_id for each in client.ask(ListGroupsRequest(), 5).groups] == ["mine"]
 
 
 def test_a_coordinator_that_is_loading() -> None:

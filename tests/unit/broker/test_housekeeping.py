@@ -20,7 +20,7 @@ from ottla.log.checkpoint import parse_offsets
 from ottla.wire.keyed import Versioned
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord
-from tests.unit.broker.desk import RunningNode, Topic, batch, batches, running_node
+from tests.unit.broker.raw_client import RunningNode, Topic, batch, batches, running_node
 
 HOUR_MS = 3_600_000
 
@@ -31,7 +31,7 @@ class Timed:
     def __init__(self, running: RunningNode, clock: ShiftedClock, directory: Path) -> None:
         self.running = running
         self.node = running.node
-        self.desk = running.desk
+        self.client = running.client
         self.directory = directory
         self._clock = clock
 
@@ -62,24 +62,24 @@ def timed(tmp_path: Path) -> Iterator[Timed]:
 def fill(timed: Timed, topic: Topic, rounds: int, **header: Any) -> None:
     """Large batches, so that segments of a megabyte are full after two."""
     for _ in range(rounds):
-        assert timed.desk.produce(topic, batch(bytes(600_000), **header)).error_code == 0
+        assert timed.client.produce(topic, batch(bytes(600_000), **header)).error_code == 0
 
 
 # --- checkpoints and syncs --------------------------------------------------------------------------------------------
 
 
 def test_high_watermarks_are_noted_every_few_seconds(timed: Timed):
-    topic = timed.desk.topic()
-    timed.desk.produce(topic, batch(b"a", b"b"))
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a", b"b"))
     timed.later(5_001)
     assert timed.checkpoint("replication-offset-checkpoint") == {(topic.name, 0): 2}
-    timed.desk.produce(topic, batch(b"c"))
+    timed.client.produce(topic, batch(b"c"))
     timed.later(5_001)
     assert timed.checkpoint("replication-offset-checkpoint") == {(topic.name, 0): 3}
 
 
 def test_a_checkpoint_that_would_stay_the_same_is_not_written(timed: Timed):
-    timed.desk.produce(timed.desk.topic(), batch(b"a"))
+    timed.client.produce(timed.client.topic(), batch(b"a"))
     timed.later(5_001)
     path = timed.directory / "replication-offset-checkpoint"
     path.unlink()
@@ -88,7 +88,7 @@ def test_a_checkpoint_that_would_stay_the_same_is_not_written(timed: Timed):
 
 
 def test_closed_segments_are_synced_and_noted(timed: Timed):
-    topic = timed.desk.topic(segment_bytes=1 << 20)
+    topic = timed.client.topic(segment_bytes=1 << 20)
     fill(timed, topic, 3)
     timed.later(61_000)
     timed.later(61_000)
@@ -96,18 +96,18 @@ def test_closed_segments_are_synced_and_noted(timed: Timed):
 
 
 def test_a_raised_log_start_is_noted(timed: Timed):
-    topic = timed.desk.topic()
-    timed.desk.produce(topic, batch(b"a", b"b", b"c"))
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a", b"b", b"c"))
     kind = DeleteRecordsRequest
     wanted = kind.DeleteRecordsTopic(topic.name, (kind.DeleteRecordsPartition(0, 2),))
-    timed.desk.ask(kind((wanted,), 5_000), 2)
+    timed.client.ask(kind((wanted,), 5_000), 2)
     timed.later(61_000)
     assert timed.checkpoint("log-start-offset-checkpoint") == {(topic.name, 0): 2}
 
 
 def test_flush_ms_is_kept(timed: Timed):
-    topic = timed.desk.topic(flush_ms=2_000)
-    timed.desk.produce(topic, batch(b"a"))
+    topic = timed.client.topic(flush_ms=2_000)
+    timed.client.produce(topic, batch(b"a"))
     log = timed.node.replicas.by_key[topic.name, 0].log
     timed.later(1_000)
     assert log.recovery_point == 0
@@ -120,7 +120,7 @@ def test_flush_ms_is_kept(timed: Timed):
 
 def test_retention_removes_old_segments_and_their_files_later(timed: Timed):
     now_ms = timed.node.clock.wall_ms()
-    topic = timed.desk.topic(segment_bytes=1 << 20, retention_ms=HOUR_MS, file_delete_delay_ms=60_000)
+    topic = timed.client.topic(segment_bytes=1 << 20, retention_ms=HOUR_MS, file_delete_delay_ms=60_000)
     fill(timed, topic, 3, timestamp=now_ms - 2 * HOUR_MS)
     fill(timed, topic, 1, timestamp=now_ms)
     timed.later(301_000)
@@ -128,16 +128,16 @@ def test_retention_removes_old_segments_and_their_files_later(timed: Timed):
     assert [name for name in files if name.endswith(".deleted")]
     log = timed.node.replicas.by_key[topic.name, 0].log
     assert log.log_start_offset == 3
-    assert timed.desk.fetch(topic, offset=0).error_code == 1, "what is gone is out of range"
+    assert timed.client.fetch(topic, offset=0).error_code == 1, "what is gone is out of range"
     timed.later(61_000)
     timed.later(61_000)
     assert not list(timed.partition(topic).glob("*.deleted"))
 
 
 def test_a_deleted_topics_directory_goes_after_a_while(timed: Timed):
-    topic = timed.desk.topic()
-    timed.desk.produce(topic, batch(b"a"))
-    timed.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a"))
+    timed.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
     timed.later(1_001)
     assert len(list(timed.directory.glob("*-delete"))) == 1
     timed.later(61_000)
@@ -145,16 +145,16 @@ def test_a_deleted_topics_directory_goes_after_a_while(timed: Timed):
 
 
 def test_compaction_keeps_the_last_value_of_each_key(timed: Timed):
-    topic = timed.desk.topic(
+    topic = timed.client.topic(
         cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01, min_compaction_lag_ms=0
     )
     for number in range(4):
-        timed.desk.produce(topic, batch(b"x" * 600_000 + bytes([number]), keys=[b"k"]))
-    timed.desk.produce(topic, batch(b"end", keys=[b"other"]))
+        timed.client.produce(topic, batch(b"x" * 600_000 + bytes([number]), keys=[b"k"]))
+    timed.client.produce(topic, batch(b"end", keys=[b"other"]))
     timed.later(16_000)
-    (first,) = batches(timed.desk.fetch(topic))
+    (first,) = batches(timed.client.fetch(topic))
     assert first.base_offset == 2, "older values of the key are gone; the newest lies in the active segment"
-    assert [one.base_offset for one in batches(timed.desk.fetch(topic, offset=3))] == [3, 4]
+    assert [one.base_offset for one in batches(timed.client.fetch(topic, offset=3))] == [3, 4]
     assert timed.checkpoint("cleaner-offset-checkpoint")[topic.name, 0] > 0
 
 
@@ -162,17 +162,17 @@ def test_compaction_can_be_switched_off(tmp_path: Path):
     clock = ShiftedClock()
     with running_node(tmp_path, clock, log_cleaner_enable=False) as running:
         timed = Timed(running, clock, tmp_path)
-        topic = timed.desk.topic(cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01)
+        topic = timed.client.topic(cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01)
         for _ in range(4):
-            timed.desk.produce(topic, batch(b"x" * 600_000, keys=[b"k"]))
+            timed.client.produce(topic, batch(b"x" * 600_000, keys=[b"k"]))
         timed.later(16_000)
         assert not (tmp_path / "cleaner-offset-checkpoint").exists()
 
 
 def test_producers_that_were_silent_for_a_day_are_forgotten(timed: Timed):
-    topic = timed.desk.topic()
+    topic = timed.client.topic()
     header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
-    timed.desk.produce(topic, batch(b"a", timestamp=timed.node.clock.wall_ms(), **header))
+    timed.client.produce(topic, batch(b"a", timestamp=timed.node.clock.wall_ms(), **header))
     log = timed.node.replicas.by_key[topic.name, 0].log
     timed.later(HOUR_MS)
     assert not log.producers.is_empty
@@ -189,12 +189,12 @@ def snapshots(timed: Timed) -> list[int]:
 
 
 def test_the_metadata_is_snapshotted_every_hour_if_it_has_changed(timed: Timed):
-    timed.desk.topic()
+    timed.client.topic()
     timed.later(HOUR_MS + 1_000)
     assert len(snapshots(timed)) == 1
     timed.later(HOUR_MS + 1_000)
     assert len(snapshots(timed)) == 1, "nothing has changed"
-    timed.desk.topic()
+    timed.client.topic()
     timed.later(HOUR_MS + 1_000)
     assert len(snapshots(timed)) == 2
 

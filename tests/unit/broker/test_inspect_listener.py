@@ -18,8 +18,8 @@ from ottla.broker.node import Node, StartError
 from ottla.broker.telemetry.inspect_listener import inspect_address
 from ottla.core.metadata.config_defs import ConfigError
 from ottla.wire import uuid_text
-from tests.unit.broker.desk import RunningNode, running_node
-from tests.unit.broker.share.share_desk import Member, initialize, produce
+from tests.unit.broker.raw_client import RunningNode, running_node
+from tests.unit.broker.share.share_members import Member, initialize, produce
 
 LOCAL = "http://127.0.0.1:0"
 LOCK_MS = 30_000
@@ -48,11 +48,11 @@ def look(running: RunningNode, group: str) -> Any:
 
 
 def test_ranges_with_state_owner_and_time_left(running: RunningNode) -> None:
-    desk = running.desk
-    topic = desk.topic()
-    produce(desk, topic, 10)
-    initialize(desk, "g", topic, state_epoch=3)
-    first, second = (Member(desk, "g", name, topic) for name in ("m1", "m2"))
+    client = running.client
+    topic = client.topic()
+    produce(client, topic, 10)
+    initialize(client, "g", topic, state_epoch=3)
+    first, second = (Member(client, "g", name, topic) for name in ("m1", "m2"))
     assert first.take(max_records=6, share_acquire_mode=1) == [(0, 5, 1)]
     running.advance(1_000)
     assert second.take(max_records=2, share_acquire_mode=1) == [(6, 7, 1)]

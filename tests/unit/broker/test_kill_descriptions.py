@@ -18,7 +18,7 @@ import pytest
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import StreamsGroupHeartbeatRequest
 from tests.unit.broker.description_requests import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
-from tests.unit.broker.desk import Closed, Desk, RunningNode
+from tests.unit.broker.raw_client import Closed, RawClient, RunningNode
 from tests.unit.broker.streams_requests import join, topology
 
 EPOCH = 3
@@ -36,10 +36,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, plugin: str) -> Path:
     """The data of a broker with a group of two members, of which one has been asked."""
     directory = tmp_path_factory.mktemp("prepared")
     with node(directory, plugin) as running:
-        source = running.desk.topic().name
-        assert running.desk.ask(join("g", "A", topology(source)), 1).topology_description_required
+        source = running.client.topic().name
+        assert running.client.ask(join("g", "A", topology(source)), 1).topology_description_required
         running.advance(1_000)
-        assert running.desk.ask(join("g", "B", topology(source)), 1).member_epoch == EPOCH
+        assert running.client.ask(join("g", "B", topology(source)), 1).member_epoch == EPOCH
         assert not is_asked(running, "A", EPOCH - 1)
     return directory
 
@@ -58,13 +58,13 @@ def mortal_broker(directory: Path, number: int, end: str, plugin: str) -> Iterat
 def push_to(process: subprocess.Popen[str]) -> bool:
     """Push to a broker that may die of it; whether it said that it stored it."""
     assert process.stdout is not None
-    desk = Desk("127.0.0.1", int(process.stdout.readline()))
+    client = RawClient("127.0.0.1", int(process.stdout.readline()))
     try:
-        answer = desk.ask(Push("g", "A", 0, description("t")), 0)
+        answer = client.ask(Push("g", "A", 0, description("t")), 0)
     except (ConnectionError, Closed):
         return False
     finally:
-        desk.close_all()
+        client.close_all()
     assert answer.error_code == 0
     return True
 
@@ -113,7 +113,7 @@ def check_healed(running: RunningNode, *, plugin: str, was_answered: bool) -> No
 
 
 def is_asked(running: RunningNode, member_id: str, member_epoch: int = EPOCH) -> bool:
-    answer = running.desk.ask(_Beat("g", member_id, member_epoch, 0), 1)
+    answer = running.client.ask(_Beat("g", member_id, member_epoch, 0), 1)
     assert answer.error_code == 0
     return bool(answer.topology_description_required)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import ottla.testing
 from ottla.testing import Broker
 from ottla.wire.errors import ErrorCode
-from tests.unit.broker.desk import Closed, Desk, Topic
 from tests.unit.broker.offset_requests import commit_request, fetch, found
+from tests.unit.broker.raw_client import Closed, RawClient, Topic
 
 KILLS = 3
 GROUPS = tuple(f"group-{number}" for number in range(5))
@@ -22,27 +22,27 @@ class Ledger:
         self.sent = dict.fromkeys(GROUPS, -1)
         self.acknowledged = dict.fromkeys(GROUPS, -1)
 
-    def check(self, desk: Desk, topic: Topic) -> None:
+    def check(self, client: RawClient, topic: Topic) -> None:
         for group in GROUPS:
-            offset = found(fetch(desk, group, {topic: [0]}))[(topic.name, 0)][0]
+            offset = found(fetch(client, group, {topic: [0]}))[(topic.name, 0)][0]
             assert self.acknowledged[group] <= offset <= self.sent[group]
 
 
 def commit_until_gone(address: tuple[str, int], topic: Topic, ledger: Ledger, numbers: Iterator[int]) -> None:
     """Commit ever larger offsets, many at a time, until the broker is gone."""
-    line = Desk(*address).connect()
+    connection = RawClient(*address).connect()
     try:
         for number in numbers:
             group = GROUPS[number % len(GROUPS)]
             first = ledger.sent[group] + 1
             ledger.sent[group] += TOGETHER
             requests = [(commit_request(group, (topic, 0, first + each)), 9) for each in range(TOGETHER)]
-            for each, sent in enumerate(line.send_together(*requests)):
-                answer = line.receive(8, 9, sent)
+            for each, sent in enumerate(connection.send_together(*requests)):
+                answer = connection.receive(8, 9, sent)
                 assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
                 ledger.acknowledged[group] = first + each
     except (ConnectionError, Closed):
-        line.close()
+        connection.close()
 
 
 def address_of(broker: Broker) -> tuple[str, int]:
@@ -53,9 +53,9 @@ def address_of(broker: Broker) -> tuple[str, int]:
 def test_offsets_that_were_acknowledged_survive_kills():
     seeded, ledger = random.Random(6), Ledger()
     with ottla.testing.broker(process=True) as broker:
-        desk = Desk(*address_of(broker))
-        topic = desk.topic()
-        desk.close()
+        client = RawClient(*address_of(broker))
+        topic = client.topic()
+        client.close()
         for turn in range(KILLS):
             numbers = iter(range(turn * 1_000_000, (turn + 1) * 1_000_000))
             arguments = (address_of(broker), topic, ledger, numbers)
@@ -65,7 +65,7 @@ def test_offsets_that_were_acknowledged_survive_kills():
             broker.kill()
             thread.join()
             broker.start()
-            desk = Desk(*address_of(broker))
-            ledger.check(desk, topic)
-            desk.close()
+            client = RawClient(*address_of(broker))
+            ledger.check(client, topic)
+            client.close()
     assert max(ledger.acknowledged.values()) > TOGETHER * KILLS

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.unit.broker.settings_desk import (
+from tests.unit.broker.setting_requests import (
     APPEND,
     DELETE,
     INCREMENTAL_ALTER_CONFIGS,

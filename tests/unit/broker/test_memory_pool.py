@@ -12,8 +12,8 @@ from ottla.broker.network.memory_pool import HELD_MAX_MS, MemoryPool
 from ottla.broker.node import Node
 from ottla.cli.node_process import _start
 from ottla.wire import frames
-from tests.unit.broker.desk import Line, batch, produce_request, running_node
 from tests.unit.broker.holder import Holder
+from tests.unit.broker.raw_client import Connection, batch, produce_request, running_node
 
 
 def test_who_was_granted_finishes_and_who_was_not_is_told_when_there_is_room():
@@ -47,27 +47,27 @@ def test_who_does_not_finish_is_closed_when_others_wait_and_not_before():
 
 def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path):
     with running_node(tmp_path, queued_max_request_bytes=1) as running:
-        desk = running.desk
-        topic = desk.topic()
+        client = running.client
+        topic = client.topic()
         request = produce_request(topic, {0: batch(bytes(700_000))})
         frame = frames.write_request(request, 13, correlation_id=1, client_id="x")
-        first, second, third = desk.connect(), desk.connect(), desk.connect()
+        first, second, third = client.connect(), client.connect(), client.connect()
         half = len(frame) // 2
 
-        def begin(line: Line) -> None:
-            line._sock.sendall(frame[:half])
+        def begin(connection: Connection) -> None:
+            connection._sock.sendall(frame[:half])
 
         begin(first)
-        assert desk.produce(topic, batch(b"small")).error_code == 0
+        assert client.produce(topic, batch(b"small")).error_code == 0
         begin(second)
         second._sock.sendall(frame[half:])
         begin(third)
         assert second.is_silent(0.2), "the first one is under way"
         third.close()
         first._sock.sendall(frame[half:])
-        for line in (first, second):
-            assert line.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
-            line.close()
+        for connection in (first, second):
+            assert connection.receive(0, 13, 1).responses[0].partition_responses[0].error_code == 0
+            connection.close()
         memory_pool = running.node.memory_pool
         for _ in range(500):  # the loop has still to read that the third one is gone
             running.change(lambda: None)
@@ -78,13 +78,13 @@ def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path
 
 def test_a_connection_that_breaks_off_gives_its_room_back(tmp_path: Path):
     with running_node(tmp_path, queued_max_request_bytes=1) as running:
-        topic = running.desk.topic()
+        topic = running.client.topic()
         frame = frames.write_request(
             produce_request(topic, {0: batch(bytes(700_000))}), 13, correlation_id=1, client_id="x"
         )
-        first, second = running.desk.connect(), running.desk.connect()
+        first, second = running.client.connect(), running.client.connect()
         first._sock.sendall(frame[:1000])
-        assert running.desk.produce(topic, batch(b"small")).error_code == 0
+        assert running.client.produce(topic, batch(b"small")).error_code == 0
         second._sock.sendall(frame)
         assert second.is_silent(0.1)
         first.close()

@@ -21,16 +21,16 @@ from ottla.wire.types import (
     MetadataResponse,
     ProduceRequest,
 )
-from tests.unit.broker.desk import batch, running_node
+from tests.unit.broker.raw_client import batch, running_node
 
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*")(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+')
 
 
 def test_every_line_of_the_page_is_a_sample_or_says_a_type(tmp_path: Path):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(partitions=2)
-        running.desk.produce(topic, batch(b"a", b"b"))
-        running.desk.fetch(topic)
+        topic = running.client.topic(partitions=2)
+        running.client.produce(topic, batch(b"a", b"b"))
+        running.client.fetch(topic)
         lines = running.node.metrics.page().splitlines()
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
     assert len(typed) == len(set(typed)), "each name once"

@@ -25,8 +25,8 @@ from ottla.wire.types import (
     InitProducerIdRequest,
     MetadataRequest,
 )
-from tests.unit.broker.desk import Desk, RunningNode, batch, running_node, values
 from tests.unit.broker.metadata_records import LOG, log_end, metadata_batches
+from tests.unit.broker.raw_client import RawClient, RunningNode, batch, running_node, values
 from tests.unit.broker.starting import _try_to_start, try_to_start
 
 UNFENCED = "BrokerRegistrationChange fenced=-1 in_controlled_shutdown=0 cordoned_log_dirs=None"
@@ -40,9 +40,9 @@ def start_and_stop(directory: Path, use: Callable[[RunningNode], None] = lambda 
         use(running)
 
 
-def make_topic(desk: Desk, name: str, partitions: int = 1) -> None:
+def make_topic(client: RawClient, name: str, partitions: int = 1) -> None:
     topic = CreateTopicsRequest.CreatableTopic(name, partitions, 1)
-    answer = desk.ask(CreateTopicsRequest((topic,), 10_000), 7)
+    answer = client.ask(CreateTopicsRequest((topic,), 10_000), 7)
     assert answer.topics[0].error_code == 0
 
 
@@ -82,7 +82,7 @@ def test_a_fresh_node_writes_what_a_fresh_node_of_apache_kafka_writes(tmp_path: 
 
 
 def test_a_clean_stop_leaves_the_node_eligible_and_says_so(tmp_path: Path):
-    start_and_stop(tmp_path, lambda running: make_topic(running.desk, "orders", 2))
+    start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders", 2))
     topic, stopping, fenced = metadata_batches(tmp_path, 16)
     assert topic == ["Topic name=orders", *(f"Partition partition_id={n} leader=1 leader_epoch=0" for n in (0, 1))]
     left = "isr=() leader=-1 eligible_leader_replicas=(1,) last_known_elr=(1,)"
@@ -94,7 +94,7 @@ def test_a_clean_stop_leaves_the_node_eligible_and_says_so(tmp_path: Path):
 
 
 def test_a_restart_raises_the_epoch_and_leads_again_with_one_batch(tmp_path: Path):
-    start_and_stop(tmp_path, lambda running: make_topic(running.desk, "orders"))
+    start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders"))
     end = log_end(tmp_path)
     seen: list[list[list[str]]] = []
     start_and_stop(tmp_path, lambda _: seen.append(metadata_batches(tmp_path, end)))
@@ -128,54 +128,54 @@ def test_no_op_records_are_written_only_when_asked_for(tmp_path: Path):
 
 
 def _produce(running: RunningNode, *texts: bytes) -> None:
-    topic = running.desk.topic()
-    assert running.desk.produce(topic, batch(*texts)).error_code == 0
+    topic = running.client.topic()
+    assert running.client.produce(topic, batch(*texts)).error_code == 0
 
 
 def test_topics_ids_settings_and_records_outlive_a_stop(tmp_path: Path):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(partitions=2, retention_ms=123_456)
-        assert running.desk.produce(topic, batch(b"a", b"b"), partition=1).base_offset == 0
-        (producer_id,) = {running.desk.ask(InitProducerIdRequest(None, 0), 5).producer_id}
+        topic = running.client.topic(partitions=2, retention_ms=123_456)
+        assert running.client.produce(topic, batch(b"a", b"b"), partition=1).base_offset == 0
+        (producer_id,) = {running.client.ask(InitProducerIdRequest(None, 0), 5).producer_id}
     with running_node(tmp_path) as running:
-        described = running.desk.ask(MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),)), 13)
+        described = running.client.ask(MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),)), 13)
         assert described.topics[0].topic_id == topic.topic_id
         assert [partition.leader_id for partition in described.topics[0].partitions] == [1, 1]
-        assert values(running.desk.fetch(topic, partition=1)) == [b"a", b"b"]
-        assert running.desk.produce(topic, batch(b"c"), partition=1).base_offset == 2
+        assert values(running.client.fetch(topic, partition=1)) == [b"a", b"b"]
+        assert running.client.produce(topic, batch(b"c"), partition=1).base_offset == 2
         assert running.node.settings.log_config(topic.name).retention_ms == 123_456
-        assert running.desk.ask(InitProducerIdRequest(None, 0), 5).producer_id > producer_id
+        assert running.client.ask(InitProducerIdRequest(None, 0), 5).producer_id > producer_id
 
 
 def test_what_was_acknowledged_outlives_a_crash(tmp_path: Path):
     running = RunningNode(tmp_path)
     running.start()
-    topic = running.desk.topic()
+    topic = running.client.topic()
     for value in (b"a", b"b", b"c"):
-        assert running.desk.produce(topic, batch(value)).error_code == 0
+        assert running.client.produce(topic, batch(value)).error_code == 0
     copy = tmp_path.parent / f"{tmp_path.name}-copy"
     shutil.copytree(tmp_path, copy)  # what a crash would leave: no marker, nothing closed
     running.stop()
     (copy / ".lock").unlink()
     assert not (copy / ".kafka_cleanshutdown").exists()
     with running_node(copy) as again:
-        assert values(again.desk.fetch(topic)) == [b"a", b"b", b"c"]
-        assert again.desk.produce(topic, batch(b"d")).base_offset == 3
+        assert values(again.client.fetch(topic)) == [b"a", b"b", b"c"]
+        assert again.client.produce(topic, batch(b"d")).base_offset == 3
 
 
 def test_a_deleted_topic_is_gone_from_the_disk_and_its_name_is_free(tmp_path: Path):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic()
-        running.desk.produce(topic, batch(b"old"))
+        topic = running.client.topic()
+        running.client.produce(topic, batch(b"old"))
         assert (tmp_path / f"{topic.name}-0").is_dir()
-        running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+        running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
         assert not (tmp_path / f"{topic.name}-0").exists()
-        make_topic(running.desk, topic.name)
-        answer = running.desk.ask(MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),)), 13)
+        make_topic(running.client, topic.name)
+        answer = running.client.ask(MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),)), 13)
         again = type(topic)(topic.name, answer.topics[0].topic_id)
         assert again.topic_id != topic.topic_id
-        assert running.desk.produce(again, batch(b"new")).base_offset == 0
-        assert values(running.desk.fetch(again)) == [b"new"]
+        assert running.client.produce(again, batch(b"new")).base_offset == 0
+        assert values(running.client.fetch(again)) == [b"new"]
     leaving = [path for path in tmp_path.iterdir() if path.name.endswith("-delete")]
     assert len(leaving) == 1
     with running_node(tmp_path) as running:
@@ -185,9 +185,9 @@ def test_a_deleted_topic_is_gone_from_the_disk_and_its_name_is_free(tmp_path: Pa
 
 def test_partitions_have_no_files_before_they_are_used(tmp_path: Path):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(partitions=50)
-        assert running.desk.produce(topic, batch(b"x"), partition=7).error_code == 0
-        assert values(running.desk.fetch(topic, partition=8)) == []
+        topic = running.client.topic(partitions=50)
+        assert running.client.produce(topic, batch(b"x"), partition=7).error_code == 0
+        assert values(running.client.fetch(topic, partition=8)) == []
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(topic.name)] == [f"{topic.name}-7"]
 
 
@@ -206,17 +206,17 @@ def test_a_directory_that_the_cluster_does_not_know_is_set_aside_untouched(tmp_p
 
 def test_snapshots_stand_for_the_log_before_them(tmp_path: Path):
     with running_node(tmp_path) as running:
-        make_topic(running.desk, "orders", 3)
+        make_topic(running.client, "orders", 3)
         running.snapshot_metadata()
         newest = running.node.metadata.snapshots.newest
         assert newest is not None
-        make_topic(running.desk, "later")
+        make_topic(running.client, "later")
     (file,) = (tmp_path / "__cluster_metadata-0").glob("*-0000000001.checkpoint")
     assert int(file.name[:20]) == newest.end_offset
     assert file.stat().st_mode & 0o777 == 0o400
     with running_node(tmp_path) as running:
         assert set(running.node.image.topics_by_name) == {"orders", "later"}
-        answer = running.desk.ask(DescribeTopicPartitionsRequest(), 0)
+        answer = running.client.ask(DescribeTopicPartitionsRequest(), 0)
         assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("later", 1), ("orders", 3)]
 
 
@@ -310,7 +310,7 @@ def test_a_metrics_port_in_use_costs_nothing(tmp_path: Path):
 
 
 def test_damage_with_changes_behind_it(tmp_path: Path):
-    start_and_stop(tmp_path, lambda running: make_topic(running.desk, "orders"))
+    start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders"))
     path = tmp_path / LOG
     data = bytearray(path.read_bytes())
     data[400] ^= 1
@@ -321,7 +321,7 @@ def test_damage_with_changes_behind_it(tmp_path: Path):
 
 
 def test_a_torn_end_was_never_acknowledged(tmp_path: Path):
-    start_and_stop(tmp_path, lambda running: make_topic(running.desk, "orders"))
+    start_and_stop(tmp_path, lambda running: make_topic(running.client, "orders"))
     (tmp_path / ".kafka_cleanshutdown").unlink()
     path = tmp_path / LOG
     path.write_bytes(path.read_bytes()[:-10])

@@ -5,51 +5,53 @@ from __future__ import annotations
 import pytest
 
 from ottla.wire.types import OffsetForLeaderEpochRequest
-from tests.unit.broker.desk import Desk, RunningNode, Topic, batch
+from tests.unit.broker.raw_client import RawClient, RunningNode, Topic, batch
 
 Found = tuple[int, int, int]
 """Error, epoch, end offset."""
 
 
-def ends(desk: Desk, topic: Topic, epoch: int, *, current: int = -1, partition: int = 0, version: int = 4) -> Found:
+def ends(
+    client: RawClient, topic: Topic, epoch: int, *, current: int = -1, partition: int = 0, version: int = 4
+) -> Found:
     asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition, current, epoch)
     named = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic.name, (asked,))
-    (found,) = desk.ask(OffsetForLeaderEpochRequest(-1, (named,)), version).topics[0].partitions
+    (found,) = client.ask(OffsetForLeaderEpochRequest(-1, (named,)), version).topics[0].partitions
     return found.error_code, found.leader_epoch, found.end_offset
 
 
-def filled(desk: Desk) -> Topic:
-    topic = desk.topic()
-    desk.produce(topic, batch(b"a", b"b"))
+def filled(client: RawClient) -> Topic:
+    topic = client.topic()
+    client.produce(topic, batch(b"a", b"b"))
     return topic
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_the_current_epoch_ends_where_the_log_ends(desk: Desk, version: int):
-    assert ends(desk, filled(desk), 0, version=version) == (0, 0, 2)
+def test_the_current_epoch_ends_where_the_log_ends(client: RawClient, version: int):
+    assert ends(client, filled(client), 0, version=version) == (0, 0, 2)
 
 
 @pytest.mark.parametrize("epoch", [5, -1])
-def test_an_unknown_epoch_is_no_error(desk: Desk, epoch: int):
-    assert ends(desk, filled(desk), epoch) == (0, -1, -1)
+def test_an_unknown_epoch_is_no_error(client: RawClient, epoch: int):
+    assert ends(client, filled(client), epoch) == (0, -1, -1)
 
 
-def test_an_empty_partition(desk: Desk):
-    topic = desk.topic()
-    assert ends(desk, topic, 0) == (0, 0, 0)
-    assert ends(desk, topic, 1) == (0, -1, -1)
-    assert ends(desk, topic, -1) == (0, -1, -1)
+def test_an_empty_partition(client: RawClient):
+    topic = client.topic()
+    assert ends(client, topic, 0) == (0, 0, 0)
+    assert ends(client, topic, 1) == (0, -1, -1)
+    assert ends(client, topic, -1) == (0, -1, -1)
 
 
-def test_the_readers_view_of_the_leader_is_checked(desk: Desk):
-    topic = filled(desk)
-    assert ends(desk, topic, 0, current=0) == (0, 0, 2)
-    assert ends(desk, topic, 0, current=4) == (75, -1, -1)
+def test_the_readers_view_of_the_leader_is_checked(client: RawClient):
+    topic = filled(client)
+    assert ends(client, topic, 0, current=0) == (0, 0, 2)
+    assert ends(client, topic, 0, current=4) == (75, -1, -1)
 
 
-def test_unknown_topics_and_partitions(desk: Desk):
-    assert ends(desk, Topic("nowhere", bytes(16)), 0) == (3, -1, -1)
-    assert ends(desk, desk.topic(), 0, partition=3) == (3, -1, -1)
+def test_unknown_topics_and_partitions(client: RawClient):
+    assert ends(client, Topic("nowhere", bytes(16)), 0) == (3, -1, -1)
+    assert ends(client, client.topic(), 0, partition=3) == (3, -1, -1)
 
 
 def lead_anew(running: RunningNode, topic: Topic, epoch: int) -> None:
@@ -65,26 +67,26 @@ def lead_anew(running: RunningNode, topic: Topic, epoch: int) -> None:
 
 
 def test_an_older_epoch_ends_where_the_next_one_begins(running: RunningNode):
-    desk = running.desk
-    topic = filled(desk)
+    client = running.client
+    topic = filled(client)
     lead_anew(running, topic, 3)
-    desk.produce(topic, batch(b"c"))
-    assert [ends(desk, topic, epoch) for epoch in range(5)] == [
+    client.produce(topic, batch(b"c"))
+    assert [ends(client, topic, epoch) for epoch in range(5)] == [
         (0, 0, 2),
         (0, 0, 2),
         (0, 0, 2),
         (0, 3, 3),
         (0, -1, -1),
     ]
-    assert ends(desk, topic, 0, current=1) == (74, -1, -1)
+    assert ends(client, topic, 0, current=1) == (74, -1, -1)
 
 
 def test_an_epoch_older_than_all_that_is_known_ends_where_the_log_begins(running: RunningNode):
-    desk = running.desk
-    empty = desk.topic()
+    client = running.client
+    empty = client.topic()
     lead_anew(running, empty, 3)
-    assert ends(desk, empty, 1) == (0, 1, 0)
-    written = desk.topic()
+    assert ends(client, empty, 1) == (0, 1, 0)
+    written = client.topic()
     lead_anew(running, written, 3)
-    desk.produce(written, batch(b"a"))
-    assert ends(desk, written, 1) == (0, 1, 0)
+    client.produce(written, batch(b"a"))
+    assert ends(client, written, 1) == (0, 1, 0)

@@ -11,9 +11,9 @@ import pytest
 
 from ottla.wire.batch import BatchView, Compression, crc32c
 from ottla.wire.types import CreateTopicsRequest, DeleteRecordsRequest, MetadataRequest, ProduceRequest
-from tests.unit.broker.desk import (
+from tests.unit.broker.raw_client import (
     Closed,
-    Desk,
+    RawClient,
     RunningNode,
     Topic,
     batch,
@@ -40,101 +40,104 @@ def patched(data: bytes, position: int, form: str, value: int) -> bytes:
     return bytes(changed)
 
 
-def stored(desk: Desk, topic: Topic, offset: int = 0) -> list[BatchView]:
-    return [one for one in batches(desk.fetch(topic, offset)) if isinstance(one, BatchView)]
+def stored(client: RawClient, topic: Topic, offset: int = 0) -> list[BatchView]:
+    return [one for one in batches(client.fetch(topic, offset)) if isinstance(one, BatchView)]
 
 
 # --- acknowledgements and addresses -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_every_version_is_served(desk: Desk, version: int):
-    topic = desk.topic()
-    answer = desk.produce(topic, batch(b"a", b"b"), version=version)
+def test_every_version_is_served(client: RawClient, version: int):
+    topic = client.topic()
+    answer = client.produce(topic, batch(b"a", b"b"), version=version)
     assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, 0, -1)
     assert (answer.log_start_offset, answer.record_errors, answer.error_message) == (
         0 if version >= 5 else -1,
         (),
         None,
     )
-    assert desk.produce(topic, batch(b"c"), version=version).base_offset == 2
-    assert values(desk.fetch(topic)) == [b"a", b"b", b"c"]
+    assert client.produce(topic, batch(b"c"), version=version).base_offset == 2
+    assert values(client.fetch(topic)) == [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_versions_that_are_advertised_only_end_the_connection(desk: Desk, version: int):
-    line = desk.connect()
+def test_versions_that_are_advertised_only_end_the_connection(client: RawClient, version: int):
+    connection = client.connect()
     head = struct.pack(">hhih", 0, version, 0, -1)
     body = struct.pack(">hii", 1, 1_000, 0)
-    line._sock.sendall(struct.pack(">i", len(head + body)) + head + body)
+    connection._sock.sendall(struct.pack(">i", len(head + body)) + head + body)
     with pytest.raises(Closed):
-        line.receive(0, 3, 0)
+        connection.receive(0, 3, 0)
 
 
-def test_one_acknowledgement(desk: Desk):
-    topic = desk.topic()
-    assert desk.produce(topic, batch(b"a"), acks=1).base_offset == 0
-    assert values(desk.fetch(topic)) == [b"a"]
+def test_one_acknowledgement(client: RawClient):
+    topic = client.topic()
+    assert client.produce(topic, batch(b"a"), acks=1).base_offset == 0
+    assert values(client.fetch(topic)) == [b"a"]
 
 
-def test_no_acknowledgement_has_no_answer_and_the_next_request_gets_its_own(desk: Desk):
-    topic = desk.topic()
-    line = desk.connect()
-    line.send(produce_request(topic, {0: batch(b"a")}, acks=0), 13)
-    assert line.ask(produce_request(topic, {0: batch(b"b")}), 13).responses[0].partition_responses[0].base_offset == 1
-    line.close()
+def test_no_acknowledgement_has_no_answer_and_the_next_request_gets_its_own(client: RawClient):
+    topic = client.topic()
+    connection = client.connect()
+    connection.send(produce_request(topic, {0: batch(b"a")}, acks=0), 13)
+    assert (
+        connection.ask(produce_request(topic, {0: batch(b"b")}), 13).responses[0].partition_responses[0].base_offset
+        == 1
+    )
+    connection.close()
 
 
-def test_an_error_without_acknowledgement_ends_the_connection(desk: Desk):
-    line = desk.connect()
-    line.send(produce_request(Topic("nowhere", b"\x07" * 16), {0: batch(b"a")}, acks=0), 13)
+def test_an_error_without_acknowledgement_ends_the_connection(client: RawClient):
+    connection = client.connect()
+    connection.send(produce_request(Topic("nowhere", b"\x07" * 16), {0: batch(b"a")}, acks=0), 13)
     with pytest.raises(Closed):
-        line.receive(0, 13, 0)
+        connection.receive(0, 13, 0)
 
 
-def test_other_acknowledgements_are_refused(desk: Desk):
-    assert desk.produce(desk.topic(), batch(b"a"), acks=2).error_code == 21
+def test_other_acknowledgements_are_refused(client: RawClient):
+    assert client.produce(client.topic(), batch(b"a"), acks=2).error_code == 21
 
 
-def test_empty_records_are_refused_before_the_acknowledgements_are_looked_at(desk: Desk):
-    assert desk.produce(desk.topic(), b"", acks=2).error_code == 87
+def test_empty_records_are_refused_before_the_acknowledgements_are_looked_at(client: RawClient):
+    assert client.produce(client.topic(), b"", acks=2).error_code == 87
 
 
-def test_unknown_topics_by_name_and_by_id(desk: Desk):
+def test_unknown_topics_by_name_and_by_id(client: RawClient):
     unknown = Topic("nowhere", b"\x07" * 16)
-    assert desk.produce(unknown, batch(b"a"), version=12).error_code == 3
-    assert desk.produce(unknown, batch(b"a"), version=13).error_code == 100
-    assert desk.produce(Topic("", bytes(16)), batch(b"a"), version=13).error_code == 100
+    assert client.produce(unknown, batch(b"a"), version=12).error_code == 3
+    assert client.produce(unknown, batch(b"a"), version=13).error_code == 100
+    assert client.produce(Topic("", bytes(16)), batch(b"a"), version=13).error_code == 100
 
 
-def test_an_unknown_partition(desk: Desk):
-    answer = desk.produce(desk.topic(), batch(b"a"), partition=7)
+def test_an_unknown_partition(client: RawClient):
+    answer = client.produce(client.topic(), batch(b"a"), partition=7)
     assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (3, -1, -1)
     assert answer.log_start_offset == -1
 
 
-def test_partitions_are_handled_each_by_itself(desk: Desk):
-    topic = desk.topic(3)
-    answer = desk.ask(produce_request(topic, {2: batch(b"a"), 9: batch(b"b"), 0: b"", 1: batch(b"c")}), 13)
+def test_partitions_are_handled_each_by_itself(client: RawClient):
+    topic = client.topic(3)
+    answer = client.ask(produce_request(topic, {2: batch(b"a"), 9: batch(b"b"), 0: b"", 1: batch(b"c")}), 13)
     told = {one.index: one.error_code for one in answer.responses[0].partition_responses}
     assert told == {2: 0, 9: 3, 0: 87, 1: 0}
 
 
-def test_a_partition_twice_in_a_request(desk: Desk):
-    topic = desk.topic()
+def test_a_partition_twice_in_a_request(client: RawClient):
+    topic = client.topic()
     data = tuple(ProduceRequest.PartitionProduceData(0, batch(value)) for value in (b"a", b"b"))
     named = ProduceRequest.TopicProduceData(topic.name, topic.topic_id, data)
-    answer = desk.ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(named,)), 13)
+    answer = client.ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(named,)), 13)
     assert all(one.error_code == 0 for one in answer.responses[0].partition_responses)
 
 
-def test_pipelined_requests_are_answered_in_order(desk: Desk):
-    topic = desk.topic()
-    line = desk.connect()
-    sent = [line.send(produce_request(topic, {0: batch(b"%d" % number)}), 13) for number in range(5)]
-    answers = [line.receive(0, 13, number) for number in sent]
+def test_pipelined_requests_are_answered_in_order(client: RawClient):
+    topic = client.topic()
+    connection = client.connect()
+    sent = [connection.send(produce_request(topic, {0: batch(b"%d" % number)}), 13) for number in range(5)]
+    answers = [connection.receive(0, 13, number) for number in sent]
     assert [one.responses[0].partition_responses[0].base_offset for one in answers] == [0, 1, 2, 3, 4]
-    line.close()
+    connection.close()
 
 
 # --- what is no sound batch -------------------------------------------------------------------------------------------
@@ -165,60 +168,60 @@ def test_pipelined_requests_are_answered_in_order(desk: Desk):
         "no-sequence",
     ],
 )
-def test_what_is_no_sound_batch_is_refused(desk: Desk, records: bytes | None, code: int):
-    topic = desk.topic()
-    answer = desk.produce(topic, records)
+def test_what_is_no_sound_batch_is_refused(client: RawClient, records: bytes | None, code: int):
+    topic = client.topic()
+    answer = client.produce(topic, records)
     assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (code, -1, -1)
-    assert desk.fetch(topic).high_watermark == 0
+    assert client.fetch(topic).high_watermark == 0
 
 
-def test_zstd_needs_version_7(desk: Desk):
-    topic = desk.topic()
+def test_zstd_needs_version_7(client: RawClient):
+    topic = client.topic()
     records = batch(b"a" * 100, compression=Compression.ZSTD)
-    assert desk.produce(topic, records, version=6).error_code == 76
-    assert desk.produce(topic, records, version=7).error_code == 0
+    assert client.produce(topic, records, version=6).error_code == 76
+    assert client.produce(topic, records, version=7).error_code == 0
 
 
-def test_a_batch_that_is_too_large(desk: Desk):
-    topic = desk.topic(max_message_bytes=2_000)
-    assert desk.produce(topic, batch(bytes(3_000))).error_code == 10
-    assert desk.produce(topic, batch(bytes(3_000), compression=Compression.GZIP)).error_code == 0
+def test_a_batch_that_is_too_large(client: RawClient):
+    topic = client.topic(max_message_bytes=2_000)
+    assert client.produce(topic, batch(bytes(3_000))).error_code == 10
+    assert client.produce(topic, batch(bytes(3_000), compression=Compression.GZIP)).error_code == 0
 
 
-def test_keyless_records_have_no_place_in_a_compacted_topic(desk: Desk):
-    topic = desk.topic(cleanup_policy="compact")
-    answer = desk.produce(topic, batch(b"a", b"b", b"c", keys=[None, b"k", None]))
+def test_keyless_records_have_no_place_in_a_compacted_topic(client: RawClient):
+    topic = client.topic(cleanup_policy="compact")
+    answer = client.produce(topic, batch(b"a", b"b", b"c", keys=[None, b"k", None]))
     assert answer.error_code == 87
     assert [one.batch_index for one in answer.record_errors] == [0, 2]
     assert answer.error_message
-    assert desk.fetch(topic).high_watermark == 0
+    assert client.fetch(topic).high_watermark == 0
 
 
-def test_a_timestamp_from_the_future(desk: Desk):
-    topic = desk.topic()
-    answer = desk.produce(topic, batch(b"a", b"b", timestamps=[now_ms(), now_ms() + 2 * HOUR_MS]))
+def test_a_timestamp_from_the_future(client: RawClient):
+    topic = client.topic()
+    answer = client.produce(topic, batch(b"a", b"b", timestamps=[now_ms(), now_ms() + 2 * HOUR_MS]))
     assert (answer.error_code, [one.batch_index for one in answer.record_errors]) == (32, [1])
-    assert desk.produce(topic, batch(b"a", timestamp=now_ms() + HOUR_MS // 2)).error_code == 0
+    assert client.produce(topic, batch(b"a", timestamp=now_ms() + HOUR_MS // 2)).error_code == 0
 
 
-def test_a_timestamp_that_is_too_old(desk: Desk):
-    topic = desk.topic(message_timestamp_before_max_ms=HOUR_MS)
-    assert desk.produce(topic, batch(b"a", timestamp=now_ms() - 2 * HOUR_MS)).error_code == 32
-    assert desk.produce(topic, batch(b"a", timestamp=now_ms())).error_code == 0
+def test_a_timestamp_that_is_too_old(client: RawClient):
+    topic = client.topic(message_timestamp_before_max_ms=HOUR_MS)
+    assert client.produce(topic, batch(b"a", timestamp=now_ms() - 2 * HOUR_MS)).error_code == 32
+    assert client.produce(topic, batch(b"a", timestamp=now_ms())).error_code == 0
 
 
 def test_internal_topics_are_closed_to_clients(running: RunningNode):
-    desk = running.desk
+    client = running.client
     new = CreateTopicsRequest.CreatableTopic("__consumer_offsets", 1, 1)
-    made = desk.ask(CreateTopicsRequest((new,), 5_000), 7).topics[0]
+    made = client.ask(CreateTopicsRequest((new,), 5_000), 7).topics[0]
     topic = Topic(made.name, made.topic_id)
     records = batch(b"a", keys=[b"k"])
-    assert desk.produce(topic, records).error_code == 17
-    assert desk.produce(topic, records, version=12).error_code == 17
+    assert client.produce(topic, records).error_code == 17
+    assert client.produce(topic, records, version=12).error_code == 17
     delete = DeleteRecordsRequest.DeleteRecordsTopic(topic.name, (DeleteRecordsRequest.DeleteRecordsPartition(0, 0),))
-    assert desk.ask(DeleteRecordsRequest((delete,), 5_000), 2).topics[0].partitions[0].error_code == 17
-    admin = desk.connect("__admin_client")
-    assert desk.produce(topic, records, line=admin).error_code == 0
+    assert client.ask(DeleteRecordsRequest((delete,), 5_000), 2).topics[0].partitions[0].error_code == 17
+    admin = client.connect("__admin_client")
+    assert client.produce(topic, records, connection=admin).error_code == 0
     admin.close()
 
 
@@ -226,47 +229,47 @@ def test_internal_topics_are_closed_to_clients(running: RunningNode):
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_compression_stays_as_the_producer_made_it(desk: Desk, codec: Compression):
-    topic = desk.topic()
-    desk.produce(topic, batch(b"a" * 200, b"b", compression=codec))
-    (found,) = stored(desk, topic)
+def test_compression_stays_as_the_producer_made_it(client: RawClient, codec: Compression):
+    topic = client.topic()
+    client.produce(topic, batch(b"a" * 200, b"b", compression=codec))
+    (found,) = stored(client, topic)
     assert found.compression is codec
     assert found.is_valid
-    assert values(desk.fetch(topic)) == [b"a" * 200, b"b"]
+    assert values(client.fetch(topic)) == [b"a" * 200, b"b"]
 
 
-def test_the_topic_may_ask_for_another_compression(desk: Desk):
-    topic = desk.topic(compression_type="gzip")
-    desk.produce(topic, batch(b"a" * 200, b"b"))
-    (found,) = stored(desk, topic)
+def test_the_topic_may_ask_for_another_compression(client: RawClient):
+    topic = client.topic(compression_type="gzip")
+    client.produce(topic, batch(b"a" * 200, b"b"))
+    (found,) = stored(client, topic)
     assert found.compression is Compression.GZIP
     assert found.is_valid
-    assert values(desk.fetch(topic)) == [b"a" * 200, b"b"]
+    assert values(client.fetch(topic)) == [b"a" * 200, b"b"]
 
 
-def test_the_topic_may_ask_for_no_compression(desk: Desk):
-    topic = desk.topic(compression_type="uncompressed")
-    desk.produce(topic, batch(b"a" * 200, compression=Compression.LZ4))
-    (found,) = stored(desk, topic)
+def test_the_topic_may_ask_for_no_compression(client: RawClient):
+    topic = client.topic(compression_type="uncompressed")
+    client.produce(topic, batch(b"a" * 200, compression=Compression.LZ4))
+    (found,) = stored(client, topic)
     assert (found.compression, found.is_valid) == (Compression.NONE, True)
 
 
-def test_log_append_time(desk: Desk):
-    topic = desk.topic(message_timestamp_type="LogAppendTime")
+def test_log_append_time(client: RawClient):
+    topic = client.topic(message_timestamp_type="LogAppendTime")
     before = now_ms()
-    answer = desk.produce(topic, batch(b"a", b"b"))
+    answer = client.produce(topic, batch(b"a", b"b"))
     assert before <= answer.log_append_time_ms <= now_ms()
-    (found,) = stored(desk, topic)
+    (found,) = stored(client, topic)
     assert found.attributes & 8
     assert found.max_timestamp == answer.log_append_time_ms
     assert found.is_valid
 
 
-def test_the_leader_sets_offset_and_epoch(desk: Desk):
-    topic = desk.topic()
+def test_the_leader_sets_offset_and_epoch(client: RawClient):
+    topic = client.topic()
     for value in (b"a", b"b"):
-        desk.produce(topic, batch(value))
-    assert [(one.base_offset, one.partition_leader_epoch) for one in stored(desk, topic)] == [(0, 0), (1, 0)]
+        client.produce(topic, batch(value))
+    assert [(one.base_offset, one.partition_leader_epoch) for one in stored(client, topic)] == [(0, 0), (1, 0)]
 
 
 # --- idempotent producers ---------------------------------------------------------------------------------------------
@@ -282,67 +285,67 @@ def sequenced(sequence: int, *values: bytes, epoch: int = 0, timestamp: int = 1_
     )
 
 
-def sent(desk: Desk, topic: Topic, *batches: bytes) -> list[tuple[int, int]]:
-    answers = [desk.produce(topic, one) for one in batches]
+def sent(client: RawClient, topic: Topic, *batches: bytes) -> list[tuple[int, int]]:
+    answers = [client.produce(topic, one) for one in batches]
     return [(one.error_code, one.base_offset) for one in answers]
 
 
-def test_a_repeated_batch_gets_its_old_offset(desk: Desk):
-    topic = desk.topic()
+def test_a_repeated_batch_gets_its_old_offset(client: RawClient):
+    topic = client.topic()
     twice = sequenced(0, b"a", b"b", timestamp=5_000)
-    assert sent(desk, topic, twice, twice) == [(0, 0), (0, 0)]
-    assert desk.produce(topic, twice).log_append_time_ms == 5_001
-    assert values(desk.fetch(topic)) == [b"a", b"b"]
+    assert sent(client, topic, twice, twice) == [(0, 0), (0, 0)]
+    assert client.produce(topic, twice).log_append_time_ms == 5_001
+    assert values(client.fetch(topic)) == [b"a", b"b"]
 
 
-def test_a_gap_is_refused(desk: Desk):
-    topic = desk.topic()
-    assert sent(desk, topic, sequenced(0, b"a", b"b"), sequenced(5), sequenced(2)) == [(0, 0), (45, -1), (0, 2)]
+def test_a_gap_is_refused(client: RawClient):
+    topic = client.topic()
+    assert sent(client, topic, sequenced(0, b"a", b"b"), sequenced(5), sequenced(2)) == [(0, 0), (45, -1), (0, 2)]
 
 
-def test_the_last_five_batches_are_known_again(desk: Desk):
-    topic = desk.topic()
-    sent(desk, topic, *map(sequenced, range(9)))
-    assert sent(desk, topic, sequenced(4), sequenced(0), sequenced(3)) == [(0, 4), (45, -1), (45, -1)]
+def test_the_last_five_batches_are_known_again(client: RawClient):
+    topic = client.topic()
+    sent(client, topic, *map(sequenced, range(9)))
+    assert sent(client, topic, sequenced(4), sequenced(0), sequenced(3)) == [(0, 4), (45, -1), (45, -1)]
 
 
-def test_a_new_epoch_begins_with_sequence_0(desk: Desk):
-    topic = desk.topic()
+def test_a_new_epoch_begins_with_sequence_0(client: RawClient):
+    topic = client.topic()
     steps = sequenced(0), sequenced(3, epoch=1), sequenced(0, epoch=1), sequenced(1)
-    assert sent(desk, topic, *steps) == [(0, 0), (45, -1), (0, 1), (47, -1)]
+    assert sent(client, topic, *steps) == [(0, 0), (45, -1), (0, 1), (47, -1)]
 
 
-def test_an_unknown_producer_may_begin_anywhere(desk: Desk):
-    topic = desk.topic()
-    assert sent(desk, topic, sequenced(7), sequenced(9), sequenced(8)) == [(0, 0), (45, -1), (0, 1)]
+def test_an_unknown_producer_may_begin_anywhere(client: RawClient):
+    topic = client.topic()
+    assert sent(client, topic, sequenced(7), sequenced(9), sequenced(8)) == [(0, 0), (45, -1), (0, 1)]
 
 
-def test_sequences_wrap_around(desk: Desk):
-    topic = desk.topic()
+def test_sequences_wrap_around(client: RawClient):
+    topic = client.topic()
     last = (1 << 31) - 1
-    assert sent(desk, topic, sequenced(last), sequenced(0)) == [(0, 0), (0, 1)]
+    assert sent(client, topic, sequenced(last), sequenced(0)) == [(0, 0), (0, 1)]
     across = sequenced(last - 1, b"a", b"b", b"c", epoch=0)
-    other = desk.topic()
-    assert sent(desk, other, across, sequenced(1), across) == [(0, 0), (0, 3), (0, 0)]
+    other = client.topic()
+    assert sent(client, other, across, sequenced(1), across) == [(0, 0), (0, 3), (0, 0)]
 
 
-def test_pipelined_duplicates_are_stored_once(desk: Desk):
-    topic = desk.topic()
-    line = desk.connect()
+def test_pipelined_duplicates_are_stored_once(client: RawClient):
+    topic = client.topic()
+    connection = client.connect()
     request = produce_request(topic, {0: sequenced(0, b"a")})
-    numbers = [line.send(request, 13) for _ in range(3)]
-    answers = [line.receive(0, 13, number).responses[0].partition_responses[0] for number in numbers]
+    numbers = [connection.send(request, 13) for _ in range(3)]
+    answers = [connection.receive(0, 13, number).responses[0].partition_responses[0] for number in numbers]
     assert [(one.error_code, one.base_offset) for one in answers] == [(0, 0)] * 3
-    assert values(desk.fetch(topic)) == [b"a"]
-    line.close()
+    assert values(client.fetch(topic)) == [b"a"]
+    connection.close()
 
 
-def test_transactional_records_without_a_transactional_id_are_refused(desk: Desk):
-    topic = desk.topic(2)
+def test_transactional_records_without_a_transactional_id_are_refused(client: RawClient):
+    topic = client.topic(2)
     records = batch(b"a", producer_id=PRODUCER_ID, producer_epoch=0, base_sequence=0, is_transactional=True)
-    answer = desk.ask(produce_request(topic, {0: records, 1: batch(b"b")}), 13)
+    answer = client.ask(produce_request(topic, {0: records, 1: batch(b"b")}), 13)
     assert [one.error_code for one in answer.responses[0].partition_responses] == [53, 53]
-    assert desk.fetch(topic, partition=1).high_watermark == 0
+    assert client.fetch(topic, partition=1).high_watermark == 0
 
 
 # --- what only a node of ours does, or can be made to do --------------------------------------------------------------
@@ -350,7 +353,7 @@ def test_transactional_records_without_a_transactional_id_are_refused(desk: Desk
 
 def test_null_records_are_refused(running: RunningNode):
     """Apache Kafka gives no answer to them at all."""
-    assert running.desk.produce(running.desk.topic(), None).error_code == 87
+    assert running.client.produce(running.client.topic(), None).error_code == 87
 
 
 def lead_elsewhere(running: RunningNode, topic: Topic) -> Any:
@@ -366,10 +369,10 @@ def lead_elsewhere(running: RunningNode, topic: Topic) -> Any:
 
 @pytest.mark.parametrize("version", [9, 10, 13])
 def test_who_is_not_the_leader_names_it(running: RunningNode, version: int):
-    desk = running.desk
-    topic = desk.topic()
+    client = running.client
+    topic = client.topic()
     lead_elsewhere(running, topic)
-    answer = desk.ask(produce_request(topic, {0: batch(b"a")}), version)
+    answer = client.ask(produce_request(topic, {0: batch(b"a")}), version)
     partition = answer.responses[0].partition_responses[0]
     assert partition.error_code == 6
     named = (partition.current_leader.leader_id, [one.node_id for one in answer.node_endpoints])
@@ -377,9 +380,9 @@ def test_who_is_not_the_leader_names_it(running: RunningNode, version: int):
 
 
 def test_too_few_replicas_in_sync(running: RunningNode):
-    desk = running.desk
-    topic = desk.topic(min_insync_replicas=2)
-    assert desk.produce(topic, batch(b"a")).error_code == 0  # one replica can be no more than one in sync
+    client = running.client
+    topic = client.topic(min_insync_replicas=2)
+    assert client.produce(topic, batch(b"a")).error_code == 0  # one replica can be no more than one in sync
     replica = running.node.replicas.get(topic.name, 0)
     assert replica is not None
 
@@ -387,13 +390,13 @@ def test_too_few_replicas_in_sync(running: RunningNode):
         replica.replicas = (1, 2)
 
     running.change(widen)
-    assert desk.produce(topic, batch(b"a")).error_code == 19
-    assert desk.produce(topic, batch(b"a"), acks=1).error_code == 0
+    assert client.produce(topic, batch(b"a")).error_code == 19
+    assert client.produce(topic, batch(b"a"), acks=1).error_code == 0
 
 
 def test_what_is_not_acknowledged_in_time(running: RunningNode):
-    desk = running.desk
-    topic = desk.topic()
+    client = running.client
+    topic = client.topic()
     replica = running.node.replicas.get(topic.name, 0)
     assert replica is not None
 
@@ -402,13 +405,13 @@ def test_what_is_not_acknowledged_in_time(running: RunningNode):
 
     running.change(widen)
     named = produce_request(topic, {0: batch(b"a")}).topic_data
-    answer = desk.ask(ProduceRequest(acks=-1, timeout_ms=20, topic_data=named), 13)
+    answer = client.ask(ProduceRequest(acks=-1, timeout_ms=20, topic_data=named), 13)
     assert answer.responses[0].partition_responses[0].error_code == 7
 
 
 def test_leadership_lost_while_waiting(running: RunningNode):
-    desk = running.desk
-    topic = desk.topic()
+    client = running.client
+    topic = client.topic()
     replica = running.node.replicas.get(topic.name, 0)
     assert replica is not None
 
@@ -416,41 +419,41 @@ def test_leadership_lost_while_waiting(running: RunningNode):
         replica.replicas = replica.isr = (1, 2)
 
     running.change(widen)
-    line = desk.connect()
-    number = line.send(produce_request(topic, {0: batch(b"a")}), 13)
-    assert line.is_silent(0.05)
+    connection = client.connect()
+    number = connection.send(produce_request(topic, {0: batch(b"a")}), 13)
+    assert connection.is_silent(0.05)
 
     def lose() -> None:
         replica.leader = 2
         running.node.replicas.wake(replica.topic_partition)
 
     running.change(lose)
-    assert line.receive(0, 13, number).responses[0].partition_responses[0].error_code == 6
-    line.close()
+    assert connection.receive(0, 13, number).responses[0].partition_responses[0].error_code == 6
+    connection.close()
 
 
 def test_a_new_node_knows_its_producers_again(tmp_path: Path):
     zero, one, two, three = (sequenced(number, timestamp=now_ms()) for number in range(4))
     with running_node(tmp_path) as first:
-        topic = first.desk.topic()
-        assert sent(first.desk, topic, zero, one) == [(0, 0), (0, 1)]
+        topic = first.client.topic()
+        assert sent(first.client, topic, zero, one) == [(0, 0), (0, 1)]
     with running_node(tmp_path) as second:
-        assert sent(second.desk, topic, one, three, two) == [(0, 1), (45, -1), (0, 2)]
+        assert sent(second.client, topic, one, three, two) == [(0, 1), (45, -1), (0, 2)]
 
 
 def test_a_new_node_forgets_producers_that_were_silent_too_long(tmp_path: Path):
     with running_node(tmp_path) as first:
-        topic = first.desk.topic()
-        assert sent(first.desk, topic, sequenced(0, timestamp=1_000)) == [(0, 0)]
+        topic = first.client.topic()
+        assert sent(first.client, topic, sequenced(0, timestamp=1_000)) == [(0, 0)]
     with running_node(tmp_path) as second:
-        assert sent(second.desk, topic, sequenced(5)) == [(0, 1)]
+        assert sent(second.client, topic, sequenced(5)) == [(0, 1)]
 
 
-def test_metadata_after_silence(desk: Desk):
+def test_metadata_after_silence(client: RawClient):
     """An unanswered produce does not shift the answers behind it."""
-    topic = desk.topic()
-    line = desk.connect()
-    line.send(produce_request(topic, {0: batch(b"a")}, acks=0), 13)
+    topic = client.topic()
+    connection = client.connect()
+    connection.send(produce_request(topic, {0: batch(b"a")}, acks=0), 13)
     asked = MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),))
-    assert [one.name for one in line.ask(asked, 9).topics] == [topic.name]
-    line.close()
+    assert [one.name for one in connection.ask(asked, 9).topics] == [topic.name]
+    connection.close()

@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.config.node_config import ConfigError, NodeConfig
 from ottla.broker.config.providers import Providers
 from ottla.wire.errors import ErrorCode
-from tests.unit.broker.settings_desk import BROKER, DELETE, SET, SettingsNode
+from tests.unit.broker.setting_requests import BROKER, DELETE, SET, SettingsNode
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 ALL = {

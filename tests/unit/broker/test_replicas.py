@@ -19,7 +19,16 @@ from ottla.broker.replicas.storage import StorageProblem
 from ottla.log.disk import Buffer, OsDisk, OsFile
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, MetadataRequest
-from tests.unit.broker.desk import Desk, Line, RunningNode, Topic, batch, produce_request, running_node, values
+from tests.unit.broker.raw_client import (
+    Connection,
+    RawClient,
+    RunningNode,
+    Topic,
+    batch,
+    produce_request,
+    running_node,
+    values,
+)
 
 
 class TestDisk(OsDisk):
@@ -72,8 +81,8 @@ class FailableNode(RunningNode):
     def end(self) -> None:
         """Stop it, cleanly if it can."""
         self.disk.gate.set()
-        if self._desk is not None:
-            self._desk.close()
+        if self._client is not None:
+            self._client.close()
         self._end_loop()
 
     def _end_loop(self) -> None:
@@ -104,9 +113,9 @@ def make(tmp_path: Path) -> Iterator[Make]:
         running.end()
 
 
-def send(desk: Desk, topic: Topic, acks: int) -> tuple[Line, int]:
-    line = desk.connect()
-    return line, line.send(produce_request(topic, {0: batch(b"x")}, acks=acks), 13)
+def send(client: RawClient, topic: Topic, acks: int) -> tuple[Connection, int]:
+    connection = client.connect()
+    return connection, connection.send(produce_request(topic, {0: batch(b"x")}, acks=acks), 13)
 
 
 # --- acknowledgements -------------------------------------------------------------------------------------------------
@@ -115,100 +124,100 @@ def send(desk: Desk, topic: Topic, acks: int) -> tuple[Line, int]:
 @pytest.mark.parametrize("acks", [1, -1])
 def test_with_fsync_nothing_is_acknowledged_before_it_is_synced(make: Make, acks: int):
     running = make(ottla_fsync=True)
-    topic = running.desk.topic()
-    running.desk.produce(topic, batch(b"first"))
+    topic = running.client.topic()
+    running.client.produce(topic, batch(b"first"))
     running.disk.gate.clear()
-    line, number = send(running.desk, topic, acks)
-    assert line.is_silent(0.1)
-    assert values(running.desk.fetch(topic)) == [b"first"], "and nobody reads it"
+    connection, number = send(running.client, topic, acks)
+    assert connection.is_silent(0.1)
+    assert values(running.client.fetch(topic)) == [b"first"], "and nobody reads it"
     running.disk.gate.set()
-    assert line.receive(0, 13, number).responses[0].partition_responses[0].base_offset == 1
-    line.close()
-    assert values(running.desk.fetch(topic)) == [b"first", b"x"]
+    assert connection.receive(0, 13, number).responses[0].partition_responses[0].base_offset == 1
+    connection.close()
+    assert values(running.client.fetch(topic)) == [b"first", b"x"]
 
 
 def test_what_comes_during_a_sync_shares_the_next_one(make: Make):
     running = make(ottla_fsync=True)
-    topic = running.desk.topic()
+    topic = running.client.topic()
     running.disk.gate.clear()
-    waiting = [send(running.desk, topic, -1) for _ in range(10)]
+    waiting = [send(running.client, topic, -1) for _ in range(10)]
     assert waiting[-1][0].is_silent(0.1)
     running.disk.gate.set()
     offsets = []
-    for line, number in waiting:
-        offsets.append(line.receive(0, 13, number).responses[0].partition_responses[0].base_offset)
-        line.close()
+    for connection, number in waiting:
+        offsets.append(connection.receive(0, 13, number).responses[0].partition_responses[0].base_offset)
+        connection.close()
     assert sorted(offsets) == list(range(10))
 
 
 def test_without_fsync_an_acknowledgement_does_not_wait_for_the_disk(make: Make):
     running = make()
-    topic = running.desk.topic()
+    topic = running.client.topic()
     running.disk.gate.clear()
-    assert running.desk.produce(topic, batch(b"x")).error_code == 0
+    assert running.client.produce(topic, batch(b"x")).error_code == 0
 
 
 def test_a_topic_that_flushes_every_message_waits_for_the_disk(make: Make):
     running = make()
-    topic = running.desk.topic(flush_messages=1)
+    topic = running.client.topic(flush_messages=1)
     running.disk.gate.clear()
-    line, number = send(running.desk, topic, -1)
-    assert line.is_silent(0.1)
+    connection, number = send(running.client, topic, -1)
+    assert connection.is_silent(0.1)
     running.disk.gate.set()
-    assert line.receive(0, 13, number).responses[0].partition_responses[0].error_code == 0
-    line.close()
+    assert connection.receive(0, 13, number).responses[0].partition_responses[0].error_code == 0
+    connection.close()
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-def leaders(desk: Desk, topic: Topic) -> dict[int, int]:
+def leaders(client: RawClient, topic: Topic) -> dict[int, int]:
     asked = MetadataRequest((MetadataRequest.MetadataRequestTopic(name=topic.name),), False)
-    return {each.partition_index: each.leader_id for each in desk.ask(asked, 13).topics[0].partitions}
+    return {each.partition_index: each.leader_id for each in client.ask(asked, 13).topics[0].partitions}
 
 
 def test_a_failed_directory_takes_its_partitions_offline_and_the_others_go_on(make: Make, tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     running = make(log_dirs=f"{one},{two}")
-    topic = running.desk.topic(partitions=4)
+    topic = running.client.topic(partitions=4)
     for partition in range(4):
-        assert running.desk.produce(topic, batch(b"x"), partition=partition).error_code == 0
+        assert running.client.produce(topic, batch(b"x"), partition=partition).error_code == 0
     there = {int(path.name.rpartition("-")[2]) for path in two.glob(f"{topic.name}-*")}
     assert len(there) == 2, "partitions are spread over the directories"
     running.disk.broken.add(str(two))
     lost = min(there)
-    assert running.desk.produce(topic, batch(b"y"), partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert running.client.produce(topic, batch(b"y"), partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     kept = min(set(range(4)) - there)
-    assert running.desk.produce(topic, batch(b"y"), partition=kept).base_offset == 1
-    assert {number for number, leader in leaders(running.desk, topic).items() if leader == -1} == there
+    assert running.client.produce(topic, batch(b"y"), partition=kept).base_offset == 1
+    assert {number for number, leader in leaders(running.client, topic).items() if leader == -1} == there
     for partition in there:
-        assert running.desk.fetch(topic, partition=partition).error_code != 0
+        assert running.client.fetch(topic, partition=partition).error_code != 0
     assert running.reasons == []
     assert not (two / ".kafka_cleanshutdown").exists()
 
 
 def test_without_its_last_directory_a_node_cannot_go_on(make: Make, tmp_path: Path):
     running = make()
-    topic = running.desk.topic()
-    running.desk.produce(topic, batch(b"x"))
+    topic = running.client.topic()
+    running.client.produce(topic, batch(b"x"))
     running.disk.broken.add(str(tmp_path / "one"))
-    assert running.desk.produce(topic, batch(b"y")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert running.client.produce(topic, batch(b"y")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert len(running.reasons) >= 1
     assert "Input/output error" in running.reasons[0]
 
 
 def test_a_failed_sync_is_not_an_acknowledgement(make: Make, tmp_path: Path):
     running = make(ottla_fsync=True)
-    topic = running.desk.topic()
-    running.desk.produce(topic, batch(b"x"))
+    topic = running.client.topic()
+    running.client.produce(topic, batch(b"x"))
     running.disk.gate.clear()
-    line, number = send(running.desk, topic, -1)
-    assert line.is_silent(0.1)
+    connection, number = send(running.client, topic, -1)
+    assert connection.is_silent(0.1)
     running.disk.broken.add(str(tmp_path / "one"))
     running.disk.gate.set()
-    answer = line.receive(0, 13, number).responses[0].partition_responses[0]
+    answer = connection.receive(0, 13, number).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    line.close()
+    connection.close()
 
 
 # --- deletion ---------------------------------------------------------------------------------------------------------
@@ -216,30 +225,30 @@ def test_a_failed_sync_is_not_an_acknowledgement(make: Make, tmp_path: Path):
 
 def test_a_topic_that_is_being_synced_can_be_deleted(make: Make, tmp_path: Path):
     running = make(ottla_fsync=True)
-    topic = running.desk.topic()
-    running.desk.produce(topic, batch(b"x"))
+    topic = running.client.topic()
+    running.client.produce(topic, batch(b"x"))
     running.disk.gate.clear()
-    line, number = send(running.desk, topic, -1)
-    assert line.is_silent(0.05)
+    connection, number = send(running.client, topic, -1)
+    assert connection.is_silent(0.05)
     threading.Timer(0.1, running.disk.gate.set).start()
-    deleted = running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    deleted = running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
     assert deleted.responses[0].error_code == 0
-    assert line.receive(0, 13, number).responses[0].partition_responses[0] is not None, (
+    assert connection.receive(0, 13, number).responses[0].partition_responses[0] is not None, (
         "it is answered, one way or other"
     )
-    line.close()
+    connection.close()
     assert not (tmp_path / "one" / f"{topic.name}-0").exists()
     assert running.reasons == []
 
 
 def test_counts_do_not_fall_when_topics_go(make: Make):
     running = make()
-    topic = running.desk.topic()
-    running.desk.produce(topic, batch(b"x", b"y"))
+    topic = running.client.topic()
+    running.client.produce(topic, batch(b"x", b"y"))
     before = running.node.replicas.totals()
     assert before["messagesin"] == 2
     assert before["bytesin"] > 60
-    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
     assert running.node.replicas.totals() == before
     assert running.node.replicas.totals_by_topic() == {}
 
@@ -250,9 +259,9 @@ def test_counts_do_not_fall_when_topics_go(make: Make):
 def test_replicas_stay_in_the_directory_that_was_chosen_for_them(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     with running_node(one, log_dirs=f"{one},{two}") as running:
-        topic = running.desk.topic(partitions=6)
+        topic = running.client.topic(partitions=6)
         for partition in range(6):
-            running.desk.produce(topic, batch(b"x"), partition=partition)
+            running.client.produce(topic, batch(b"x"), partition=partition)
         chosen = {
             replica.topic_partition: replica.directory.properties.directory_id for replica in running.node.replicas
         }
@@ -264,20 +273,20 @@ def test_replicas_stay_in_the_directory_that_was_chosen_for_them(tmp_path: Path)
     names = {path.name: path.parent for path in (*one.glob(f"{topic.name}-*"), *two.glob(f"{topic.name}-*"))}
     assert len(names) == 6
     with running_node(one, log_dirs=f"{one},{two}") as running:
-        assert [values(running.desk.fetch(topic, partition=number)) for number in range(6)] == [[b"x"]] * 6
+        assert [values(running.client.fetch(topic, partition=number)) for number in range(6)] == [[b"x"]] * 6
         assert running.node.replicas.misplaced == {}
 
 
 def test_a_replica_that_was_moved_by_hand_is_found_and_told_of(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     with running_node(one, log_dirs=f"{one},{two}") as running:
-        topic = running.desk.topic()
-        running.desk.produce(topic, batch(b"x"))
+        topic = running.client.topic()
+        running.client.produce(topic, batch(b"x"))
     source = next(path for path in (one, two) if (path / f"{topic.name}-0").exists())
     target = two if source is one else one
     (source / f"{topic.name}-0").rename(target / f"{topic.name}-0")
     with running_node(one, log_dirs=f"{one},{two}") as running:
-        assert values(running.desk.fetch(topic)) == [b"x"]
+        assert values(running.client.fetch(topic)) == [b"x"]
         (partition,) = running.node.image.topics_by_name[topic.name].partitions.values()
         assert (
             partition.directory_of(1) == running.node.replicas.by_key[topic.name, 0].directory.properties.directory_id
@@ -287,8 +296,8 @@ def test_a_replica_that_was_moved_by_hand_is_found_and_told_of(tmp_path: Path):
 def test_a_partition_in_two_directories_is_nobodys_guess(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     with running_node(one, log_dirs=f"{one},{two}") as running:
-        topic = running.desk.topic()
-        running.desk.produce(topic, batch(b"x"))
+        topic = running.client.topic()
+        running.client.produce(topic, batch(b"x"))
     source = next(path for path in (one, two) if (path / f"{topic.name}-0").exists())
     shutil.copytree(source / f"{topic.name}-0", (two if source is one else one) / f"{topic.name}-0")
     local = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0", "log.dirs": f"{one},{two}"}

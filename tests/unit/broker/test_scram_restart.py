@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 from tests.unit.broker.scram_requests import SHA_256, SHA_512, alter, describe, upsertion
 
 STEPS = ["ann added", "ann deleted", "bob added"]
@@ -29,20 +29,20 @@ def test_users_added_after_the_last_one_was_deleted_are_kept(
                     assert running.node.metadata.snapshots.newest is not None
     with running_node(tmp_path) as last:
         users = {"bob": (0, [(SHA_256, 4096), (SHA_512, 5000)]), "cid": (0, [(SHA_512, 4096)])}
-        assert describe(last.desk, of_all=True) == users
-        assert alter(last.desk, deletions=(("bob", SHA_256), ("cid", SHA_512))) == {"bob": 0, "cid": 0}
-        assert describe(last.desk, of_all=True) == {"bob": (0, [(SHA_512, 5000)])}
+        assert describe(last.client, of_all=True) == users
+        assert alter(last.client, deletions=(("bob", SHA_256), ("cid", SHA_512))) == {"bob": 0, "cid": 0}
+        assert describe(last.client, of_all=True) == {"bob": (0, [(SHA_512, 5000)])}
 
 
 def _do(running: RunningNode, step: str) -> None:
     """Ann is the only user of SHA-256, and for a while of SHA-512."""
-    desk = running.desk
+    client = running.client
     if step == "ann added":
-        assert alter(desk, upsertion("ann")) == {"ann": 0}
-        assert alter(desk, upsertion("ann", SHA_512)) == {"ann": 0}
+        assert alter(client, upsertion("ann")) == {"ann": 0}
+        assert alter(client, upsertion("ann", SHA_512)) == {"ann": 0}
     elif step == "ann deleted":
-        assert alter(desk, deletions=(("ann", SHA_256),)) == {"ann": 0}
-        assert alter(desk, upsertion("cid", SHA_512), deletions=(("ann", SHA_512),)) == {"ann": 0, "cid": 0}
+        assert alter(client, deletions=(("ann", SHA_256),)) == {"ann": 0}
+        assert alter(client, upsertion("cid", SHA_512), deletions=(("ann", SHA_512),)) == {"ann": 0, "cid": 0}
     else:
-        assert alter(desk, upsertion("bob")) == {"bob": 0}
-        assert alter(desk, upsertion("bob", SHA_512, 5000)) == {"bob": 0}
+        assert alter(client, upsertion("bob")) == {"bob": 0}
+        assert alter(client, upsertion("bob", SHA_512, 5000)) == {"bob": 0}

@@ -14,8 +14,8 @@ from ottla.core.share.state.kept import Key
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, DescribeConfigsRequest
-from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
-from tests.unit.broker.share_state_desk import begin, codes, delete, initialize, read, results, summarize, write
+from tests.unit.broker.raw_client import RawClient, RunningNode, Topic, running_node
+from tests.unit.broker.share_state_requests import begin, codes, delete, initialize, read, results, summarize, write
 
 UNKNOWN_ID = bytes([9]) * 16
 STATE_TOPIC = SHARE_STATE.name
@@ -35,8 +35,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module")
-def desk(running: RunningNode) -> Desk:
-    return running.desk
+def client(running: RunningNode) -> RawClient:
+    return running.client
 
 
 def cores(running: RunningNode) -> dict[int, Any]:
@@ -47,29 +47,29 @@ def kept(running: RunningNode) -> dict[Key, Any]:
     return {key: each for core in cores(running).values() for key, each in core.kept.items()}
 
 
-def test_partitions_of_a_request_go_to_their_own_coordinators(running: RunningNode, desk: Desk) -> None:
-    topic = desk.topic(20)
+def test_partitions_of_a_request_go_to_their_own_coordinators(running: RunningNode, client: RawClient) -> None:
+    topic = client.topic(20)
     partitions = range(20)
-    assert codes(desk.ask(initialize(topic.topic_id, partitions, start=5), 0)) == dict.fromkeys(partitions, 0)
-    answer = desk.ask(write(topic.topic_id, (5, 9, 2, 1), partitions=partitions, start=5, count=5), 1)
+    assert codes(client.ask(initialize(topic.topic_id, partitions, start=5), 0)) == dict.fromkeys(partitions, 0)
+    answer = client.ask(write(topic.topic_id, (5, 9, 2, 1), partitions=partitions, start=5, count=5), 1)
     assert [each.partition for each in answer.results[0].partitions] == [*partitions]
     homes = {home for home, core in cores(running).items() if any(key.topic_id == topic.topic_id for key in core.kept)}
     assert len(homes) > 1
-    found = results(desk.ask(summarize(topic.topic_id, [*partitions, 20]), 1))
+    found = results(client.ask(summarize(topic.topic_id, [*partitions, 20]), 1))
     assert {(found[each].start_offset, found[each].delivery_complete_count) for each in partitions} == {(5, 5)}
     assert found[20].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert codes(desk.ask(delete(topic.topic_id, partitions), 0)) == dict.fromkeys(partitions, 0)
-    assert set(codes(desk.ask(read(topic.topic_id, partitions), 0)).values()) == {ErrorCode.INVALID_REQUEST}
+    assert codes(client.ask(delete(topic.topic_id, partitions), 0)) == dict.fromkeys(partitions, 0)
+    assert set(codes(client.ask(read(topic.topic_id, partitions), 0)).values()) == {ErrorCode.INVALID_REQUEST}
 
 
-def test_several_topics_in_the_order_of_the_request(desk: Desk) -> None:
-    first, second = desk.topic(3), desk.topic(3)
+def test_several_topics_in_the_order_of_the_request(client: RawClient) -> None:
+    first, second = client.topic(3), client.topic(3)
     both = (
         *initialize(second.topic_id, (2, 0)).topics,
         *initialize(UNKNOWN_ID).topics,
         *initialize(first.topic_id, (1,)).topics,
     )
-    answer = desk.ask(type(initialize(UNKNOWN_ID))("g", both), 0)
+    answer = client.ask(type(initialize(UNKNOWN_ID))("g", both), 0)
     assert [(each.topic_id, [one.partition for one in each.partitions]) for each in answer.results] == [
         (second.topic_id, [2, 0]),
         (UNKNOWN_ID, [0]),
@@ -79,51 +79,51 @@ def test_several_topics_in_the_order_of_the_request(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("make", "version"), ALL)
-def test_only_brokers_may_ask(desk: Desk, make: Any, version: int) -> None:
-    topic = desk.topic(2)
-    answer = desk.connect("stranger").ask(make(topic.topic_id, partitions=(0, 1)), version)
+def test_only_brokers_may_ask(client: RawClient, make: Any, version: int) -> None:
+    topic = client.topic(2)
+    answer = client.connect("stranger").ask(make(topic.topic_id, partitions=(0, 1)), version)
     assert codes(answer) == dict.fromkeys((0, 1), ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     assert all(each.error_message for each in results(answer).values())
 
 
 @pytest.mark.parametrize(("make", "version"), ALL)
 @pytest.mark.parametrize("group", ["", "g"])
-def test_nothing_to_do(desk: Desk, make: Any, version: int, group: str) -> None:
-    request = make(desk.topic().topic_id, group=group) if not group else type(make(UNKNOWN_ID))(group)
-    assert desk.ask(request, version).results == ()
+def test_nothing_to_do(client: RawClient, make: Any, version: int, group: str) -> None:
+    request = make(client.topic().topic_id, group=group) if not group else type(make(UNKNOWN_ID))(group)
+    assert client.ask(request, version).results == ()
 
 
 @pytest.mark.parametrize(("make", "low", "high"), [(write, 0, 1), (summarize, 0, 1)])
-def test_versions(desk: Desk, make: Any, low: int, high: int) -> None:
-    topic = desk.topic()
-    begin(desk, topic.topic_id, start=3)
+def test_versions(client: RawClient, make: Any, low: int, high: int) -> None:
+    topic = client.topic()
+    begin(client, topic.topic_id, start=3)
     for version in range(low, high + 1):
-        assert codes(desk.ask(make(topic.topic_id), version)) == {0: 0}
+        assert codes(client.ask(make(topic.topic_id), version)) == {0: 0}
 
 
-def test_epochs_fence_over_the_network(desk: Desk) -> None:
-    topic = desk.topic(2)
+def test_epochs_fence_over_the_network(client: RawClient) -> None:
+    topic = client.topic(2)
     topic_id = topic.topic_id
-    begin(desk, topic_id, epoch=5)
-    assert codes(desk.ask(initialize(topic_id, epoch=4), 0)) == {0: ErrorCode.FENCED_STATE_EPOCH}
-    assert codes(desk.ask(read(topic_id, leader=3), 0)) == {0: 0}
-    assert codes(desk.ask(read(topic_id, leader=2), 0)) == {0: ErrorCode.FENCED_LEADER_EPOCH}
-    assert codes(desk.ask(write(topic_id, partitions=(1,)), 1)) == {1: ErrorCode.INVALID_REQUEST}
-    assert codes(desk.ask(delete(topic_id, (1,)), 0)) == {1: 0}
-    unknown = results(desk.ask(summarize(topic_id, (1,)), 1))[1]
+    begin(client, topic_id, epoch=5)
+    assert codes(client.ask(initialize(topic_id, epoch=4), 0)) == {0: ErrorCode.FENCED_STATE_EPOCH}
+    assert codes(client.ask(read(topic_id, leader=3), 0)) == {0: 0}
+    assert codes(client.ask(read(topic_id, leader=2), 0)) == {0: ErrorCode.FENCED_LEADER_EPOCH}
+    assert codes(client.ask(write(topic_id, partitions=(1,)), 1)) == {1: ErrorCode.INVALID_REQUEST}
+    assert codes(client.ask(delete(topic_id, (1,)), 0)) == {1: 0}
+    unknown = results(client.ask(summarize(topic_id, (1,)), 1))[1]
     assert (unknown.error_code, unknown.state_epoch, unknown.leader_epoch) == (0, 0, 0)
     assert (unknown.start_offset, unknown.delivery_complete_count) == (-1, -1)
 
 
 def test_the_topic_is_made_as_kafka_makes_it(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
-        desk = running.desk
-        topic = desk.topic()
-        assert codes(desk.ask(initialize(topic.topic_id), 0)) == {0: 0}
+        client = running.client
+        topic = client.topic()
+        assert codes(client.ask(initialize(topic.topic_id), 0)) == {0: 0}
         made = running.node.image.topics_by_name[STATE_TOPIC]
         assert len(made.partitions) == 50
         asked = DescribeConfigsRequest.DescribeConfigsResource(2, STATE_TOPIC)
-        (answer,) = desk.ask(DescribeConfigsRequest((asked,)), 4).results
+        (answer,) = client.ask(DescribeConfigsRequest((asked,)), 4).results
         own = {each.name: each.value for each in answer.configs if each.config_source == 1}
         assert own == {
             "cleanup.policy": "delete",
@@ -136,11 +136,11 @@ def test_the_topic_is_made_as_kafka_makes_it(tmp_path: Path) -> None:
 
 def test_a_topic_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_node(tmp_path) as running:
-        topic = running.desk.topic()
+        topic = running.client.topic()
         monkeypatch.setattr(
             running.node.internal_topics, "ensure", lambda topic, done: done(ErrorCode.INVALID_REPLICATION_FACTOR)
         )
-        answer = running.desk.ask(read(topic.topic_id, (0,)), 0)
+        answer = running.client.ask(read(topic.topic_id, (0,)), 0)
         assert codes(answer) == {0: ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
@@ -157,18 +157,18 @@ def log_of_state(running: RunningNode) -> Any:
     return replica.log
 
 
-def accept(desk: Desk, topic: Topic, count: int, first: int = 0) -> None:
+def accept(client: RawClient, topic: Topic, count: int, first: int = 0) -> None:
     for offset in range(first, first + count):
-        answer = desk.ask(write(topic.topic_id, (offset, offset, 2, 1), start=offset, count=1), 1)
+        answer = client.ask(write(topic.topic_id, (offset, offset, 2, 1), start=offset, count=1), 1)
         assert codes(answer) == {0: 0}
 
 
 def test_pruning_runs_by_itself_and_a_new_start_knows_the_same(tmp_path: Path) -> None:
     """What is left after pruning tells the same."""
     with running_node(tmp_path, ManualClock(), **SMALL) as running:
-        topic = running.desk.topic()
-        running.desk.ask(initialize(topic.topic_id, start=0), 0)
-        accept(running.desk, topic, 1200)
+        topic = running.client.topic()
+        running.client.ask(initialize(topic.topic_id, start=0), 0)
+        accept(running.client, topic, 1200)
         assert log_of_state(running).log_start_offset == 0
         running.advance(59_999)
         assert log_of_state(running).log_start_offset == 0
@@ -179,9 +179,9 @@ def test_pruning_runs_by_itself_and_a_new_start_knows_the_same(tmp_path: Path) -
         assert log_of_state(running).log_start_offset == 1002
         assert kept(running) == before
         # A fresh snapshot came with pruning, but does not count: the next is due 500 updates after the one before it.
-        accept(running.desk, topic, 302, 1200)
+        accept(running.client, topic, 302, 1200)
         assert {each.snapshot_epoch for each in kept(running).values()} == {3}
-        accept(running.desk, topic, 1, 1502)
+        accept(running.client, topic, 1, 1502)
         assert {each.snapshot_epoch for each in kept(running).values()} == {4}
 
 
@@ -189,12 +189,12 @@ def test_a_cold_snapshot_lets_pruning_move_on(tmp_path: Path) -> None:
     with running_node(
         tmp_path, ManualClock(), **SMALL, share_coordinator_snapshot_update_records_per_snapshot=0
     ) as running:
-        quiet, busy = running.desk.topic(), running.desk.topic()
+        quiet, busy = running.client.topic(), running.client.topic()
         for topic in (quiet, busy):
-            running.desk.ask(initialize(topic.topic_id, start=0), 0)
-        accept(running.desk, quiet, 1)
+            running.client.ask(initialize(topic.topic_id, start=0), 0)
+        accept(running.client, quiet, 1)
         for turn in range(3):
-            accept(running.desk, busy, 10, 10 * turn)
+            accept(running.client, busy, 10, 10 * turn)
             running.advance(60_000)
         assert log_of_state(running).log_start_offset > 20
         by_topic = {key.topic_id: each for key, each in kept(running).items()}
@@ -205,27 +205,27 @@ def test_a_cold_snapshot_lets_pruning_move_on(tmp_path: Path) -> None:
 
 def test_a_deleted_topic_takes_its_state_along(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
-        desk = running.desk
-        gone, stays = desk.topic(30), desk.topic()
-        desk.ask(initialize(gone.topic_id, range(30)), 0)
-        desk.ask(initialize(stays.topic_id), 0)
+        client = running.client
+        gone, stays = client.topic(30), client.topic()
+        client.ask(initialize(gone.topic_id, range(30)), 0)
+        client.ask(initialize(stays.topic_id), 0)
         named = DeleteTopicsRequest.DeleteTopicState(gone.name)
-        (answer,) = desk.ask(DeleteTopicsRequest(topics=(named,), timeout_ms=5_000), 6).responses
+        (answer,) = client.ask(DeleteTopicsRequest(topics=(named,), timeout_ms=5_000), 6).responses
         assert answer.error_code == 0
-        assert codes(desk.ask(summarize(stays.topic_id), 1)) == {0: 0}
+        assert codes(client.ask(summarize(stays.topic_id), 1)) == {0: 0}
         assert {key.topic_id for key in kept(running)} == {stays.topic_id}
 
 
 def test_state_survives_a_restart(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(8)
-        running.desk.ask(initialize(topic.topic_id, range(8), start=0), 0)
+        topic = running.client.topic(8)
+        running.client.ask(initialize(topic.topic_id, range(8), start=0), 0)
         ranges = [(0, 3, 2, 1), (5, 9, 0, 2), (12, 12, 4, 1)]
-        running.desk.ask(write(topic.topic_id, *ranges, partitions=range(8), count=5), 1)
+        running.client.ask(write(topic.topic_id, *ranges, partitions=range(8), count=5), 1)
         before = kept(running)
     with running_node(tmp_path) as running:
         assert kept(running) == before
-        found = results(running.desk.ask(read(topic.topic_id, (3,)), 0))[3]
+        found = results(running.client.ask(read(topic.topic_id, (3,)), 0))[3]
         assert [
             (one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in found.state_batches
         ] == ranges

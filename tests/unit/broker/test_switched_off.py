@@ -22,7 +22,7 @@ from ottla.wire.types import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from tests.unit.broker.desk import Closed, Desk, RunningNode
+from tests.unit.broker.raw_client import Closed, RawClient, RunningNode
 
 READ, ALLOW, TOPIC, LITERAL, ANY = 3, 3, 2, 3, 1
 ACL = CreateAclsRequest.AclCreation(TOPIC, "t", LITERAL, "User:a", "*", READ, ALLOW)
@@ -102,11 +102,11 @@ OF_CONTROLLERS = [
 ]
 
 
-def check(desk: Desk, message: Any, version: int, wanted: str) -> None:
-    line = desk.connect()
+def check(client: RawClient, message: Any, version: int, wanted: str) -> None:
+    connection = client.connect()
     for _ in range(2):  # the connection stays
-        number = line.send(message, version)
-        assert line.receive_bytes() == number.to_bytes(4, "big") + bytes.fromhex(wanted)
+        number = connection.send(message, version)
+        assert connection.receive_bytes() == number.to_bytes(4, "big") + bytes.fromhex(wanted)
 
 
 def sample(value: object) -> str:
@@ -116,18 +116,18 @@ def sample(value: object) -> str:
 
 
 @pytest.mark.parametrize(("message", "version", "wanted"), ANSWERS + OF_BROKERS, ids=sample)
-def test_a_brokers_listener(desk: Desk, message: Any, version: int, wanted: str) -> None:
-    check(desk, message, version, wanted)
+def test_a_brokers_listener(client: RawClient, message: Any, version: int, wanted: str) -> None:
+    check(client, message, version, wanted)
 
 
 @pytest.mark.parametrize(("message", "version", "wanted"), ANSWERS + OF_CONTROLLERS, ids=sample)
-def test_a_controllers_listener(controller_desk: Desk, message: Any, version: int, wanted: str) -> None:
-    check(controller_desk, message, version, wanted)
+def test_a_controllers_listener(controller_client: RawClient, message: Any, version: int, wanted: str) -> None:
+    check(controller_client, message, version, wanted)
 
 
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_the_number_0_in_place_of_a_kind_ends_the_connection(desk: Desk, place: int, version: int) -> None:
+def test_the_number_0_in_place_of_a_kind_ends_the_connection(client: RawClient, place: int, version: int) -> None:
     resource, pattern, operation, permission = (0 if at == place else 2 for at in range(4))
     for message in (
         DescribeAclsRequest(resource, "t", pattern, None, None, operation, permission),
@@ -137,11 +137,11 @@ def test_the_number_0_in_place_of_a_kind_ends_the_connection(desk: Desk, place: 
         ),
     ):
         with pytest.raises(Closed):
-            desk.connect().ask(message, version)
+            client.connect().ask(message, version)
 
 
-def test_all_are_told_of(desk: Desk) -> None:
-    told = {each.api_key: (each.min_version, each.max_version) for each in desk.ask(ApiVersionsRequest(), 0).api_keys}
+def test_all_are_told_of(client: RawClient) -> None:
+    told = {each.api_key: (each.min_version, each.max_version) for each in client.ask(ApiVersionsRequest(), 0).api_keys}
     wanted = {
         17: (0, 1),
         36: (0, 2),
@@ -158,8 +158,8 @@ def test_all_are_told_of(desk: Desk) -> None:
 
 
 @pytest.fixture
-def controller_desk(running: RunningNode) -> Iterator[Desk]:
+def controller_client(running: RunningNode) -> Iterator[RawClient]:
     advertised = running.node.advertised["CONTROLLER"]
-    desk = Desk(advertised.host, advertised.port)
-    yield desk
-    desk.close_all()
+    client = RawClient(advertised.host, advertised.port)
+    yield client
+    client.close_all()

@@ -19,7 +19,7 @@ from ottla.wire.types import (
 )
 from tests.unit.broker.description_plugins import Unreliable
 from tests.unit.broker.description_requests import IN_MEMORY, IN_TOPIC, Push, described, description, node, push
-from tests.unit.broker.desk import Desk, RunningNode, running_node
+from tests.unit.broker.raw_client import RawClient, RunningNode, running_node
 from tests.unit.broker.streams_requests import join, topology
 
 PLACE = "tests.unit.broker.description_plugins"
@@ -35,14 +35,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 def start(running: RunningNode, group_id: str, *, version: int = 1) -> bool:
     """Join as member A; whether it is asked."""
-    source = running.desk.topic().name
-    answer = running.desk.ask(join(group_id, "A", topology(source)), version)
+    source = running.client.topic().name
+    answer = running.client.ask(join(group_id, "A", topology(source)), version)
     assert answer.error_code == 0
     return bool(answer.topology_description_required)
 
 
 def beat(running: RunningNode, group_id: str, member_epoch: int = 2) -> bool:
-    answer = running.desk.ask(_Beat(group_id, "A", member_epoch, 0), 1)
+    answer = running.client.ask(_Beat(group_id, "A", member_epoch, 0), 1)
     assert answer.error_code == 0
     return bool(answer.topology_description_required)
 
@@ -54,12 +54,12 @@ def status(running: RunningNode, group_id: str) -> int:
 
 
 def delete(running: RunningNode, *group_ids: str, version: int = 3) -> dict[str, tuple[int, str | None]]:
-    results = running.desk.ask(DeleteGroupsRequest(group_ids), version).results
+    results = running.client.ask(DeleteGroupsRequest(group_ids), version).results
     return {each.group_id: (each.error_code, each.error_message) for each in results}
 
 
 def leave(running: RunningNode, group_id: str) -> None:
-    assert running.desk.ask(_Beat(group_id, "A", -1), 1).error_code == 0
+    assert running.client.ask(_Beat(group_id, "A", -1), 1).error_code == 0
 
 
 def plugin_of(running: RunningNode) -> Unreliable:
@@ -89,7 +89,7 @@ class Removal:
     def __init__(self, running: RunningNode, group_id: str) -> None:
         start(running, group_id)
         advertised = running.node.advertised["PLAINTEXT"]
-        self._pushing, self._deleting = (Desk(advertised.host, advertised.port).line for _ in range(2))
+        self._pushing, self._deleting = (RawClient(advertised.host, advertised.port).connection for _ in range(2))
         self._push = self._pushing.send(Push(group_id, "A", 0, description("t")), 0)
         _wait_for_call(running, ("set", group_id, 0))
         leave(running, group_id)
@@ -183,12 +183,12 @@ def test_failures_for_now_are_asked_again_after_twice_the_time(
 ) -> None:
     assert start(running, group_id)
     if group_id == "hanging":
-        line = running.desk.connect()
-        number = line.send(Push(group_id, "A", 0, description("t")), 0)
+        connection = running.client.connect()
+        number = connection.send(Push(group_id, "A", 0, description("t")), 0)
         _wait_for_call(running, ("set", "hanging", 0))
         assert not beat(running, group_id)  # heartbeats go on
         running.advance(30_000)
-        answer = line.receive(93, 0, number)
+        answer = connection.receive(93, 0, number)
         code, text = answer.error_code, answer.error_message
     else:
         code, text = push(running, group_id)
@@ -226,7 +226,7 @@ def test_descriptions_that_cannot_be_had_do_not_hide_others(running: RunningNode
         start(running, name)
         assert push(running, name)[0] == 0
     assert [each.topology_description_status for each in described(running, *names)] == [2, 2, 1, 3]
-    (row,) = running.desk.ask(StreamsGroupDescribeRequest(("fine",)), 1).groups
+    (row,) = running.client.ask(StreamsGroupDescribeRequest(("fine",)), 1).groups
     assert (row.topology_description_status, row.topology_description) == (0, None)
     (missing,) = described(running, "missing")
     assert (missing.error_code, missing.topology_description_status) == (ErrorCode.GROUP_ID_NOT_FOUND, 0)
@@ -387,7 +387,7 @@ def test_a_topic_of_descriptions_that_somebody_deletes_is_made_anew(tmp_path: Pa
         start(running, "g")
         push(running, "g")
         topic = DeleteTopicsRequest.DeleteTopicState("__ottla_topology_descriptions")
-        assert running.desk.ask(DeleteTopicsRequest((topic,)), 6).responses[0].error_code == 0
+        assert running.client.ask(DeleteTopicsRequest((topic,)), 6).responses[0].error_code == 0
         assert status(running, "g") == 1
         assert push(running, "g") == (0, None)
         assert status(running, "g") == 3

@@ -15,8 +15,8 @@ from ottla.wire.types import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.desk import Desk, Topic
-from tests.unit.broker.txn_desk import READ_COMMITTED, Producer, committed, error, markers
+from tests.unit.broker.raw_client import RawClient, Topic
+from tests.unit.broker.transactional_producer import READ_COMMITTED, Producer, committed, error, markers
 
 NONE = ErrorCode.NONE
 
@@ -25,9 +25,9 @@ NONE = ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_a_commit_of_version_2(desk: Desk, version: int):
-    topic = desk.topic(2)
-    producer = Producer(desk, produce_version=version).begun()
+def test_a_commit_of_version_2(client: RawClient, version: int):
+    topic = client.topic(2)
+    producer = Producer(client, produce_version=version).begun()
     assert producer.epoch == 0
     producer.produce(topic, b"a")
     producer.produce(topic, b"b", partition=1)
@@ -35,30 +35,30 @@ def test_a_commit_of_version_2(desk: Desk, version: int):
     state = producer.describe()
     assert (state.transaction_state, state.producer_epoch, state.transaction_timeout_ms) == ("Ongoing", 0, 60_000)
     assert [(one.topic, sorted(one.partitions)) for one in state.topics] == [(topic.name, [0, 1])]
-    assert committed(desk, topic) == []
+    assert committed(client, topic) == []
     answer = producer.end(True)
     assert (answer.error_code, answer.producer_epoch) == (0, 1)
     assert (producer.settled().transaction_state, producer.settled().topics) == ("CompleteCommit", ())
-    assert committed(desk, topic) == [b"a", b"c"]
-    assert committed(desk, topic, 1) == [b"b"]
-    assert markers(desk, topic) == [("commit", 1)]
+    assert committed(client, topic) == [b"a", b"c"]
+    assert committed(client, topic, 1) == [b"b"]
+    assert markers(client, topic) == [("commit", 1)]
 
 
-def test_an_abort_of_version_2(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_an_abort_of_version_2(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     producer.abort()
     producer.produce(topic, b"b")
     producer.commit()
     producer.settled()
-    assert committed(desk, topic) == [b"b"]
-    assert markers(desk, topic) == [("abort", 1), ("commit", 2)]
+    assert committed(client, topic) == [b"b"]
+    assert markers(client, topic) == [("abort", 1), ("commit", 2)]
 
 
-def test_an_end_that_is_sent_again(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_an_end_that_is_sent_again(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     producer.commit()
     producer.settled()
@@ -68,8 +68,8 @@ def test_an_end_that_is_sent_again(desk: Desk):
     assert (error(answer), answer.producer_id, answer.producer_epoch) == (ErrorCode.INVALID_TXN_STATE, -1, -1)
 
 
-def test_ends_of_nothing(desk: Desk):
-    producer = Producer(desk).begun()
+def test_ends_of_nothing(client: RawClient):
+    producer = Producer(client).begun()
     assert error(producer.end(True)) is ErrorCode.INVALID_TXN_STATE
     assert error(producer.end(True, version=4)) is ErrorCode.INVALID_TXN_STATE
     assert error(producer.end(False, version=4)) is ErrorCode.INVALID_TXN_STATE
@@ -79,44 +79,44 @@ def test_ends_of_nothing(desk: Desk):
     assert error(producer.end(True)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_sequences_begin_at_0_in_a_transaction_of_version_2(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_sequences_begin_at_0_in_a_transaction_of_version_2(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     answer = producer.produce(topic, b"a", base_sequence=3)
     assert error(answer) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_foreign_producer_cannot_write(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun().begun()
+def test_a_foreign_producer_cannot_write(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun().begun()
     assert producer.epoch == 1
-    other = Producer(desk).begun()
+    other = Producer(client).begun()
     assert error(producer.produce(topic, b"a", producer_epoch=0)) is ErrorCode.INVALID_PRODUCER_EPOCH
     mixed = producer.produce(topic, b"a", producer_id=other.producer_id, producer_epoch=0)
     assert error(mixed) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    unknown = Producer(desk)
+    unknown = Producer(client)
     unknown.producer_id, unknown.epoch = 4_000_000, 0
     assert error(unknown.produce(topic, b"a")) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_two_producers_in_one_request(desk: Desk):
-    topic = desk.topic(2)
-    producer, other = Producer(desk).begun(), Producer(desk).begun()
+def test_two_producers_in_one_request(client: RawClient):
+    topic = client.topic(2)
+    producer, other = Producer(client).begun(), Producer(client).begun()
     records = {0: producer.batch(topic, b"a"), 1: other.batch(topic, b"b", partition=1)}
     codes = [error(one) for one in producer.send(topic, records)]
     assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
-def test_plain_records_do_not_mix_with_an_open_transaction(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_plain_records_do_not_mix_with_an_open_transaction(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     assert error(producer.produce(topic, b"b", is_transactional=False)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_repeated_batch_gets_its_old_offset(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_a_repeated_batch_gets_its_old_offset(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     assert producer.produce(topic, b"a").base_offset == 0
     assert producer.produce(topic, b"b").base_offset == 1
     assert producer.produce(topic, b"a", base_sequence=0).base_offset == 0
@@ -127,22 +127,22 @@ def test_a_repeated_batch_gets_its_old_offset(desk: Desk):
 
 @pytest.mark.parametrize("version", range(3))
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_a_transaction_of_version_1(desk: Desk, version: int, is_commit: bool):
-    topic = desk.topic(2)
-    producer = Producer.of_version_1(desk, produce_version=9).begun(version=version)
+def test_a_transaction_of_version_1(client: RawClient, version: int, is_commit: bool):
+    topic = client.topic(2)
+    producer = Producer.of_version_1(client, produce_version=9).begun(version=version)
     for _ in range(2):
         assert producer.add(topic.name, 0, 1, version=version) == [NONE, NONE]
         producer.produce(topic, b"a")
         answer = producer.end(is_commit, version=version)
         assert (error(answer), answer.producer_id, answer.producer_epoch) == (NONE, -1, -1)
         producer.settled()
-    assert committed(desk, topic) == ([b"a", b"a"] if is_commit else [])
-    assert markers(desk, topic, 1) == [("commit" if is_commit else "abort", 0)] * 2
+    assert committed(client, topic) == ([b"a", b"a"] if is_commit else [])
+    assert markers(client, topic, 1) == [("commit" if is_commit else "abort", 0)] * 2
 
 
-def test_version_1_ends_sent_again(desk: Desk):
-    topic = desk.topic()
-    producer = Producer.of_version_1(desk).begun()
+def test_version_1_ends_sent_again(client: RawClient):
+    topic = client.topic()
+    producer = Producer.of_version_1(client).begun()
     producer.add(topic.name)
     producer.end(True)
     producer.settled()
@@ -156,9 +156,9 @@ def test_version_1_ends_sent_again(desk: Desk):
 @pytest.mark.parametrize(
     ("version", "code"), [(10, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)]
 )
-def test_a_partition_that_was_not_added(desk: Desk, version: int, code: ErrorCode):
-    topic = desk.topic(2)
-    producer = Producer.of_version_1(desk, produce_version=version).begun()
+def test_a_partition_that_was_not_added(client: RawClient, version: int, code: ErrorCode):
+    topic = client.topic(2)
+    producer = Producer.of_version_1(client, produce_version=version).begun()
     producer.add(topic.name, 1)
     answer = producer.produce(topic, b"a")
     assert (error(answer), answer.base_offset) == (code, -1)
@@ -166,20 +166,20 @@ def test_a_partition_that_was_not_added(desk: Desk, version: int, code: ErrorCod
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_a_partition_of_the_transaction_before(desk: Desk, version: int):
-    topic = desk.topic()
-    producer = Producer.of_version_1(desk, produce_version=version).begun()
+def test_a_partition_of_the_transaction_before(client: RawClient, version: int):
+    topic = client.topic()
+    producer = Producer.of_version_1(client, produce_version=version).begun()
     producer.add(topic.name)
     producer.produce(topic, b"a")
     producer.commit()
     producer.settled()
     assert error(producer.produce(topic, b"late")) in (ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE)
-    assert committed(desk, topic) == [b"a"]
+    assert committed(client, topic) == [b"a"]
 
 
-def test_one_unknown_partition_and_none_is_added(desk: Desk):
-    topic = desk.topic()
-    producer = Producer.of_version_1(desk).begun()
+def test_one_unknown_partition_and_none_is_added(client: RawClient):
+    topic = client.topic()
+    producer = Producer.of_version_1(client).begun()
     assert producer.add(topic.name, 0, 9) == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert producer.add("no-such-topic") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert producer.add("__consumer_offsets") == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -187,9 +187,9 @@ def test_one_unknown_partition_and_none_is_added(desk: Desk):
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_adding_as_somebody_else(desk: Desk, version: int):
-    topic = desk.topic()
-    producer = Producer.of_version_1(desk).begun().begun()
+def test_adding_as_somebody_else(client: RawClient, version: int):
+    topic = client.topic()
+    producer = Producer.of_version_1(client).begun().begun()
     producer.epoch = 0
     fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
     assert producer.add(topic.name, version=version) == [fenced]
@@ -197,12 +197,12 @@ def test_adding_as_somebody_else(desk: Desk, version: int):
     producer.producer_id = 4_000_000
     assert producer.add(topic.name, version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert producer.add_offsets("g", version=version) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    unknown = Producer.of_version_1(desk)
+    unknown = Producer.of_version_1(client)
     assert unknown.add(topic.name, version=version) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
 
 
-def test_adding_the_offsets_of_a_group(desk: Desk):
-    producer = Producer.of_version_1(desk).begun()
+def test_adding_the_offsets_of_a_group(client: RawClient):
+    producer = Producer.of_version_1(client).begun()
     assert producer.add_offsets("g") is NONE
     (topic,) = producer.describe().topics
     assert (topic.topic, len(topic.partitions)) == ("__consumer_offsets", 1)
@@ -214,8 +214,8 @@ def test_adding_the_offsets_of_a_group(desk: Desk):
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_version_of_init_producer_id(desk: Desk, version: int):
-    producer = Producer(desk)
+def test_every_version_of_init_producer_id(client: RawClient, version: int):
+    producer = Producer(client)
     first, second = producer.init(version=version), producer.init(version=version)
     assert (first.producer_epoch, second.producer_epoch) == (0, 1)
     assert first.producer_id == second.producer_id >= 0
@@ -231,15 +231,15 @@ def test_every_version_of_init_producer_id(desk: Desk, version: int):
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_wrong_with_an_init_producer_id(desk: Desk, given: dict[str, Any], code: ErrorCode):
+def test_what_is_wrong_with_an_init_producer_id(client: RawClient, given: dict[str, Any], code: ErrorCode):
     request = InitProducerIdRequest(**{"transactional_id": "wrong", "transaction_timeout_ms": 1_000, **given})
-    Producer(desk, name="wrong")
-    answer = desk.ask(request, 5)
+    Producer(client, name="wrong")
+    answer = client.ask(request, 5)
     assert (error(answer), answer.producer_id, answer.producer_epoch) == (code, -1, -1)
 
 
-def test_a_producer_that_goes_on(desk: Desk):
-    producer = Producer(desk).begun()
+def test_a_producer_that_goes_on(client: RawClient):
+    producer = Producer(client).begun()
     own = {"producer_id": producer.producer_id, "producer_epoch": 0}
     assert [producer.init(**own).producer_epoch for _ in range(2)] == [1, 1]
     stale = {"producer_id": producer.producer_id, "producer_epoch": 7}
@@ -249,63 +249,63 @@ def test_a_producer_that_goes_on(desk: Desk):
     assert error(producer.init(**foreign)) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_newcomer_aborts_what_is_open(desk: Desk):
-    topic = desk.topic()
-    old = Producer(desk).begun().begun()
+def test_a_newcomer_aborts_what_is_open(client: RawClient):
+    topic = client.topic()
+    old = Producer(client).begun().begun()
     old.produce(topic, b"a")
     assert old.epoch == 1
     request = InitProducerIdRequest(old.name, 60_000)
-    assert error(desk.ask(request, 5)) is ErrorCode.CONCURRENT_TRANSACTIONS
-    new = Producer(desk, name=old.name).begun()
+    assert error(client.ask(request, 5)) is ErrorCode.CONCURRENT_TRANSACTIONS
+    new = Producer(client, name=old.name).begun()
     assert (new.producer_id, new.epoch) == (old.producer_id, 3)
     assert error(old.produce(topic, b"b")) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert error(old.end(True)) is ErrorCode.PRODUCER_FENCED
-    assert committed(desk, topic) == []
-    assert markers(desk, topic) == [("abort", 2)]
+    assert committed(client, topic) == []
+    assert markers(client, topic) == [("abort", 2)]
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
 
 
-def test_describing_what_is_not_there(desk: Desk):
-    Producer(desk)
-    unknown, empty = desk.ask(DescribeTransactionsRequest(("no-such-id", "")), 0).transaction_states
+def test_describing_what_is_not_there(client: RawClient):
+    Producer(client)
+    unknown, empty = client.ask(DescribeTransactionsRequest(("no-such-id", "")), 0).transaction_states
     assert (error(unknown), unknown.transactional_id) == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "no-such-id")
     assert error(empty) is ErrorCode.INVALID_REQUEST
-    assert desk.ask(DescribeTransactionsRequest(()), 0).transaction_states == ()
+    assert client.ask(DescribeTransactionsRequest(()), 0).transaction_states == ()
 
 
-def listed(desk: Desk, *, version: int = 2, **filters: Any) -> dict[str, tuple[int, str]]:
-    answer = desk.ask(ListTransactionsRequest(**filters), version)
+def listed(client: RawClient, *, version: int = 2, **filters: Any) -> dict[str, tuple[int, str]]:
+    answer = client.ask(ListTransactionsRequest(**filters), version)
     assert error(answer) is NONE
     return {one.transactional_id: (one.producer_id, one.transaction_state) for one in answer.transaction_states}
 
 
-def test_listing(desk: Desk):
-    topic = desk.topic()
-    idle, busy = Producer(desk).begun(), Producer(desk).begun()
+def test_listing(client: RawClient):
+    topic = client.topic()
+    idle, busy = Producer(client).begun(), Producer(client).begun()
     busy.produce(topic, b"a")
-    found = listed(desk)
+    found = listed(client)
     assert found[idle.name] == (idle.producer_id, "Empty")
     assert found[busy.name] == (busy.producer_id, "Ongoing")
     for version in range(3):
-        ongoing = listed(desk, version=version, state_filters=("Ongoing",))
+        ongoing = listed(client, version=version, state_filters=("Ongoing",))
         assert busy.name in ongoing
         assert idle.name not in ongoing
-    assert list(listed(desk, producer_id_filters=(idle.producer_id,))) == [idle.name]
-    assert busy.name not in listed(desk, duration_filter=600_000)
-    assert busy.name in listed(desk, duration_filter=0)
-    assert list(listed(desk, transactional_id_pattern=idle.name[:-1] + ".")) in ([idle.name], [idle.name, busy.name])
-    assert listed(desk, transactional_id_pattern=idle.name[:-1]) == {}
-    assert idle.name in listed(desk, transactional_id_pattern="")
+    assert list(listed(client, producer_id_filters=(idle.producer_id,))) == [idle.name]
+    assert busy.name not in listed(client, duration_filter=600_000)
+    assert busy.name in listed(client, duration_filter=0)
+    assert list(listed(client, transactional_id_pattern=idle.name[:-1] + ".")) in ([idle.name], [idle.name, busy.name])
+    assert listed(client, transactional_id_pattern=idle.name[:-1]) == {}
+    assert idle.name in listed(client, transactional_id_pattern="")
     busy.abort()
 
 
-def test_listing_by_what_is_none(desk: Desk):
-    Producer(desk)
-    answer = desk.ask(ListTransactionsRequest(state_filters=("Ongoing", "ongoing", "Nonsense")), 2)
+def test_listing_by_what_is_none(client: RawClient):
+    Producer(client)
+    answer = client.ask(ListTransactionsRequest(state_filters=("Ongoing", "ongoing", "Nonsense")), 2)
     assert sorted(answer.unknown_state_filters) == ["Nonsense", "ongoing"]
-    answer = desk.ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
+    answer = client.ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
     assert (error(answer), answer.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, ())
 
 
@@ -327,46 +327,48 @@ def marker_codes(answer: Any) -> list[ErrorCode]:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_markers_of_an_administrator(desk: Desk, version: int):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_markers_of_an_administrator(client: RawClient, version: int):
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     request = marker_request(producer, topic.name, 0, 9, epoch=1)
-    assert marker_codes(desk.ask(request, version)) == [NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert markers(desk, topic) == [("abort", 1)]
-    assert committed(desk, topic) == []
+    assert marker_codes(client.ask(request, version)) == [NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert markers(client, topic) == [("abort", 1)]
+    assert committed(client, topic) == []
     late = marker_request(producer, topic.name, 0, epoch=0)
-    assert marker_codes(desk.ask(late, version)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert marker_codes(client.ask(late, version)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
 
 
-def test_markers_for_a_producer_that_nobody_knows(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk)
+def test_markers_for_a_producer_that_nobody_knows(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client)
     producer.producer_id = 5_000_000
     request = marker_request(producer, topic.name, 0, epoch=0, is_commit=True)
-    assert marker_codes(desk.ask(request, 2)) == [NONE]
-    assert markers(desk, topic) == [("commit", 0)]
+    assert marker_codes(client.ask(request, 2)) == [NONE]
+    assert markers(client, topic) == [("commit", 0)]
 
 
-def test_no_markers(desk: Desk):
-    assert desk.ask(WriteTxnMarkersRequest(()), 1).markers == ()
+def test_no_markers(client: RawClient):
+    assert client.ask(WriteTxnMarkersRequest(()), 1).markers == ()
 
 
-def test_markers_of_a_coordinator_that_was_replaced(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk)
+def test_markers_of_a_coordinator_that_was_replaced(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client)
     producer.producer_id = 5_000_001
     newer = marker_request(producer, topic.name, 0, epoch=0, coordinator_epoch=9)
-    assert marker_codes(desk.ask(newer, 1)) == [NONE]
+    assert marker_codes(client.ask(newer, 1)) == [NONE]
     older = marker_request(producer, topic.name, 0, epoch=0, coordinator_epoch=8)
-    assert marker_codes(desk.ask(older, 1)) == [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
+    assert marker_codes(client.ask(older, 1)) == [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
 
 
-def verified(desk: Desk, producer: Producer, topic: str, *partitions: int, verify_only: bool = True) -> list[ErrorCode]:
+def verified(
+    client: RawClient, producer: Producer, topic: str, *partitions: int, verify_only: bool = True
+) -> list[ErrorCode]:
     kind = AddPartitionsToTxnRequest
     named = kind.AddPartitionsToTxnTopic(topic, partitions)
     one = kind.AddPartitionsToTxnTransaction(producer.name, producer.producer_id, producer.epoch, verify_only, (named,))
-    answer = desk.ask(kind((one,)), 5)
+    answer = client.ask(kind((one,)), 5)
     assert answer.error_code == 0
     (result,) = answer.results_by_transaction
     assert result.transactional_id == producer.name
@@ -374,30 +376,30 @@ def verified(desk: Desk, producer: Producer, topic: str, *partitions: int, verif
     return [ErrorCode(each.partition_error_code) for each in found]
 
 
-def test_brokers_verify_and_add(desk: Desk):
-    topic = desk.topic(3)
-    producer = Producer(desk).begun()
-    assert verified(desk, producer, topic.name, 0) == [ErrorCode.TRANSACTION_ABORTABLE]
-    assert verified(desk, producer, topic.name, 0, verify_only=False) == [NONE]
-    assert verified(desk, producer, topic.name, 0, 1) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
-    missing = verified(desk, producer, topic.name, 1, 9)
+def test_brokers_verify_and_add(client: RawClient):
+    topic = client.topic(3)
+    producer = Producer(client).begun()
+    assert verified(client, producer, topic.name, 0) == [ErrorCode.TRANSACTION_ABORTABLE]
+    assert verified(client, producer, topic.name, 0, verify_only=False) == [NONE]
+    assert verified(client, producer, topic.name, 0, 1) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+    missing = verified(client, producer, topic.name, 1, 9)
     assert missing == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     producer.epoch = 7
-    assert verified(desk, producer, topic.name, 0) == [ErrorCode.PRODUCER_FENCED]
-    assert verified(desk, producer, topic.name, 0, verify_only=False) == [ErrorCode.PRODUCER_FENCED]
+    assert verified(client, producer, topic.name, 0) == [ErrorCode.PRODUCER_FENCED]
+    assert verified(client, producer, topic.name, 0, verify_only=False) == [ErrorCode.PRODUCER_FENCED]
 
 
-def test_brokers_ask_about_several_transactions(desk: Desk):
-    topic = desk.topic()
+def test_brokers_ask_about_several_transactions(client: RawClient):
+    topic = client.topic()
     kind = AddPartitionsToTxnRequest
-    producers = [Producer(desk).begun() for _ in range(3)]
+    producers = [Producer(client).begun() for _ in range(3)]
     named = (kind.AddPartitionsToTxnTopic(topic.name, (0,)),)
     request = kind(
         tuple(
             kind.AddPartitionsToTxnTransaction(one.name, one.producer_id, one.epoch, False, named) for one in producers
         )
     )
-    answer = desk.ask(request, 4)
+    answer = client.ask(request, 4)
     assert {one.transactional_id for one in answer.results_by_transaction} == {one.name for one in producers}
     assert {one.describe().transaction_state for one in producers} == {"Ongoing"}
 
@@ -405,22 +407,22 @@ def test_brokers_ask_about_several_transactions(desk: Desk):
 # --- the last stable offset -------------------------------------------------------------------------------------------
 
 
-def stable(desk: Desk, topic: Topic) -> FetchResponse.PartitionData:
-    return desk.fetch(topic, isolation_level=READ_COMMITTED, max_wait_ms=0)
+def stable(client: RawClient, topic: Topic) -> FetchResponse.PartitionData:
+    return client.fetch(topic, isolation_level=READ_COMMITTED, max_wait_ms=0)
 
 
-def test_the_oldest_open_transaction_holds_readers_back(desk: Desk):
-    topic = desk.topic()
-    first, second = Producer(desk).begun(), Producer(desk).begun()
+def test_the_oldest_open_transaction_holds_readers_back(client: RawClient):
+    topic = client.topic()
+    first, second = Producer(client).begun(), Producer(client).begun()
     first.produce(topic, b"a")
     second.produce(topic, b"b")
     first.produce(topic, b"c")
     second.commit()
     second.settled()
-    assert (stable(desk, topic).last_stable_offset, stable(desk, topic).high_watermark) == (0, 4)
+    assert (stable(client, topic).last_stable_offset, stable(client, topic).high_watermark) == (0, 4)
     first.abort()
     first.settled()
-    assert (stable(desk, topic).last_stable_offset, stable(desk, topic).high_watermark) == (5, 5)
-    (aborted,) = stable(desk, topic).aborted_transactions or ()
+    assert (stable(client, topic).last_stable_offset, stable(client, topic).high_watermark) == (5, 5)
+    (aborted,) = stable(client, topic).aborted_transactions or ()
     assert (aborted.producer_id, aborted.first_offset) == (first.producer_id, 0)
-    assert committed(desk, topic) == [b"b"]
+    assert committed(client, topic) == [b"b"]

@@ -26,8 +26,8 @@ from ottla.wire.types import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
-from tests.unit.broker.desk import Closed, Desk, RunningNode, Topic, produce_request, running_node
-from tests.unit.broker.txn_desk import Producer, committed, error, markers
+from tests.unit.broker.raw_client import Closed, RawClient, RunningNode, Topic, produce_request, running_node
+from tests.unit.broker.transactional_producer import Producer, committed, error, markers
 
 NONE = ErrorCode.NONE
 DAY_MS = 86_400_000
@@ -67,90 +67,90 @@ class HeldMarkers:
 
 @pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_an_end_is_answered_when_it_is_complete(desk: Desk, version: int, is_commit: bool):
+def test_an_end_is_answered_when_it_is_complete(client: RawClient, version: int, is_commit: bool):
     """Apache Kafka answers after the decision, and for a moment CONCURRENT_TRANSACTIONS to all that follows."""
-    topic = desk.topic(3)
-    producer = Producer(desk, produce_version=13 if version == 5 else 11).begun()
+    topic = client.topic(3)
+    producer = Producer(client, produce_version=13 if version == 5 else 11).begun()
     for _ in range(2):
         if version < 5:
             producer.add(topic.name, 0, 1, 2)
         producer.produce(topic, b"a")
         producer.produce(topic, b"b", partition=2)
-        answer = desk.ask(end_request(producer, is_commit=is_commit), version)
+        answer = client.ask(end_request(producer, is_commit=is_commit), version)
         assert error(answer) is NONE
         assert producer.describe().transaction_state == ("CompleteCommit" if is_commit else "CompleteAbort")
         if version == 5:
             producer.take(answer)
-    assert committed(desk, topic) == ([b"a", b"a"] if is_commit else [])
-    assert len(markers(desk, topic, 2)) == 2
+    assert committed(client, topic) == ([b"a", b"a"] if is_commit else [])
+    assert len(markers(client, topic, 2)) == 2
 
 
-def test_a_newcomer_waits_for_one_answer_only(desk: Desk):
-    topic = desk.topic()
-    old = Producer(desk).begun()
+def test_a_newcomer_waits_for_one_answer_only(client: RawClient):
+    topic = client.topic()
+    old = Producer(client).begun()
     old.produce(topic, b"a")
     request = InitProducerIdRequest(old.name, 60_000)
-    answers = [desk.ask(request, 5) for _ in range(2)]
+    answers = [client.ask(request, 5) for _ in range(2)]
     assert [error(one) for one in answers] == [ErrorCode.CONCURRENT_TRANSACTIONS, NONE]
     assert answers[1].producer_epoch == 2
 
 
-def test_many_ends_at_once(desk: Desk):
+def test_many_ends_at_once(client: RawClient):
     """Each on a connection of its own, sent before any answer is read."""
-    topic = desk.topic()
-    producers = [Producer(desk).begun() for _ in range(20)]
+    topic = client.topic()
+    producers = [Producer(client).begun() for _ in range(20)]
     for number, producer in enumerate(producers):
         producer.produce(topic, str(number).encode())
-    lines = [desk.connect() for _ in producers]
-    numbers = [line.send(end_request(one), 5) for line, one in zip(lines, producers, strict=True)]
-    answers = [line.receive(26, 5, number) for line, number in zip(lines, numbers, strict=True)]
+    connections = [client.connect() for _ in producers]
+    numbers = [connection.send(end_request(one), 5) for connection, one in zip(connections, producers, strict=True)]
+    answers = [connection.receive(26, 5, number) for connection, number in zip(connections, numbers, strict=True)]
     assert {(error(one), one.producer_epoch) for one in answers} == {(NONE, 1)}
-    assert committed(desk, topic) == [str(number).encode() for number in range(20)]
-    for line in lines:
-        line.close()
+    assert committed(client, topic) == [str(number).encode() for number in range(20)]
+    for connection in connections:
+        connection.close()
 
 
-def test_produce_and_end_in_one_piece(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_produce_and_end_in_one_piece(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
     batches = [producer.batch(topic, value) for value in (b"a", b"b", b"c")]
     requests = [(produce_request(topic, {0: one}, transactional_id=producer.name), 13) for one in batches]
-    numbers = desk.line.send_together(*requests, (end_request(producer), 5))
+    numbers = client.connection.send_together(*requests, (end_request(producer), 5))
     for number in numbers[:3]:
-        (answer,) = desk.line.receive(0, 13, number).responses[0].partition_responses
+        (answer,) = client.connection.receive(0, 13, number).responses[0].partition_responses
         assert error(answer) is NONE
-    assert error(desk.line.receive(26, 5, numbers[3])) is NONE
-    assert committed(desk, topic) == [b"a", b"b", b"c"]
+    assert error(client.connection.receive(26, 5, numbers[3])) is NONE
+    assert committed(client, topic) == [b"a", b"b", b"c"]
 
 
-def test_a_topic_that_was_deleted_does_not_hold_up_the_end(desk: Desk):
-    kept, gone = desk.topic(), desk.topic()
-    producer = Producer(desk).begun()
+def test_a_topic_that_was_deleted_does_not_hold_up_the_end(client: RawClient):
+    kept, gone = client.topic(), client.topic()
+    producer = Producer(client).begun()
     producer.produce(kept, b"a")
     producer.produce(gone, b"b")
-    desk.ask(DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(gone.name),), timeout_ms=5_000), 6)
+    client.ask(DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(gone.name),), timeout_ms=5_000), 6)
     producer.commit()
-    assert committed(desk, kept) == [b"a"]
+    assert committed(client, kept) == [b"a"]
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_a_crash_after_the_decision(tmp_path: Path, is_commit: bool):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(2)
-        producer = Producer(running.desk).begun()
+        topic = running.client.topic(2)
+        producer = Producer(running.client).begun()
         producer.produce(topic, b"a")
         producer.produce(topic, b"b", partition=1)
         held = HeldMarkers(running)
-        line = running.desk.connect()
-        line.send(end_request(producer, is_commit=is_commit), 5)
+        connection = running.client.connect()
+        connection.send(end_request(producer, is_commit=is_commit), 5)
         while not held.held:
             assert error(producer.describe()) is NONE
         assert producer.describe().transaction_state.startswith("Prepare")
     with running_node(tmp_path) as running:
-        again = Producer(running.desk, name=producer.name)
+        again = Producer(running.client, name=producer.name)
         assert again.settled().transaction_state == ("CompleteCommit" if is_commit else "CompleteAbort")
-        assert committed(running.desk, topic) == ([b"a"] if is_commit else [])
-        assert committed(running.desk, topic, 1) == ([b"b"] if is_commit else [])
+        assert committed(running.client, topic) == ([b"a"] if is_commit else [])
+        assert committed(running.client, topic, 1) == ([b"b"] if is_commit else [])
         again.producer_id, again.epoch = producer.producer_id, producer.epoch
         assert error(again.end(is_commit)) is NONE
         assert again.epoch == producer.epoch + 1
@@ -158,38 +158,38 @@ def test_a_crash_after_the_decision(tmp_path: Path, is_commit: bool):
 
 def test_what_an_open_transaction_has_is_known_after_a_restart(tmp_path: Path):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic()
-        producer = Producer(running.desk).begun()
+        topic = running.client.topic()
+        producer = Producer(running.client).begun()
         producer.produce(topic, b"a")
     with running_node(tmp_path) as running:
-        producer.desk = running.desk
+        producer.client = running.client
         producer.produce(topic, b"b")
         producer.commit()
-        assert committed(running.desk, topic) == [b"a", b"b"]
+        assert committed(running.client, topic) == [b"a", b"b"]
 
 
 # --- time-outs --------------------------------------------------------------------------------------------------------
 
 
 def test_a_transaction_that_takes_too_long(manual: RunningNode):
-    desk = manual.desk
-    topic = desk.topic()
-    producer = Producer(desk).begun(timeout_ms=1_000)
+    client = manual.client
+    topic = client.topic()
+    producer = Producer(client).begun(timeout_ms=1_000)
     assert error(producer.produce(topic, b"a")) is NONE
     manual.advance(9_000)
     assert producer.describe().transaction_state == "Ongoing"
-    assert desk.fetch(topic, isolation_level=1, max_wait_ms=0).last_stable_offset == 0
+    assert client.fetch(topic, isolation_level=1, max_wait_ms=0).last_stable_offset == 0
     manual.advance(2_000)
     assert producer.describe().transaction_state == "CompleteAbort"
-    assert desk.fetch(topic, isolation_level=1, max_wait_ms=0).last_stable_offset == 2
+    assert client.fetch(topic, isolation_level=1, max_wait_ms=0).last_stable_offset == 2
     assert error(producer.produce(topic, b"b")) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert producer.add(topic.name) == [ErrorCode.PRODUCER_FENCED]
     assert error(producer.end(True)) is ErrorCode.INVALID_TXN_STATE
-    assert committed(desk, topic) == []
+    assert committed(client, topic) == []
 
 
 def test_ids_that_nobody_uses_are_forgotten(manual: RunningNode):
-    producer = Producer(manual.desk).begun()
+    producer = Producer(manual.client).begun()
     manual.advance(6 * DAY_MS)
     assert error(producer.describe()) is NONE
     manual.advance(DAY_MS + 3_600_000)
@@ -205,95 +205,97 @@ def test_ids_that_nobody_uses_are_forgotten(manual: RunningNode):
 @contextmanager
 def ending(running: RunningNode, **given: Any) -> Iterator[tuple[Producer, HeldMarkers]]:
     """A producer whose transaction is decided, and the markers that are not written yet."""
-    desk = running.desk
-    topic = desk.topic()
-    producer = Producer(desk, **given).begun()
+    client = running.client
+    topic = client.topic()
+    producer = Producer(client, **given).begun()
     producer.produce(topic, b"a")
     held = HeldMarkers(running)
-    line = desk.connect()
-    line.send(end_request(producer), 5)
+    connection = client.connect()
+    connection.send(end_request(producer), 5)
     while not held.held:
         assert error(producer.describe()) is NONE
     producer.epoch += 1
     producer.sequences.clear()
     yield producer, held
     held.release()
-    line.close()
+    connection.close()
 
 
 def test_the_next_transaction_s_first_batch_waits_a_moment(manual: RunningNode):
-    topic = manual.desk.topic()
+    topic = manual.client.topic()
     with ending(manual) as (producer, held):
-        line = manual.desk.connect()
+        connection = manual.client.connect()
         records = {0: producer.batch(topic, b"next")}
-        number = line.send(produce_request(topic, records, transactional_id=producer.name), 13)
-        assert line.is_silent(0.1)
+        number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
+        assert connection.is_silent(0.1)
         held.release()
         manual.advance(20)
-        (answer,) = line.receive(0, 13, number).responses[0].partition_responses
+        (answer,) = connection.receive(0, 13, number).responses[0].partition_responses
         assert (error(answer), answer.base_offset) == (NONE, 0)
-        line.close()
+        connection.close()
 
 
 def test_the_next_transaction_s_first_batch_does_not_wait_for_ever(manual: RunningNode):
-    topic = manual.desk.topic()
+    topic = manual.client.topic()
     with ending(manual) as (producer, _):
-        line = manual.desk.connect()
+        connection = manual.client.connect()
         records = {0: producer.batch(topic, b"next")}
-        number = line.send(produce_request(topic, records, transactional_id=producer.name), 13)
-        assert line.is_silent(0.1)
+        number = connection.send(produce_request(topic, records, transactional_id=producer.name), 13)
+        assert connection.is_silent(0.1)
         for _ in range(5):
             manual.advance(20)
-        (answer,) = line.receive(0, 13, number).responses[0].partition_responses
+        (answer,) = connection.receive(0, 13, number).responses[0].partition_responses
         assert (error(answer), answer.base_offset) == (ErrorCode.CONCURRENT_TRANSACTIONS, -1)
-        line.close()
+        connection.close()
 
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_older_producers_are_told_to_send_again(manual: RunningNode, version: int):
-    topic = manual.desk.topic()
+    topic = manual.client.topic()
     with ending(manual) as (producer, _):
         records = {0: producer.batch(topic, b"next")}
         request = produce_request(topic, records, transactional_id=producer.name)
-        (answer,) = manual.desk.ask(request, version).responses[0].partition_responses
+        (answer,) = manual.client.ask(request, version).responses[0].partition_responses
         assert error(answer) is ErrorCode.NOT_ENOUGH_REPLICAS
         assert "CONCURRENT_TRANSACTIONS" in (answer.error_message or "")
 
 
 def test_a_coordinator_that_is_not_there(running: RunningNode):
-    desk = running.desk
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+    client = running.client
+    topic = client.topic()
+    producer = Producer(client).begun()
     shards = running.node.transactions.shards
     kept = dict(shards)
     running.change(shards.clear)
     request = produce_request(topic, {0: producer.batch(topic, b"a")}, transactional_id=producer.name)
     try:
-        (answer,) = desk.ask(request, 13).responses[0].partition_responses
+        (answer,) = client.ask(request, 13).responses[0].partition_responses
         assert error(answer) is ErrorCode.NOT_ENOUGH_REPLICAS
-        assert error(desk.ask(end_request(producer), 5)) is ErrorCode.NOT_COORDINATOR
+        assert error(client.ask(end_request(producer), 5)) is ErrorCode.NOT_COORDINATOR
         assert error(producer.describe()) is ErrorCode.NOT_COORDINATOR
     finally:
         running.change(lambda: shards.update(kept))
 
 
-def test_a_refused_batch_without_acknowledgement_ends_the_connection(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun().begun()
+def test_a_refused_batch_without_acknowledgement_ends_the_connection(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun().begun()
     records = {0: producer.batch(topic, b"a", producer_epoch=0)}
-    line = desk.connect()
+    connection = client.connect()
     with pytest.raises(Closed):
-        line.ask(produce_request(topic, records, acks=0, transactional_id=producer.name), 13)
+        connection.ask(produce_request(topic, records, acks=0, transactional_id=producer.name), 13)
 
 
-def test_a_batch_without_acknowledgement_begins_a_transaction(desk: Desk):
-    topic = desk.topic()
-    producer = Producer(desk).begun()
-    line = desk.connect()
-    line.send(produce_request(topic, {0: producer.batch(topic, b"a")}, acks=0, transactional_id=producer.name), 13)
-    assert error(line.ask(end_request(producer), 5)) is NONE
-    assert committed(desk, topic) == [b"a"]
-    line.close()
+def test_a_batch_without_acknowledgement_begins_a_transaction(client: RawClient):
+    topic = client.topic()
+    producer = Producer(client).begun()
+    connection = client.connect()
+    connection.send(
+        produce_request(topic, {0: producer.batch(topic, b"a")}, acks=0, transactional_id=producer.name), 13
+    )
+    assert error(connection.ask(end_request(producer), 5)) is NONE
+    assert committed(client, topic) == [b"a"]
+    connection.close()
 
 
 # --- replicas that are slow, or led elsewhere -------------------------------------------------------------------------
@@ -327,33 +329,33 @@ def marker_code(answer: Any) -> ErrorCode:
 
 
 def test_markers_that_are_not_committed_in_time(manual: RunningNode):
-    topic = manual.desk.topic()
+    topic = manual.client.topic()
     manual.change(lambda: widen(replica_of(manual, topic)))
-    line = manual.desk.connect()
-    number = line.send(markers_for(topic), 1)
-    assert line.is_silent(0.05)
+    connection = manual.client.connect()
+    number = connection.send(markers_for(topic), 1)
+    assert connection.is_silent(0.05)
     manual.advance(30_000)
-    assert marker_code(line.receive(27, 1, number)) is ErrorCode.REQUEST_TIMED_OUT
-    line.close()
+    assert marker_code(connection.receive(27, 1, number)) is ErrorCode.REQUEST_TIMED_OUT
+    connection.close()
 
 
 def test_markers_that_are_committed_late(running: RunningNode):
-    topic = running.desk.topic()
+    topic = running.client.topic()
     running.change(lambda: widen(replica_of(running, topic)))
-    line = running.desk.connect()
-    number = line.send(markers_for(topic), 1)
-    assert line.is_silent(0.05)
+    connection = running.client.connect()
+    number = connection.send(markers_for(topic), 1)
+    assert connection.is_silent(0.05)
     running.change(lambda: narrow(running, replica_of(running, topic)))
-    assert marker_code(line.receive(27, 1, number)) is NONE
-    line.close()
+    assert marker_code(connection.receive(27, 1, number)) is NONE
+    connection.close()
 
 
 def test_leadership_lost_while_markers_wait(running: RunningNode):
-    topic = running.desk.topic()
+    topic = running.client.topic()
     running.change(lambda: widen(replica_of(running, topic)))
-    line = running.desk.connect()
-    number = line.send(markers_for(topic), 1)
-    assert line.is_silent(0.05)
+    connection = running.client.connect()
+    number = connection.send(markers_for(topic), 1)
+    assert connection.is_silent(0.05)
 
     def lose() -> None:
         replica = replica_of(running, topic)
@@ -361,31 +363,31 @@ def test_leadership_lost_while_markers_wait(running: RunningNode):
         running.node.replicas.wake(replica.topic_partition)
 
     running.change(lose)
-    assert marker_code(line.receive(27, 1, number)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert marker_code(running.desk.ask(markers_for(topic), 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    line.close()
+    assert marker_code(connection.receive(27, 1, number)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert marker_code(running.client.ask(markers_for(topic), 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    connection.close()
 
 
 def test_an_end_whose_markers_are_slow_is_not_answered_before_them(running: RunningNode):
-    desk = running.desk
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+    client = running.client
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     running.change(lambda: widen(replica_of(running, topic)))
-    line = desk.connect()
-    number = line.send(end_request(producer), 5)
-    assert line.is_silent(0.05)
+    connection = client.connect()
+    number = connection.send(end_request(producer), 5)
+    assert connection.is_silent(0.05)
     assert producer.describe().transaction_state == "PrepareCommit"
     running.change(lambda: narrow(running, replica_of(running, topic)))
-    assert error(line.receive(26, 5, number)) is NONE
+    assert error(connection.receive(26, 5, number)) is NONE
     assert producer.describe().transaction_state == "CompleteCommit"
-    line.close()
+    connection.close()
 
 
 def test_a_partition_that_another_node_leads_gets_its_marker_when_it_comes_back(manual: RunningNode):
-    desk = manual.desk
-    here, there = desk.topic(), desk.topic()
-    producer = Producer(desk).begun()
+    client = manual.client
+    here, there = client.topic(), client.topic()
+    producer = Producer(client).begun()
     producer.produce(here, b"a")
     producer.produce(there, b"b")
     replica = replica_of(manual, there)
@@ -397,16 +399,16 @@ def test_a_partition_that_another_node_leads_gets_its_marker_when_it_comes_back(
         image.partitions[0] = msgspec.structs.replace(image.partitions[0], leader=leader)
 
     manual.change(lambda: lead(2))
-    answer = desk.ask(end_request(producer), 5)
+    answer = client.ask(end_request(producer), 5)
     assert (error(answer), answer.producer_epoch) == (NONE, 1), "the decision is answered at once"
     assert producer.describe().transaction_state == "PrepareCommit"
-    assert committed(desk, here) == [b"a"]
+    assert committed(client, here) == [b"a"]
     manual.advance(20)
     assert producer.describe().transaction_state == "PrepareCommit"
     manual.change(lambda: lead(1))
     manual.advance(1_000)
     assert producer.describe().transaction_state == "CompleteCommit"
-    assert committed(desk, there) == [b"b"]
+    assert committed(client, there) == [b"b"]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -414,10 +416,10 @@ def test_a_partition_that_another_node_leads_gets_its_marker_when_it_comes_back(
 
 def test_verification_can_be_switched_off(tmp_path: Path):
     with running_node(tmp_path, transaction_partition_verification_enable="false") as running:
-        topic = running.desk.topic()
-        old = Producer.of_version_1(running.desk).begun()
+        topic = running.client.topic()
+        old = Producer.of_version_1(running.client).begun()
         assert error(old.produce(topic, b"a")) is NONE
-        new = Producer(running.desk).begun()
+        new = Producer(running.client).begun()
         assert error(new.produce(topic, b"b")) is NONE
         assert new.describe().transaction_state == "Ongoing"
 
@@ -425,35 +427,35 @@ def test_verification_can_be_switched_off(tmp_path: Path):
 def test_a_node_that_waits_for_its_disk(tmp_path: Path):
     """Each of the writes of an end then waits for a sync, in a thread."""
     with running_node(tmp_path, ottla_fsync="true") as running:
-        topic = running.desk.topic(2)
-        producer = Producer(running.desk).begun()
+        topic = running.client.topic(2)
+        producer = Producer(running.client).begun()
         for value in (b"a", b"b", b"c"):
             producer.produce(topic, value)
             producer.produce(topic, value, partition=1)
-            answer = running.desk.ask(end_request(producer, is_commit=value != b"b"), 5)
+            answer = running.client.ask(end_request(producer, is_commit=value != b"b"), 5)
             assert error(answer) is NONE
             producer.take(answer)
         assert producer.describe().transaction_state == "CompleteCommit"
-        assert committed(running.desk, topic) == committed(running.desk, topic, 1) == [b"a", b"c"]
+        assert committed(running.client, topic) == committed(running.client, topic, 1) == [b"a", b"c"]
 
 
-def offered(desk: Desk) -> int:
-    versions = desk.ask(ApiVersionsRequest("a", "1"), 4).api_keys
+def offered(client: RawClient) -> int:
+    versions = client.ask(ApiVersionsRequest("a", "1"), 4).api_keys
     return next(one.max_version for one in versions if one.api_key == 22)
 
 
-def test_two_phase_commit_is_hidden(desk: Desk):
-    assert offered(desk) == 5
+def test_two_phase_commit_is_hidden(client: RawClient):
+    assert offered(client) == 5
     with pytest.raises(Closed):
-        desk.connect().ask(InitProducerIdRequest("a", 60_000), 6)
+        client.connect().ask(InitProducerIdRequest("a", 60_000), 6)
 
 
 @pytest.mark.parametrize(("enabled", "code"), [(True, NONE), (False, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)])
 def test_two_phase_commit(tmp_path: Path, enabled: bool, code: ErrorCode):
     settings = {"unstable_api_versions_enable": "true", "transaction_two_phase_commit_enable": str(enabled).lower()}
     with running_node(tmp_path, **settings) as running:
-        assert offered(running.desk) == 6
-        producer = Producer(running.desk)
+        assert offered(running.client) == 6
+        producer = Producer(running.client)
         answer = producer.init(version=6, enable2_pc=True, timeout_ms=0)
         assert (error(answer), answer.ongoing_txn_producer_id) == (code, -1)
         kept = producer.init(version=6, keep_prepared_txn=True)
@@ -464,21 +466,21 @@ def test_two_phase_commit(tmp_path: Path, enabled: bool, code: ErrorCode):
 
 
 @pytest.fixture
-def denied(tmp_path: Path) -> Iterator[tuple[Desk, set[tuple[Operation, ResourceType]]]]:
-    """A desk, and what nobody may do."""
+def denied(tmp_path: Path) -> Iterator[tuple[RawClient, set[tuple[Operation, ResourceType]]]]:
+    """A client, and what nobody may do."""
     rules: set[tuple[Operation, ResourceType]] = set()
 
     def may(_request: object, operation: Operation, resource_type: ResourceType, _name: str) -> bool:
         return (operation, resource_type) not in rules
 
     with running_node(tmp_path, authorizer=may) as running:
-        yield running.desk, rules
+        yield running.client, rules
 
 
-def test_writing_under_a_transactional_id(denied: tuple[Desk, set[tuple[Operation, ResourceType]]]):
-    desk, rules = denied
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_writing_under_a_transactional_id(denied: tuple[RawClient, set[tuple[Operation, ResourceType]]]):
+    client, rules = denied
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     rules.add((Operation.WRITE, ResourceType.TRANSACTIONAL_ID))
     refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -490,43 +492,43 @@ def test_writing_under_a_transactional_id(denied: tuple[Desk, set[tuple[Operatio
     assert (error(answer), answer.producer_id) == (refused, -1)
 
 
-def test_writing_to_topics_and_reading_groups(denied: tuple[Desk, set[tuple[Operation, ResourceType]]]):
-    desk, rules = denied
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_writing_to_topics_and_reading_groups(denied: tuple[RawClient, set[tuple[Operation, ResourceType]]]):
+    client, rules = denied
+    topic = client.topic()
+    producer = Producer(client).begun()
     rules.update({(Operation.WRITE, ResourceType.TOPIC), (Operation.READ, ResourceType.GROUP)})
     assert producer.add(topic.name) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     assert producer.add_offsets("g") is ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert error(producer.produce(topic, b"a")) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_looking_at_transactions(denied: tuple[Desk, set[tuple[Operation, ResourceType]]]):
-    desk, rules = denied
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_looking_at_transactions(denied: tuple[RawClient, set[tuple[Operation, ResourceType]]]):
+    client, rules = denied
+    topic = client.topic()
+    producer = Producer(client).begun()
     producer.produce(topic, b"a")
     rules.add((Operation.DESCRIBE, ResourceType.TOPIC))
     assert (error(producer.describe()), producer.describe().topics) == (NONE, ())
     rules.add((Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID))
     assert error(producer.describe()) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert desk.ask(ListTransactionsRequest(), 2).transaction_states == ()
+    assert client.ask(ListTransactionsRequest(), 2).transaction_states == ()
 
 
-def test_what_only_brokers_may(denied: tuple[Desk, set[tuple[Operation, ResourceType]]]):
-    desk, rules = denied
-    topic = desk.topic()
-    producer = Producer(desk).begun()
+def test_what_only_brokers_may(denied: tuple[RawClient, set[tuple[Operation, ResourceType]]]):
+    client, rules = denied
+    topic = client.topic()
+    producer = Producer(client).begun()
     rules.add((Operation.CLUSTER_ACTION, ResourceType.CLUSTER))
     kind = AddPartitionsToTxnRequest
     named = (kind.AddPartitionsToTxnTopic(topic.name, (0,)),)
     one = kind.AddPartitionsToTxnTransaction(producer.name, producer.producer_id, 0, True, named)
-    assert error(desk.ask(kind((one,)), 5)) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert error(client.ask(kind((one,)), 5)) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         5, 0, True, (WriteTxnMarkersRequest.WritableTxnMarkerTopic(topic.name, (0,)),)
     )
     request = WriteTxnMarkersRequest((marker,))
-    allowed = desk.ask(request, 1).markers[0].topics[0].partitions[0]
+    allowed = client.ask(request, 1).markers[0].topics[0].partitions[0]
     assert error(allowed) is NONE, "who may alter the cluster may end transactions"
     rules.add((Operation.ALTER, ResourceType.CLUSTER))
-    refused = desk.ask(request, 1).markers[0].topics[0].partitions[0]
+    refused = client.ask(request, 1).markers[0].topics[0].partitions[0]
     assert error(refused) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

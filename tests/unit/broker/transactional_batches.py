@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.log.producer_state import Origin, Verification
-from tests.unit.broker.desk import RunningNode, Topic, batch
+from tests.unit.broker.raw_client import RunningNode, Topic, batch
 
 
 def in_transaction(running: RunningNode, topic: Topic, *steps: tuple[bytes, Origin]) -> None:

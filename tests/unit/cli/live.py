@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.cli import run
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.cli import run
 from ottla.wire import types
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.cli.live import Live, live_node
 from tests.unit.client.fake import FakeCluster
@@ -268,7 +268,7 @@ def test_a_broker_that_is_not_there(capsys: Capture):
 def test_a_default_in_another_unit_says_so(tmp_path: Path, capsys: Capture) -> None:
     with running_node(tmp_path, log_retention_ms=123_456) as running:
         live = Live(running, capsys)
-        topic = running.desk.topic(retention_bytes=1_000_000, retention_ms=5_000).name
+        topic = running.client.topic(retention_bytes=1_000_000, retention_ms=5_000).name
         assert "log.retention.hours 168" in live("configs", "get", "broker", "1", "log.retention.ms")
         assert '"default": "168"' not in live("configs", "get", "broker", "1", "log.retention.ms", "--json")
         assert "123456" in live("configs", "get", "topic", topic, "retention.ms")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.cli import run
-from tests.unit.broker.desk import RunningNode
+from tests.unit.broker.raw_client import RunningNode
 from tests.unit.cli.live import Live, live_node
 
 ESCAPE = b"\x1b"

@@ -9,7 +9,7 @@ import pytest
 from ottla.cli import run
 from ottla.cli.quorum import replicas
 from ottla.wire import types, uuid_text
-from tests.unit.broker.desk import running_node
+from tests.unit.broker.raw_client import running_node
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.client.admin_answers import quorum as answer
 from tests.unit.client.fake import CLUSTER_ID

@@ -19,7 +19,7 @@ import pytest
 
 from ottla.cli.node_process import CannotServe, run
 from ottla.wire.types import ApiVersionsRequest, CreateTopicsRequest
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 
 READY = re.compile(
     r"ottla ready PLAINTEXT://127\.0\.0\.1:(?P<port>\d+) CONTROLLER://127\.0\.0\.1:\d+ node=(?P<node>\d+) "
@@ -58,8 +58,8 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
 
 def ask(ready: re.Match[str], *questions: tuple[object, int]) -> list[Any]:
     """The answers to requests in these versions."""
-    with closing(Desk("127.0.0.1", int(ready["port"]))) as desk:
-        return [desk.ask(*question) for question in questions]
+    with closing(RawClient("127.0.0.1", int(ready["port"]))) as client:
+        return [client.ask(*question) for question in questions]
 
 
 def creation(partitions: int, replicas: int = 1) -> tuple[CreateTopicsRequest, int]:
@@ -108,8 +108,8 @@ def test_requests_are_shown_to_who_asks_for_it():
     with serving("--port", "0", "-v") as (process, ready):
         ask(ready, (ApiVersionsRequest("tests", "1.0"), 4), creation(0))
         errors = stop(process)
-    assert re.search(r"INFO ottla.requests 127.0.0.1:\d+ desk ApiVersions v4 -> ok \d+ B \d+ ms", errors)
-    assert re.search(r"desk CreateTopics v7 orders -> INVALID_PARTITIONS \d+ B \d+ ms", errors)
+    assert re.search(r"INFO ottla.requests 127.0.0.1:\d+ test ApiVersions v4 -> ok \d+ B \d+ ms", errors)
+    assert re.search(r"test CreateTopics v7 orders -> INVALID_PARTITIONS \d+ B \d+ ms", errors)
 
 
 def test_metrics_are_on_their_own_page():

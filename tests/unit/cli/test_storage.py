@@ -13,8 +13,8 @@ from ottla.cli import run
 from ottla.core.metadata.format import read_bootstrap
 from ottla.wire.types import DescribeUserScramCredentialsRequest
 from ottla.wire.types.cluster_metadata import UserScramCredentialRecord
-from tests.unit.broker.desk import batch, running_node
 from tests.unit.broker.metadata_records import LOG
+from tests.unit.broker.raw_client import batch, running_node
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -23,9 +23,9 @@ CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 def used(tmp_path: Path) -> Path:
     """The directory of a node that was stopped, with one topic."""
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(partitions=2)
+        topic = running.client.topic(partitions=2)
         for partition in (0, 1):
-            running.desk.produce(topic, batch(b"a", b"b"), partition=partition)
+            running.client.produce(topic, batch(b"a", b"b"), partition=partition)
         tmp_path.joinpath("name").write_text(topic.name)
     return tmp_path
 
@@ -226,9 +226,9 @@ def test_what_a_start_deals_with_is_noted(
 
 def test_damage_in_older_segments_is_found_by_a_deep_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with running_node(tmp_path) as running:
-        topic = running.desk.topic(segment_bytes=1 << 20)
+        topic = running.client.topic(segment_bytes=1 << 20)
         for _ in range(3):
-            running.desk.produce(topic, batch(bytes(700_000)))
+            running.client.produce(topic, batch(bytes(700_000)))
     logs = sorted((tmp_path / f"{topic.name}-0").glob("*.log"))
     assert len(logs) == 3
     _flip(logs[0], 5_000)
@@ -292,7 +292,7 @@ class TestAddScram:
         user = "SCRAM-SHA-256=[name=ann,password=secret,iterations=5000]"
         assert run(["storage", "format", "--data", str(tmp_path), "--add-scram", user]) == 0
         with running_node(tmp_path) as running:
-            (shown,) = running.desk.ask(DescribeUserScramCredentialsRequest(None), 0).results
+            (shown,) = running.client.ask(DescribeUserScramCredentialsRequest(None), 0).results
         assert (shown.user, [(each.mechanism, each.iterations) for each in shown.credential_infos]) == (
             "ann",
             [(1, 5000)],

@@ -13,7 +13,7 @@ import pytest
 from ottla.cli import run
 from ottla.client import Client, Producer, transactions
 from ottla.wire import types, uuid_text
-from tests.unit.broker.desk import RunningNode
+from tests.unit.broker.raw_client import RunningNode
 from tests.unit.cli.cluster_thread import fake_cluster
 from tests.unit.cli.live import Live, live_node
 from tests.unit.client.admin_answers import offsets_answer

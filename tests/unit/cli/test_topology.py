@@ -12,7 +12,7 @@ from ottla.cli import run
 from ottla.wire import types
 from tests.unit.broker.description_requests import Push
 from tests.unit.broker.description_requests import description as pushed
-from tests.unit.broker.desk import Desk
+from tests.unit.broker.raw_client import RawClient
 from tests.unit.broker.streams_requests import join
 from tests.unit.broker.streams_requests import topology as declared
 from tests.unit.cli.cluster_thread import fake_cluster
@@ -145,10 +145,10 @@ def described_app() -> Iterator[str]:
     """The address of a node of ours that keeps the description of a group `app`."""
     plugin = {"group.streams.topology.description.plugin.class": "ottla.topology_descriptions.TopicPlugin"}
     with ottla.testing.broker(**plugin) as broker:
-        desk = Desk("127.0.0.1", broker.port)
-        assert desk.ask(join("app", "A", declared(desk.topic().name)), 1).topology_description_required
-        assert desk.ask(Push("app", "A", 0, pushed("orders")), 0).error_code == 0
-        desk.close_all()
+        client = RawClient("127.0.0.1", broker.port)
+        assert client.ask(join("app", "A", declared(client.topic().name)), 1).topology_description_required
+        assert client.ask(Push("app", "A", 0, pushed("orders")), 0).error_code == 0
+        client.close_all()
         yield broker.bootstrap_servers
 
 

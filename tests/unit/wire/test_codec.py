@@ -197,7 +197,7 @@ def test_bytes_behind_a_message_may_be_allowed() -> None:
         decode(data[:2], 0, False)
 
 
-class Place:
+class FileRange:
     """Stands for bytes elsewhere."""
 
     def __init__(self, length: int) -> None:
@@ -208,9 +208,9 @@ class Place:
 
 
 def test_parts_keep_what_stands_for_records() -> None:
-    place = Place(300)
-    message = partition_response(FetchResponse.PartitionData(records=place))  # type: ignore[arg-type]
+    file_range = FileRange(300)
+    message = partition_response(FetchResponse.PartitionData(records=file_range))  # type: ignore[arg-type]
     parts = wire.part_encoder("FetchResponse", 12)(message)
-    assert place in parts
-    filled = b"".join(bytes(300) if part is place else part for part in parts)
+    assert file_range in parts
+    filled = b"".join(bytes(300) if part is file_range else part for part in parts)
     assert filled == wire.encode(partition_response(FetchResponse.PartitionData(records=bytes(300))), 12)

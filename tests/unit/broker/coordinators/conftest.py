@@ -18,7 +18,7 @@ from ottla.broker.network.request import Answer, Request
 from ottla.broker.node import Node
 from ottla.wire.types.heartbeat import HeartbeatResponse
 from tests.unit.broker.coordinators.ledger import Ledger
-from tests.unit.broker.desk import RunningNode, running_node
+from tests.unit.broker.raw_client import RunningNode, running_node
 
 HEARTBEAT = 12
 VERSION = 4

@@ -9,31 +9,31 @@ from ottla.core.coordinator.placing import partition_for
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.coordinators.conftest import HEARTBEAT, VERSION
 from tests.unit.broker.coordinators.ledger import Ledger, ask
-from tests.unit.broker.desk import Line, RunningNode
+from tests.unit.broker.raw_client import Connection, RunningNode
 
 PARTITIONS = 4
 ATTEMPTS = 10_000
 
 
-def say(running: RunningNode, verb: str, name: str = "a", number: int = 0, line: Line | None = None) -> Any:
+def say(running: RunningNode, verb: str, name: str = "a", number: int = 0, connection: Connection | None = None) -> Any:
     """The number, or the error."""
-    answer = (line or running.desk.line).ask(ask(verb, name, number), VERSION)
+    answer = (connection or running.client.connection).ask(ask(verb, name, number), VERSION)
     return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
 
 
-def send(line: Line, verb: str, name: str = "a", number: int = 0) -> int:
-    return line.send(ask(verb, name, number), VERSION)
+def send(connection: Connection, verb: str, name: str = "a", number: int = 0) -> int:
+    return connection.send(ask(verb, name, number), VERSION)
 
 
-def hear(line: Line, correlation_id: int) -> Any:
-    answer = line.receive(HEARTBEAT, VERSION, correlation_id)
+def hear(connection: Connection, correlation_id: int) -> Any:
+    answer = connection.receive(HEARTBEAT, VERSION, correlation_id)
     return ErrorCode(answer.error_code) if answer.error_code else answer.throttle_time_ms
 
 
-def park(running: RunningNode, line: Line, verb: str = "park", name: str = "a", number: int = 0) -> int:
+def park(running: RunningNode, connection: Connection, verb: str = "park", name: str = "a", number: int = 0) -> int:
     """Send what is not answered yet, and see to it that the core has it."""
     handled = core_of(running, name).handled
-    correlation_id = send(line, verb, name, number)
+    correlation_id = send(connection, verb, name, number)
     for _ in range(ATTEMPTS):
         if core_of(running, name).handled > handled:
             return correlation_id

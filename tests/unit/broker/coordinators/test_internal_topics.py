@@ -10,13 +10,13 @@ from ottla.core.metadata.image import TOPIC
 from ottla.wire.types import DeleteRecordsRequest, FindCoordinatorRequest
 from tests.unit.broker.coordinators.conftest import StartNode
 from tests.unit.broker.coordinators.heartbeats import say
-from tests.unit.broker.desk import RunningNode, batch, running_node
+from tests.unit.broker.raw_client import RunningNode, batch, running_node
 
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAA:0"
 
 
 def find(running: RunningNode, key: str, key_type: int) -> None:
-    answer = running.desk.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,)), 6)
+    answer = running.client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,)), 6)
     assert answer.coordinators[0].error_code == 0, answer
 
 
@@ -97,7 +97,7 @@ def test_clients_cannot_delete_records_of_them_but_the_share_coordinator_prunes(
         running.change(write)
         kind = DeleteRecordsRequest
         wanted = kind.DeleteRecordsTopic("__share_group_state", (kind.DeleteRecordsPartition(0, 1),))
-        assert running.desk.ask(kind((wanted,)), 2).topics[0].partitions[0].error_code == 17
+        assert running.client.ask(kind((wanted,)), 2).topics[0].partitions[0].error_code == 17
         running.change(lambda: running.node.share_state.prune(0, 2))
         assert replica.log.log_start_offset == 2
         running.change(lambda: running.node.share_state.prune(0, 1))

@@ -8,7 +8,7 @@ import threading
 import ottla.testing
 from ottla.testing import Broker
 from ottla.wire.types import OffsetCommitRequest, OffsetFetchRequest
-from tests.unit.broker.desk import Closed, Desk, Line, Topic
+from tests.unit.broker.raw_client import Closed, Connection, RawClient, Topic
 
 KILLS = 4
 ATTEMPTS = 2000
@@ -28,31 +28,31 @@ class Committer:
 
     def run(self, broker: Broker) -> None:
         """Until the broker is gone."""
-        desk = desk_of(broker)
+        client = client_of(broker)
         try:
             while True:
                 self.sent += 1
-                code = self._commit(desk.line, self.sent)
+                code = self._commit(client.connection, self.sent)
                 assert code == 0, code
                 self.acknowledged = self.sent
         except (Closed, OSError):
-            desk.close_all()
+            client.close_all()
 
-    def _commit(self, line: Line, offset: int) -> int:
+    def _commit(self, connection: Connection, offset: int) -> int:
         kind = OffsetCommitRequest
         topic = kind.OffsetCommitRequestTopic(
             self.topic.name, partitions=(kind.OffsetCommitRequestPartition(0, offset, -1, ""),)
         )
         request = kind(self.group_id, -1, "", None, -1, (topic,))
-        code: int = line.ask(request, VERSION).topics[0].partitions[0].error_code
+        code: int = connection.ask(request, VERSION).topics[0].partitions[0].error_code
         return code
 
-    def committed(self, desk: Desk) -> int:
+    def committed(self, client: RawClient) -> int:
         kind = OffsetFetchRequest
         group = kind.OffsetFetchRequestGroup(
             self.group_id, topics=(kind.OffsetFetchRequestTopics(self.topic.name, partition_indexes=(0,)),)
         )
-        (answer,) = desk.ask(kind(groups=(group,)), VERSION).groups
+        (answer,) = client.ask(kind(groups=(group,)), VERSION).groups
         assert answer.error_code not in COORDINATOR_ERRORS, "everything is loaded before the node listens"
         partition = answer.topics[0].partitions[0]
         assert (answer.error_code, partition.error_code) == (0, 0)
@@ -70,17 +70,17 @@ def wait_for(committers: list[Committer]) -> None:
     raise AssertionError("they do not get on")
 
 
-def desk_of(broker: Broker) -> Desk:
+def client_of(broker: Broker) -> RawClient:
     host, _, port = broker.bootstrap_servers.rpartition(":")
-    return Desk(host, int(port))
+    return RawClient(host, int(port))
 
 
 def test_offsets_that_were_acknowledged_survive_kills() -> None:
     seeded = random.Random(6)
     with ottla.testing.broker(process=True) as broker:
-        desk = desk_of(broker)
-        topic = desk.topic()
-        desk.close_all()
+        client = client_of(broker)
+        topic = client.topic()
+        client.close_all()
         committers = [Committer(f"group-{number}", topic) for number in range(GROUPS)]
         for _ in range(KILLS):
             threads = [threading.Thread(target=each.run, args=(broker,)) for each in committers]
@@ -92,7 +92,7 @@ def test_offsets_that_were_acknowledged_survive_kills() -> None:
             for thread in threads:
                 thread.join()
             broker.start()
-            desk = desk_of(broker)
+            client = client_of(broker)
             for each in committers:
-                assert each.acknowledged <= each.committed(desk) <= each.sent
-            desk.close_all()
+                assert each.acknowledged <= each.committed(client) <= each.sent
+            client.close_all()

@@ -17,7 +17,7 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
 from ottla.wire.types import DeleteTopicsRequest
 from tests.unit.broker.coordinators.ledger import put
-from tests.unit.broker.desk import RunningNode, Topic, batch, batches
+from tests.unit.broker.raw_client import RunningNode, Topic, batch, batches
 
 
 def builder(count: int = 1) -> BatchBuilder:
@@ -58,7 +58,7 @@ def in_node(running: RunningNode, step: Any) -> Any:
 
 
 def test_nothing_is_made_before_the_first_append(running: RunningNode) -> None:
-    writer = writer_of(running, running.desk.topic())
+    writer = writer_of(running, running.client.topic())
     assert (writer.log_end_offset, writer.high_watermark) == (0, 0)
     assert not writer.replica.has_log
     assert in_node(running, lambda: writer.stage(builder(3), None)) == 0
@@ -66,7 +66,7 @@ def test_nothing_is_made_before_the_first_append(running: RunningNode) -> None:
 
 
 def test_the_end_counts_what_is_staged(running: RunningNode) -> None:
-    writer = writer_of(running, running.desk.topic())
+    writer = writer_of(running, running.client.topic())
 
     def step() -> tuple[int, int, int]:
         writer.stage(builder(2), None)
@@ -76,20 +76,20 @@ def test_the_end_counts_what_is_staged(running: RunningNode) -> None:
 
 
 def test_batches_are_compressed_if_the_setting_says_so(running: RunningNode) -> None:
-    topic = running.desk.topic()
+    topic = running.client.topic()
     in_node(running, lambda: writer_of(running, topic, Compression.ZSTD).stage(builder(50), None))
-    (written,) = batches(running.desk.fetch(topic))
+    (written,) = batches(running.client.fetch(topic))
     assert written.compression is Compression.ZSTD
     assert len(list(written.records())) == 50
 
 
 def test_a_batch_may_be_as_large_as_the_topic_allows(running: RunningNode) -> None:
-    writer = writer_of(running, running.desk.topic(max_message_bytes=5_000))
+    writer = writer_of(running, running.client.topic(max_message_bytes=5_000))
     assert in_node(running, lambda: writer.batch_max_bytes) == 5_000
 
 
 def test_a_stale_guard_makes_an_append_void(running: RunningNode) -> None:
-    writer = writer_of(running, running.desk.topic())
+    writer = writer_of(running, running.client.topic())
     producer = Producer(7, 0)
     guard = in_node(running, lambda: writer.verification_guard(7))
     assert in_node(running, lambda: writer.stage(builder(), producer._replace(guard=guard))) == 0
@@ -102,7 +102,7 @@ def test_a_stale_guard_makes_an_append_void(running: RunningNode) -> None:
 
 
 def test_another_epoch_is_not_led(running: RunningNode) -> None:
-    topic = running.desk.topic()
+    topic = running.client.topic()
     replica = replica_of(running, topic)
     assert writer_of(running, topic).is_led
     older = ReplicaWriter(replica, replica.leader_epoch - 1, lambda: 0, RuntimeCounts())
@@ -110,10 +110,10 @@ def test_another_epoch_is_not_led(running: RunningNode) -> None:
 
 
 def test_a_topic_that_is_gone_does_not_come_back(running: RunningNode) -> None:
-    topic = running.desk.topic()
+    topic = running.client.topic()
     in_node(running, lambda: replica_of(running, topic).stage(batch(b"x")))
     writer = writer_of(running, topic)
-    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
     assert not writer.is_led
     for step in (lambda: writer.stage(builder(), None), lambda: writer.batch_max_bytes):
         with pytest.raises(Reject) as refused:

@@ -27,7 +27,7 @@ from ottla.wire.types.cluster_metadata import PartitionChangeRecord
 from tests.unit.broker.coordinators.conftest import VERSION, StartNode
 from tests.unit.broker.coordinators.heartbeats import PARTITIONS, _name_of, core_of, hear, park, say, send, shard_of
 from tests.unit.broker.coordinators.ledger import Errand, ask
-from tests.unit.broker.desk import Line, RunningNode
+from tests.unit.broker.raw_client import Connection, RunningNode
 
 
 def batches_of(running: RunningNode, name: str) -> list[AnyBatch]:
@@ -51,22 +51,28 @@ def test_the_first_request_creates_the_topic(running: RunningNode) -> None:
 
 
 def test_requests_that_come_while_the_topic_is_created_wait_for_it(running: RunningNode) -> None:
-    lines = [running.desk.connect() for _ in range(5)]
-    numbers = [send(line, "put", f"n{index}", index) for index, line in enumerate(lines)]
-    assert [hear(line, number) for line, number in zip(lines, numbers, strict=True)] == [0, 1, 2, 3, 4]
+    connections = [running.client.connect() for _ in range(5)]
+    numbers = [send(connection, "put", f"n{index}", index) for index, connection in enumerate(connections)]
+    assert [hear(connection, number) for connection, number in zip(connections, numbers, strict=True)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_requests_in_one_piece_are_written_in_one_batch(running: RunningNode) -> None:
     say(running, "put", "a", 0)
-    line = running.desk.line
-    numbers = line.send_together(*((ask("put", "a", number), VERSION) for number in range(1, 21)))
-    assert [hear(line, number) for number in numbers] == list(range(1, 21))
+    connection = running.client.connection
+    numbers = connection.send_together(*((ask("put", "a", number), VERSION) for number in range(1, 21)))
+    assert [hear(connection, number) for number in numbers] == list(range(1, 21))
     assert [batch.record_count for batch in batches_of(running, "a")] == [1, 20]
 
 
 def test_a_parked_request_holds_up_what_follows_it_on_its_connection(running: RunningNode) -> None:
     say(running, "put", "a", 1)
-    parked, other = running.desk.connect(), running.desk.connect()
+    parked, other = running.client.connect(), running.client.connect()
     numbers = [park(running, parked), send(parked, "get", "a")]
     assert parked.is_silent(0.05)
     assert say(running, "free", "a", 8, other) == 8
@@ -75,7 +81,7 @@ def test_a_parked_request_holds_up_what_follows_it_on_its_connection(running: Ru
 
 def test_a_connection_that_goes_leaves_its_parked_request_behind(running: RunningNode) -> None:
     say(running, "put", "a", 1)
-    parked = running.desk.connect()
+    parked = running.client.connect()
     park(running, parked)
     parked.close()
     assert say(running, "free", "a", 8) == 8
@@ -83,12 +89,12 @@ def test_a_connection_that_goes_leaves_its_parked_request_behind(running: Runnin
 
 def test_an_answer_after_a_deadline(running: RunningNode) -> None:
     say(running, "put", "a", 1)
-    line = running.desk.connect()
-    number = park(running, line, "later", "a", 1000)
+    connection = running.client.connect()
+    number = park(running, connection, "later", "a", 1000)
     running.advance(999)
-    assert line.is_silent(0.05)
+    assert connection.is_silent(0.05)
     running.advance(1)
-    assert hear(line, number) == -5
+    assert hear(connection, number) == -5
     assert core_of(running, "a").numbers["a"] == -5
 
 
@@ -134,15 +140,15 @@ def test_what_a_commit_brings_is_written_too(running: RunningNode, length: int) 
 def test_many_deadlines_at_once_let_others_through(running: RunningNode) -> None:
     say(running, "put", "a", 1)
     count = 3 * EXPIRED_MAX
-    lines = [running.desk.connect() for _ in range(2)]
-    numbers = [park(running, line, "later", "a", 1000) for line in lines]
+    connections = [running.client.connect() for _ in range(2)]
+    numbers = [park(running, connection, "later", "a", 1000) for connection in connections]
     shard = shard_of(running, "a")
     running.change(
         lambda: [shard.deadlines.set(("ledger", f"n{index}", None), 1000) for index in range(count)] and None
     )
     running.advance(1000)
-    assert [hear(line, number) for line, number in zip(lines, numbers, strict=True)] == [-5, -5]
-    assert len(shard.deadlines) == count - EXPIRED_MAX + len(lines)
+    assert [hear(connection, number) for connection, number in zip(connections, numbers, strict=True)] == [-5, -5]
+    assert len(shard.deadlines) == count - EXPIRED_MAX + len(connections)
     for _ in range(3):
         running.advance(1)
     assert len(shard.deadlines) == 0
@@ -169,10 +175,10 @@ def test_an_outcome_that_comes_later_is_written_by_itself(running: RunningNode) 
     waiting = []
     running.node.groups.performers[Errand] = lambda errand, done: waiting.append(done)
     say(running, "get", "a")
-    line = running.desk.connect()
-    number = park(running, line, "errand", "a", 21)
+    connection = running.client.connect()
+    number = park(running, connection, "errand", "a", 21)
     running.change(lambda: waiting[0](Outcome(value=7)))
-    assert hear(line, number) == 7
+    assert hear(connection, number) == 7
 
 
 # --- asking several ---------------------------------------------------------------------------------------------------
@@ -342,7 +348,7 @@ def test_progress_is_told(
 
 def test_a_shard_that_is_lost_is_loaded_again(running: RunningNode) -> None:
     say(running, "put", "a", 5)
-    parked = running.desk.connect()
+    parked = running.client.connect()
     number = park(running, parked)
     old = core_of(running, "a")
     running.change(lambda: running.node.groups.lost(shard_of(running, "a"), RuntimeError("a test")))
@@ -362,9 +368,9 @@ def test_a_core_that_fails_at_its_own_record_is_loaded_without_it(running: Runni
 
 def test_a_deleted_topic_sends_everybody_away_and_is_made_again(running: RunningNode) -> None:
     say(running, "put", "a", 5)
-    parked = running.desk.connect()
+    parked = running.client.connect()
     number = park(running, parked)
-    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(GROUPS.name),)), 6)
+    running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(GROUPS.name),)), 6)
     assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
     assert running.node.groups.shards == {}
     assert say(running, "get", "a") == -1
@@ -373,7 +379,7 @@ def test_a_deleted_topic_sends_everybody_away_and_is_made_again(running: Running
 
 def test_a_failing_directory_sends_everybody_away(running: RunningNode) -> None:
     say(running, "put", "a", 5)
-    parked = running.desk.connect()
+    parked = running.client.connect()
     number = park(running, parked)
     replica = running.node.replicas.get(GROUPS.name, partition_for("a", PARTITIONS))
     assert replica is not None
@@ -387,7 +393,7 @@ def test_a_node_that_stops_sends_everybody_away(start_node: StartNode) -> None:
     with start_node() as running:
         say(running, "put", "a", 5)
         advertised = running.node.advertised["PLAINTEXT"]
-        parked = Line((advertised.host, advertised.port), "parked")
+        parked = Connection((advertised.host, advertised.port), "parked")
         number = park(running, parked)
     assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
     parked.close()
@@ -396,7 +402,9 @@ def test_a_node_that_stops_sends_everybody_away(start_node: StartNode) -> None:
 def test_new_partitions_get_shards(running: RunningNode) -> None:
     say(running, "put", "a", 5)
     kind = CreatePartitionsRequest
-    running.desk.ask(kind(topics=(kind.CreatePartitionsTopic(GROUPS.name, PARTITIONS + 2, None),), timeout_ms=5000), 3)
+    running.client.ask(
+        kind(topics=(kind.CreatePartitionsTopic(GROUPS.name, PARTITIONS + 2, None),), timeout_ms=5000), 3
+    )
     assert sorted(running.node.groups.shards) == list(range(PARTITIONS + 2))
 
 
@@ -406,9 +414,9 @@ def test_new_partitions_get_shards(running: RunningNode) -> None:
 def test_cores_hear_of_topics(running: RunningNode) -> None:
     say(running, "put", "a", 5)
     core = core_of(running, "a")
-    topic = running.desk.topic(2)
+    topic = running.client.topic(2)
     kind = CreatePartitionsRequest
-    running.desk.ask(kind(topics=(kind.CreatePartitionsTopic(topic.name, 3, None),), timeout_ms=5000), 3)
+    running.client.ask(kind(topics=(kind.CreatePartitionsTopic(topic.name, 3, None),), timeout_ms=5000), 3)
     view = running.node.groups.world.topics.by_name(topic.name)
     assert view is not None
     assert (view.name, view.topic_id, view.partition_count, view.racks(0)) == (
@@ -418,7 +426,7 @@ def test_cores_hear_of_topics(running: RunningNode) -> None:
         frozenset(),
     )
     version = running.node.groups.world.topics.version
-    running.desk.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    running.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
     assert running.node.groups.world.topics.version > version
     assert running.node.groups.world.topics.by_id(topic.topic_id) is None
     changes = [tuple(change) for change in core.changes]
@@ -455,7 +463,7 @@ def test_chance(running: RunningNode) -> None:
 def set_config(running: RunningNode, resource_type: int, resource: str, name: str, value: str) -> None:
     kind = IncrementalAlterConfigsRequest
     config = kind.AlterableConfig(name, 0, value)
-    answer = running.desk.ask(kind(resources=(kind.AlterConfigsResource(resource_type, resource, (config,)),)), 1)
+    answer = running.client.ask(kind(resources=(kind.AlterConfigsResource(resource_type, resource, (config,)),)), 1)
     assert answer.responses[0].error_code == 0, answer
 
 
@@ -471,7 +479,7 @@ def test_the_context_of_a_request(start_node: StartNode) -> None:
         assert core_of(running, "forbidden").denied is False
         say(running, "deny", "fine")
         assert core_of(running, "fine").denied is True
-        assert ("desk", "forbidden") in asked
+        assert ("test", "forbidden") in asked
 
 
 # --- the disk ---------------------------------------------------------------------------------------------------------
@@ -482,15 +490,15 @@ def test_with_fsync_an_answer_waits_for_the_disk(start_node: StartNode, monkeypa
         assert say(running, "put", "a", 1) == 1
         held: list[Any] = []
         monkeypatch.setattr(running.node.replicas, "_offload", lambda work, then: held.append((work, then)) or object())
-        line = running.desk.connect()
-        number = park(running, line, "put", "a", 2)
-        reader = running.desk.connect()
+        connection = running.client.connect()
+        number = park(running, connection, "put", "a", 2)
+        reader = running.client.connect()
         read = park(running, reader, "get", "a")
-        assert line.is_silent(0.05)
+        assert connection.is_silent(0.05)
         assert reader.is_silent(0.05), "it has seen what is not on the disk yet"
         work, then = held.pop()
         running.change(lambda: (work(), then()))
-        assert hear(line, number) == 2
+        assert hear(connection, number) == 2
         assert hear(reader, read) == 2
 
 
@@ -499,12 +507,12 @@ def test_a_write_that_takes_too_long(start_node: StartNode, monkeypatch: pytest.
         assert say(running, "put", "a", 1) == 1
         held: list[Any] = []
         monkeypatch.setattr(running.node.replicas, "_offload", lambda work, then: held.append((work, then)) or object())
-        line = running.desk.connect()
-        number = park(running, line, "put", "a", 2)
+        connection = running.client.connect()
+        number = park(running, connection, "put", "a", 2)
         running.advance(2999)
-        assert line.is_silent(0.05)
+        assert connection.is_silent(0.05)
         running.advance(1)
-        assert hear(line, number) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert hear(connection, number) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert core_of(running, "a").numbers["a"] == 2, "it stays applied"
         work, then = held.pop()
         running.change(lambda: (work(), then()))
@@ -540,7 +548,7 @@ def change_leader(running: RunningNode, name: str, leader: int) -> None:
 
 def test_leadership_that_goes_and_comes_back(running: RunningNode) -> None:
     say(running, "put", "a", 5)
-    parked = running.desk.connect()
+    parked = running.client.connect()
     number = park(running, parked)
     change_leader(running, "a", 99)
     assert hear(parked, number) is ErrorCode.NOT_COORDINATOR
@@ -554,7 +562,7 @@ def test_leadership_that_goes_and_comes_back(running: RunningNode) -> None:
 
 def test_timers_go_with_their_shard(running: RunningNode) -> None:
     say(running, "put", "a", 5)
-    park(running, running.desk.connect(), "later", "a", 1000)
+    park(running, running.client.connect(), "later", "a", 1000)
     shard = shard_of(running, "a")
     unit_of_work = running.node.unit_of_work
     assert shard in unit_of_work._deadlines

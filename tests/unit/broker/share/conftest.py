@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.broker.loop.clock import ManualClock
-from tests.unit.broker.desk import Desk, RunningNode, running_node
+from tests.unit.broker.raw_client import RawClient, RunningNode, running_node
 
 
 @pytest.fixture(scope="module")
@@ -18,5 +18,5 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module")
-def desk(running: RunningNode) -> Desk:
-    return running.desk
+def client(running: RunningNode) -> RawClient:
+    return running.client

@@ -12,9 +12,9 @@ from ottla.broker.loop.delayed_operations import DelayedOperation, DelayedOperat
 from ottla.broker.share.persister import Persister
 from ottla.core.share.state.messages import answer_of, form_of, keys_of
 from ottla.wire.errors import ErrorCode
-from tests.unit.broker.desk import running_node
-from tests.unit.broker.share.share_desk import until
-from tests.unit.broker.share_state_desk import codes, initialize, read, results, write
+from tests.unit.broker.raw_client import running_node
+from tests.unit.broker.share.share_members import until
+from tests.unit.broker.share_state_requests import codes, initialize, read, results, write
 
 TOPIC_ID = bytes([7]) * 16
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -229,7 +229,7 @@ def test_nothing_asked() -> None:
 def test_on_a_node(tmp_path: Path) -> None:
     """The topic of state comes with the first request; a start while it cannot be made is tried again."""
     with running_node(tmp_path, ManualClock()) as running:
-        topic_id = running.desk.topic(3).topic_id
+        topic_id = running.client.topic(3).topic_id
         node = running.node
         heard: dict[str, Any] = {}
         ensure = node.internal_topics.ensure
@@ -261,14 +261,14 @@ def test_what_is_asked_is_counted() -> None:
 
 def test_numbers_on_the_page_of_metrics(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
-        topic_id = running.desk.topic(3).topic_id
+        topic_id = running.client.topic(3).topic_id
         node = running.node
         heard: list[Any] = []
         running.change(lambda: node.share.persister.ask(initialize(topic_id, (0, 1, 2), start=4), heard.append))
         until(running, lambda: heard)
         body = write(topic_id, (5, 5, 2, 1), (7, 7, 2, 1), start=4)
         running.change(lambda: node.share.persister.ask(body, lambda answer: None))
-        codes(running.desk.ask(read(topic_id, (0,)), 0))
+        codes(running.client.ask(read(topic_id, (0,)), 0))
         lines = node.metrics.page().splitlines()
         assert "ottla_share_state_partitions 3" in lines
         assert "ottla_share_state_ranges 2" in lines

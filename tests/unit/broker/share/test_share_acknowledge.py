@@ -14,8 +14,8 @@ from ottla.wire.types import (
     ShareAcknowledgeRequest,
     WriteShareGroupStateRequest,
 )
-from tests.unit.broker.desk import Desk, RunningNode
-from tests.unit.broker.share.share_desk import (
+from tests.unit.broker.raw_client import RawClient, RunningNode
+from tests.unit.broker.share.share_members import (
     ACCEPT,
     GAP,
     REJECT,
@@ -36,20 +36,20 @@ from tests.unit.broker.share.share_desk import (
 
 
 @pytest.fixture
-def member(desk: Desk) -> Member:
+def member(client: RawClient) -> Member:
     """Of a new group, which has acquired ten records."""
-    return holding(desk, 10)
+    return holding(client, 10)
 
 
-def holding(desk: Desk, *sizes: int) -> Member:
-    topic, group = filled(desk, *sizes)
-    member = Member(desk, group, "a", topic)
+def holding(client: RawClient, *sizes: int) -> Member:
+    topic, group = filled(client, *sizes)
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, sum(sizes) - 1, 1)]
     return member
 
 
 def state(member: Member) -> Any:
-    return kept(member.desk, member.group, member.topic)
+    return kept(member.client, member.group, member.topic)
 
 
 # --- form -------------------------------------------------------------------------------------------------------------
@@ -69,15 +69,15 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("batches", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_batches_change_nothing(desk: Desk, batches: list[tuple[int, int, Sequence[int]]]):
-    topic, group = filled(desk, 10, partitions=2)
-    member = Member(desk, group, "a", topic, 0, 1)
+def test_malformed_batches_change_nothing(client: RawClient, batches: list[tuple[int, int, Sequence[int]]]):
+    topic, group = filled(client, 10, partitions=2)
+    member = Member(client, group, "a", topic, 0, 1)
     assert member.take() == [(0, 9, 1)] * 2
     answer = member.acknowledge_all({0: batches, 1: [(0, 9, [ACCEPT])]})
     assert {each.partition_index: each.error_code for each in answer.responses[0].partitions} == {0: 42, 1: 0}
     answer = member.fetch({0: batches})
     assert [(each.error_code, each.acknowledge_error_code) for each in answer.responses[0].partitions] == [(0, 42)]
-    assert kept(desk, group, topic, 0) == (0, [])
+    assert kept(client, group, topic, 0) == (0, [])
     assert member.acknowledge((0, 9, [ACCEPT])) == 0, "they are still held"
 
 
@@ -98,8 +98,8 @@ def test_version_1_knows_no_renewals(member: Member):
     ("fields", "code"),
     [({"group_id": None}, 42), ({"member_id": None}, 42), ({"member_id": ""}, 42), ({"member_id": "m" * 37}, 42)],
 )
-def test_requests_that_are_refused_as_a_whole(desk: Desk, fields: dict[str, Any], code: int):
-    answer = desk.ask(ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "a", **fields}), 2)
+def test_requests_that_are_refused_as_a_whole(client: RawClient, fields: dict[str, Any], code: int):
+    answer = client.ask(ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "a", **fields}), 2)
     assert (answer.error_code, answer.error_message, answer.responses) == (code, None, ())
     assert answer.acquisition_lock_timeout_ms == 0
 
@@ -110,11 +110,11 @@ def test_requests_that_are_refused_as_a_whole(desk: Desk, fields: dict[str, Any]
 def test_all_types_of_acknowledgement_in_one_batch(member: Member):
     assert member.acknowledge((0, 4, [ACCEPT, RELEASE, REJECT, GAP, ACCEPT])) == 0
     assert state(member) == (0, [(0, 0, 2, 1), (1, 1, 0, 1), (2, 3, 4, 1), (4, 4, 2, 1)])
-    assert summary(member.desk, member.group, member.topic) == (0, 4)
+    assert summary(member.client, member.group, member.topic) == (0, 4)
     assert member.take() == [(1, 1, 2)]
 
 
-def test_the_first_batch_is_undone_with_the_second(desk: Desk, member: Member):
+def test_the_first_batch_is_undone_with_the_second(client: RawClient, member: Member):
     assert member.acknowledge((5, 9, [ACCEPT])) == 0
     assert member.acknowledge((0, 4, [ACCEPT]), (5, 9, [ACCEPT])) == 121
     assert state(member) == (0, [(5, 9, 2, 1)])
@@ -122,9 +122,9 @@ def test_the_first_batch_is_undone_with_the_second(desk: Desk, member: Member):
 
 
 def test_acknowledgements_that_are_late_foreign_beyond_or_below_the_window(
-    running: RunningNode, desk: Desk, member: Member
+    running: RunningNode, client: RawClient, member: Member
 ):
-    other = Member(desk, member.group, "b", member.topic)
+    other = Member(client, member.group, "b", member.topic)
     other.fetch(max_records=0)
     assert other.acknowledge((0, 9, [ACCEPT])) == 121, "held by another member"
     assert member.acknowledge((0, 10, [ACCEPT])) == 42, "beyond the end"
@@ -143,24 +143,24 @@ def test_an_acknowledged_partition_is_in_the_answer(running: RunningNode, member
     assert answer.acquisition_lock_timeout_ms == 30_000
 
 
-def test_the_answer_waits_for_both_halves(running: RunningNode, desk: Desk, member: Member):
+def test_the_answer_waits_for_both_halves(running: RunningNode, client: RawClient, member: Member):
     number = member.wait(running, acks={0: [(0, 9, [ACCEPT])]})
     assert state(member) == (0, [(0, 9, 2, 1)]), "the acknowledgement does not wait for the fetch"
-    produce(desk, member.topic, 2)
+    produce(client, member.topic, 2)
     answer = member.receive(number)
     assert acquired(answer) == [(10, 11, 1)]
     assert answer.responses[0].partitions[0].acknowledge_error_code == 0
 
 
-def test_partition_without_batches_is_answered(desk: Desk, member: Member):
+def test_partition_without_batches_is_answered(client: RawClient, member: Member):
     answer = member.acknowledge_all({0: []})
     assert [(each.partition_index, each.error_code) for each in answer.responses[0].partitions] == [(0, 0)]
 
 
-def test_errors_of_single_partitions(desk: Desk, member: Member):
+def test_errors_of_single_partitions(client: RawClient, member: Member):
     request = ShareAcknowledgeRequest
     batch = (request.AcknowledgementBatch(0, 9, (ACCEPT,)),)
-    loose = desk.topic()
+    loose = client.topic()
     topics = (
         request.AcknowledgeTopic(bytes([5]) * 16, (request.AcknowledgePartition(0, batch),)),
         request.AcknowledgeTopic(loose.topic_id, (request.AcknowledgePartition(0, batch),)),
@@ -168,12 +168,12 @@ def test_errors_of_single_partitions(desk: Desk, member: Member):
             member.topic.topic_id, (request.AcknowledgePartition(7, batch), request.AcknowledgePartition(0, batch))
         ),
     )
-    answer = member.line.ask(request(member.group, "a", 1, False, topics), 2)
+    answer = member.connection.ask(request(member.group, "a", 1, False, topics), 2)
     codes = {each.topic_id: [one.error_code for one in each.partitions] for each in answer.responses}
     assert codes == {bytes([5]) * 16: [100], loose.topic_id: [3], member.topic.topic_id: [3, 0]}
 
 
-def test_renewals_stay_when_a_later_batch_is_refused(running: RunningNode, desk: Desk, member: Member):
+def test_renewals_stay_when_a_later_batch_is_refused(running: RunningNode, client: RawClient, member: Member):
     running.advance(20_000)
     assert member.acknowledge((0, 4, [RENEW]), (4, 9, [ACCEPT]), is_renew_ack=True) == 0
     assert member.acknowledge((0, 3, [RENEW]), (4, 9, [ACCEPT]), is_renew_ack=True) == 121
@@ -188,27 +188,27 @@ def test_renewal_may_come_with_other_types(member: Member):
     assert state(member) == (0, [(1, 1, 2, 1), (2, 2, 0, 1)])
 
 
-def test_a_consumer_that_closes_without_a_word(desk: Desk, member: Member):
-    other = Member(desk, member.group, "b", member.topic)
+def test_a_consumer_that_closes_without_a_word(client: RawClient, member: Member):
+    other = Member(client, member.group, "b", member.topic)
     other.fetch(max_records=0)
     answer = member.acknowledge_all({}, epoch=-1)
     assert (answer.error_code, answer.responses) == (0, ())
     assert other.take(**WAIT) == [(0, 9, 2)]
 
 
-def test_nothing_that_was_accepted_comes_again(desk: Desk, member: Member):
+def test_nothing_that_was_accepted_comes_again(client: RawClient, member: Member):
     assert member.acknowledge((0, 9, [ACCEPT])) == 0
-    other = Member(desk, member.group, "b", member.topic)
+    other = Member(client, member.group, "b", member.topic)
     assert other.take() == []
     member.close()
     other.fetch()
     other.close()
-    fresh = Member(desk, member.group, "c", member.topic)
+    fresh = Member(client, member.group, "c", member.topic)
     assert fresh.take() == []
 
 
-def test_a_release_at_the_limit_is_the_end(desk: Desk, member: Member):
-    configure(desk, member.group, delivery_count_limit=2)
+def test_a_release_at_the_limit_is_the_end(client: RawClient, member: Member):
+    configure(client, member.group, delivery_count_limit=2)
     assert member.acknowledge((0, 9, [RELEASE])) == 0
     assert member.take() == [(0, 9, 2)]
     assert member.acknowledge((0, 9, [RELEASE])) == 0
@@ -285,7 +285,7 @@ def test_a_lock_ends_while_its_acknowledgement_is_written(
     running: RunningNode, member: Member, coordinator: Coordinator
 ):
     coordinator.is_silent = True
-    number = member.line.send(
+    number = member.connection.send(
         ShareAcknowledgeRequest(
             member.group,
             "a",
@@ -307,7 +307,7 @@ def test_a_lock_ends_while_its_acknowledgement_is_written(
     until(running, lambda: coordinator.waiting)
     running.advance(30_000)
     running.change(lambda: coordinator.answer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    assert member.line.receive(79, 2, number).responses[0].partitions[0].error_code == 15
+    assert member.connection.receive(79, 2, number).responses[0].partitions[0].error_code == 15
     coordinator.is_silent = False
     running.change(coordinator.answer)
     member.epoch = 2
@@ -327,12 +327,14 @@ def test_a_fenced_write_drops_the_share_partition(member: Member, coordinator: C
 
 
 @pytest.mark.parametrize("error", [14, 15, 16])
-def test_a_load_in_trouble_is_an_empty_answer(running: RunningNode, desk: Desk, coordinator: Coordinator, error: int):
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, 3)
-    initialize(desk, group, topic)
+def test_a_load_in_trouble_is_an_empty_answer(
+    running: RunningNode, client: RawClient, coordinator: Coordinator, error: int
+):
+    topic, group = client.topic(), new_group()
+    produce(client, topic, 3)
+    initialize(client, group, topic)
     coordinator.errors[ReadShareGroupStateRequest] = ErrorCode(error)
-    member = Member(desk, group, "a", topic)
+    member = Member(client, group, "a", topic)
     number = member.wait(running, max_wait_ms=500)
     running.advance(500)
     answer = member.receive(number)
@@ -352,34 +354,34 @@ def test_a_load_in_trouble_is_an_empty_answer(running: RunningNode, desk: Desk, 
     ],
 )
 def test_other_errors_of_a_load_are_those_that_consumers_bear(
-    desk: Desk, coordinator: Coordinator, error: ErrorCode, code: int
+    client: RawClient, coordinator: Coordinator, error: ErrorCode, code: int
 ):
-    topic, group = desk.topic(), new_group()
-    initialize(desk, group, topic)
+    topic, group = client.topic(), new_group()
+    initialize(client, group, topic)
     coordinator.errors[ReadShareGroupStateRequest] = error
-    answer = Member(desk, group, "a", topic).fetch(**WAIT)
+    answer = Member(client, group, "a", topic).fetch(**WAIT)
     assert [each.error_code for each in answer.responses[0].partitions] == [code]
 
 
-def test_a_start_that_cannot_be_kept_serves_nothing(running: RunningNode, desk: Desk, coordinator: Coordinator):
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, 3)
-    initialize(desk, group, topic, start=-1)
-    configure(desk, group, auto_offset_reset="earliest")
+def test_a_start_that_cannot_be_kept_serves_nothing(running: RunningNode, client: RawClient, coordinator: Coordinator):
+    topic, group = client.topic(), new_group()
+    produce(client, topic, 3)
+    initialize(client, group, topic, start=-1)
+    configure(client, group, auto_offset_reset="earliest")
     coordinator.errors[WriteShareGroupStateRequest] = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    member = Member(desk, group, "a", topic)
+    member = Member(client, group, "a", topic)
     assert member.fetch().responses == ()
     coordinator.errors.clear()
     assert member.take(**WAIT) == [(0, 2, 1)]
 
 
 def test_writes_go_one_at_a_time_and_what_waits_goes_together(
-    running: RunningNode, desk: Desk, coordinator: Coordinator
+    running: RunningNode, client: RawClient, coordinator: Coordinator
 ):
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, *[2] * 5)
-    initialize(desk, group, topic)
-    members = [Member(desk, group, name, topic) for name in "abcd"]
+    topic, group = client.topic(), new_group()
+    produce(client, topic, *[2] * 5)
+    initialize(client, group, topic)
+    members = [Member(client, group, name, topic) for name in "abcd"]
     for number, member in enumerate(members):
         assert member.take(max_records=2) == [(2 * number, 2 * number + 1, 1)]
     coordinator.is_silent = True
@@ -396,20 +398,20 @@ def test_writes_go_one_at_a_time_and_what_waits_goes_together(
     running.change(coordinator.answer)
     for member, number in zip(members, numbers, strict=True):
         assert member.receive(number).responses[0].partitions[0].acknowledge_error_code == 0
-    produce(desk, topic, 1)
+    produce(client, topic, 1)
     assert members[0].take() == [(8, 10, 1)]
 
 
 def test_a_connection_that_goes_before_its_answer_has_acquired_nothing(
-    running: RunningNode, desk: Desk, coordinator: Coordinator, member: Member
+    running: RunningNode, client: RawClient, coordinator: Coordinator, member: Member
 ):
-    produce(desk, member.topic, 5)
+    produce(client, member.topic, 5)
     coordinator.is_silent = True
-    second = desk.connect("a")
+    second = client.connect("a")
     second.send(member.request(1, {0: [(0, 9, [ACCEPT])]}), 2)
     until(running, lambda: coordinator.waiting)
     second.close()
-    other = desk.connect("b")
+    other = client.connect("b")
     other.ask(member.request(9), 2)
     other.close()
     coordinator.is_silent = False
@@ -419,10 +421,10 @@ def test_a_connection_that_goes_before_its_answer_has_acquired_nothing(
 
 
 def test_a_session_ends_though_nobody_is_there_to_hear_it(
-    running: RunningNode, desk: Desk, coordinator: Coordinator, member: Member
+    running: RunningNode, client: RawClient, coordinator: Coordinator, member: Member
 ):
     coordinator.is_silent = True
-    second = desk.connect("a")
+    second = client.connect("a")
     second.send(member.request(-1, {0: [(0, 4, [ACCEPT])]}), 2)
     until(running, lambda: coordinator.waiting)
     second.close()
@@ -430,5 +432,5 @@ def test_a_session_ends_though_nobody_is_there_to_hear_it(
     running.change(coordinator.answer)
     sessions = running.node.share.leader.sessions
     until(running, lambda: sessions.get(member.group, "a") is None)
-    other = Member(desk, member.group, "b", member.topic)
+    other = Member(client, member.group, "b", member.topic)
     assert other.take(**WAIT) == [(5, 9, 2)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.broker.loop.clock import ManualClock
-from tests.unit.broker.desk import RunningNode
-from tests.unit.broker.share.share_desk import WAIT, Member, configure, initialize, kept, new_group, produce, until
+from tests.unit.broker.raw_client import RunningNode
+from tests.unit.broker.share.share_members import WAIT, Member, configure, initialize, kept, new_group, produce, until
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
@@ -29,12 +29,12 @@ class Crashing:
 
     def crash(self) -> None:
         self.running.kill()
-        self.running.desk.close_all()
+        self.running.client.close_all()
         self.running = self._start()
 
     def resumed(self, member: Member) -> Member:
         """The member, connected to the node as it is now, with its old epoch."""
-        again = Member(self.running.desk, member.group, member.name, member.topic, *member.partitions)
+        again = Member(self.running.client, member.group, member.name, member.topic, *member.partitions)
         again.epoch = member.epoch
         return again
 
@@ -44,15 +44,15 @@ def crashing(tmp_path: Path) -> Iterator[Crashing]:
     crashing = Crashing(tmp_path)
     yield crashing
     crashing.running.stop()
-    crashing.running.desk.close_all()
+    crashing.running.client.close_all()
 
 
 def begun(crashing: Crashing, *sizes: int, start: int = 0) -> Member:
-    desk = crashing.running.desk
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, *sizes)
-    initialize(desk, group, topic, start=start)
-    return Member(desk, group, "a", topic)
+    client = crashing.running.client
+    topic, group = client.topic(), new_group()
+    produce(client, topic, *sizes)
+    initialize(client, group, topic, start=start)
+    return Member(client, group, "a", topic)
 
 
 def test_killed_in_the_middle_of_everything(crashing: Crashing):
@@ -80,9 +80,9 @@ def offsets(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
 
 def test_killed_after_latest_and_before_any_acknowledgement(crashing: Crashing):
     member = begun(crashing, 5, start=-1)
-    desk = crashing.running.desk
+    client = crashing.running.client
     number = member.wait(crashing.running)
-    produce(desk, member.topic, 10)
+    produce(client, member.topic, 10)
     assert [(each.first_offset, each.last_offset) for each in ranges(member.receive(number))] == [(5, 14)]
     crashing.crash()
     member = crashing.resumed(member)
@@ -126,11 +126,11 @@ def test_killed_before_the_write(crashing: Crashing, monkeypatch: pytest.MonkeyP
 
 def test_reset_to_earliest_is_kept_though_the_log_loses_its_beginning(crashing: Crashing):
     member = begun(crashing, 5, 5, start=-1)
-    configure(member.desk, member.group, auto_offset_reset="earliest")
+    configure(member.client, member.group, auto_offset_reset="earliest")
     assert member.take(max_records=5, **WAIT) == [(0, 4, 1)]
     crashing.crash()
     member = crashing.resumed(member)
-    assert kept(member.desk, member.group, member.topic) == (0, [])
+    assert kept(member.client, member.group, member.topic) == (0, [])
     member.epoch = 0
     assert member.take(**WAIT) == [(0, 9, 1)]
 
@@ -141,5 +141,5 @@ def test_the_locks_of_a_crashed_node_are_gone(crashing: Crashing):
     assert member.acknowledge((0, 4, [RELEASE])) == 0
     assert member.take() == [(0, 4, 2)]
     crashing.crash()
-    other = Member(crashing.running.desk, member.group, "b", member.topic)
+    other = Member(crashing.running.client, member.group, "b", member.topic)
     assert other.take(**WAIT) == [(0, 4, 2)], "the delivery that was lost is not counted"

@@ -13,8 +13,8 @@ from ottla.broker.share.log_reader import Reader
 from ottla.log.errors import CorruptMessageError, InvalidRecordError, LogError, StorageError
 from ottla.wire.access import Operation, ResourceType
 from ottla.wire.types import CreatePartitionsRequest, DeleteTopicsRequest, ShareFetchRequest
-from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
-from tests.unit.broker.share.share_desk import (
+from tests.unit.broker.raw_client import RawClient, RunningNode, Topic, running_node
+from tests.unit.broker.share.share_members import (
     WAIT,
     Member,
     acquired,
@@ -35,27 +35,27 @@ EXACT = {"share_acquire_mode": 1}
 # --- what is acquired -------------------------------------------------------------------------------------------------
 
 
-def test_whole_batches_are_taken(desk: Desk):
+def test_whole_batches_are_taken(client: RawClient):
     """Batches of 10."""
-    topic, group = filled(desk, 10, 10, 10)
-    member = Member(desk, group, "a", topic)
+    topic, group = filled(client, 10, 10, 10)
+    member = Member(client, group, "a", topic)
     assert member.take(max_records=5, batch_size=500) == [(0, 9, 1)]
     assert member.take(max_records=15, batch_size=5) == [(10, 19, 1), (20, 29, 1)]
 
 
-def test_the_limit_of_records_and_then_the_rest(desk: Desk):
+def test_the_limit_of_records_and_then_the_rest(client: RawClient):
     """Batches of 20."""
-    topic, group = filled(desk, 20, 20)
-    member = Member(desk, group, "a", topic)
+    topic, group = filled(client, 20, 20)
+    member = Member(client, group, "a", topic)
     assert member.take(max_records=7, **EXACT) == [(0, 6, 1)]
     assert member.take(max_records=7, **EXACT) == [(7, 13, 1)]
     assert member.take(max_records=7) == [(14, 19, 1), (20, 39, 1)]
 
 
-def test_nothing_is_taken_beyond_a_full_window(desk: Desk):
+def test_nothing_is_taken_beyond_a_full_window(client: RawClient):
     """100 locks, batches of 10."""
-    topic, group = filled(desk, *[10] * 12, settings={"partition_max_record_locks": 100})
-    member = Member(desk, group, "a", topic)
+    topic, group = filled(client, *[10] * 12, settings={"partition_max_record_locks": 100})
+    member = Member(client, group, "a", topic)
     assert member.take(max_records=95, batch_size=10) == [(first, first + 9, 1) for first in range(0, 100, 10)]
     assert member.take() == []
     assert member.acknowledge((50, 59, [1])) == 0
@@ -66,9 +66,9 @@ def test_nothing_is_taken_beyond_a_full_window(desk: Desk):
     assert member.take() == [(100, 109, 1)]
 
 
-def test_the_limit_counts_across_partitions(desk: Desk):
-    topic, group = filled(desk, 8, partitions=3)
-    member = Member(desk, group, "a", topic, 0, 1, 2)
+def test_the_limit_counts_across_partitions(client: RawClient):
+    topic, group = filled(client, 8, partitions=3)
+    member = Member(client, group, "a", topic, 0, 1, 2)
     firsts = []
     for epoch in range(2):
         answer = member.fetch(max_records=10, **EXACT)
@@ -77,17 +77,17 @@ def test_the_limit_counts_across_partitions(desk: Desk):
     assert len(set(firsts)) == 2
 
 
-def test_a_limit_of_nothing_fetches_nothing(desk: Desk):
-    topic, group = filled(desk, 3)
-    member = Member(desk, group, "a", topic)
+def test_a_limit_of_nothing_fetches_nothing(client: RawClient):
+    topic, group = filled(client, 3)
+    member = Member(client, group, "a", topic)
     assert member.fetch(max_records=0, **WAIT).responses == ()
     assert member.fetch(max_bytes=0, **WAIT).responses == ()
     assert member.take() == [(0, 2, 1)]
 
 
-def test_a_full_window_slides(desk: Desk):
-    topic, group = filled(desk, *[50] * 4, settings={"partition_max_record_locks": 100})
-    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+def test_a_full_window_slides(client: RawClient):
+    topic, group = filled(client, *[50] * 4, settings={"partition_max_record_locks": 100})
+    first, second = Member(client, group, "a", topic), Member(client, group, "b", topic)
     assert first.take(max_records=100) == [(0, 99, 1)]
     assert second.take() == []
     assert first.acknowledge((50, 99, [2])) == 0
@@ -96,9 +96,9 @@ def test_a_full_window_slides(desk: Desk):
     assert second.take() == [(100, 149, 1)]
 
 
-def test_suspects_come_in_ever_smaller_portions(desk: Desk):
-    topic, group = filled(desk, 40)
-    member = Member(desk, group, "a", topic)
+def test_suspects_come_in_ever_smaller_portions(client: RawClient):
+    topic, group = filled(client, 40)
+    member = Member(client, group, "a", topic)
     sizes = []
     for _ in range(100):
         taken = member.take()
@@ -108,39 +108,39 @@ def test_suspects_come_in_ever_smaller_portions(desk: Desk):
         assert member.acknowledge(*((first, last, [2]) for first, last, _ in taken)) == 0
     assert sizes == [40, 40, 40, 20, *[1] * 20, 20, *[1] * 20]
     assert member.acknowledge((0, 39, [1])) == 0, "all of it is below the start"
-    produce(desk, topic, 1)
+    produce(client, topic, 1)
     assert member.take() == [(40, 40, 1)]
     assert member.acknowledge((40, 40, [1])) == 0
-    assert kept(desk, group, topic) == (40, [(40, 40, 2, 1)])
+    assert kept(client, group, topic) == (40, [(40, 40, 2, 1)])
 
 
-def test_records_are_archived_after_two_deliveries(desk: Desk):
-    topic, group = filled(desk, 10, settings={"delivery_count_limit": 2})
-    member = Member(desk, group, "a", topic)
+def test_records_are_archived_after_two_deliveries(client: RawClient):
+    topic, group = filled(client, 10, settings={"delivery_count_limit": 2})
+    member = Member(client, group, "a", topic)
     for delivery_count in (1, 2):
         assert member.take() == [(0, 9, delivery_count)]
         assert member.acknowledge((0, 9, [2])) == 0
     assert member.take() == []
-    assert kept(desk, group, topic) == (0, [(0, 9, 4, 2)])
+    assert kept(client, group, topic) == (0, [(0, 9, 4, 2)])
 
 
-def test_the_end_of_a_lock_wakes_who_waits(running: RunningNode, desk: Desk):
-    topic, group = filled(desk, 1)
-    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+def test_the_end_of_a_lock_wakes_who_waits(running: RunningNode, client: RawClient):
+    topic, group = filled(client, 1)
+    first, second = Member(client, group, "a", topic), Member(client, group, "b", topic)
     assert first.take() == [(0, 0, 1)]
     number = second.wait(running)
     running.advance(29_999)
-    assert second.line.is_silent(0.02)
+    assert second.connection.is_silent(0.02)
     running.advance(1)
     assert acquired(second.receive(number)) == [(0, 0, 2)]
-    assert kept(desk, group, topic) == (0, [(0, 0, 0, 1)])
+    assert kept(client, group, topic) == (0, [(0, 0, 0, 1)])
 
 
 def test_locks_that_end_together_are_one_write_and_one_chance(
-    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    running: RunningNode, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ):
-    topic, group = filled(desk, 10)
-    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+    topic, group = filled(client, 10)
+    first, second = Member(client, group, "a", topic), Member(client, group, "b", topic)
     assert first.take() == [(0, 9, 1)]
     assert first.acknowledge((3, 3, [1])) == 0
     number = second.wait(running)
@@ -152,23 +152,23 @@ def test_locks_that_end_together_are_one_write_and_one_chance(
     assert len([body for body in written if body.group_id == group]) == 1
 
 
-def test_renewed_locks_do_not_end(running: RunningNode, desk: Desk):
-    topic, group = filled(desk, 5)
-    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+def test_renewed_locks_do_not_end(running: RunningNode, client: RawClient):
+    topic, group = filled(client, 5)
+    first, second = Member(client, group, "a", topic), Member(client, group, "b", topic)
     assert first.take() == [(0, 4, 1)]
     for _ in range(4):
         running.advance(20_000)
         assert first.acknowledge((0, 4, [4]), is_renew_ack=True) == 0
     assert second.take() == []
-    configure(desk, group, renew_acknowledge_enable=False)
+    configure(client, group, renew_acknowledge_enable=False)
     assert first.acknowledge((0, 4, [4]), is_renew_ack=True) == 121
     assert first.acknowledge((0, 4, [1])) == 0
-    assert kept(desk, group, topic) == (0, [(0, 4, 2, 1)])
+    assert kept(client, group, topic) == (0, [(0, 4, 2, 1)])
 
 
-def test_members_get_different_records(desk: Desk):
-    topic, group = filled(desk, *[10] * 20)
-    members = [Member(desk, group, name, topic) for name in "ab"]
+def test_members_get_different_records(client: RawClient):
+    topic, group = filled(client, *[10] * 20)
+    members = [Member(client, group, name, topic) for name in "ab"]
     seen: list[int] = []
     for _ in range(5):
         numbers = [member.send(max_records=20) for member in members]
@@ -178,23 +178,23 @@ def test_members_get_different_records(desk: Desk):
     assert sorted(seen) == list(range(200))
 
 
-def test_twenty_consumers_on_one_partition(desk: Desk):
-    topic, group = filled(desk)
-    members = [Member(desk, group, f"m{number}", topic) for number in range(20)]
+def test_twenty_consumers_on_one_partition(client: RawClient):
+    topic, group = filled(client)
+    members = [Member(client, group, f"m{number}", topic) for number in range(20)]
     numbers = [member.send(**WAIT, max_records=1) for member in members]
     for _ in members:
-        produce(desk, topic, 1)
+        produce(client, topic, 1)
     taken = [acquired(member.receive(number)) for member, number in zip(members, numbers, strict=True)]
     assert sorted(taken) == [[(offset, offset, 1)] for offset in range(20)]
     for member, ((first, last, _),) in zip(members, taken, strict=True):
         assert member.acknowledge((first, last, [1])) == 0
-    start, done = summary(desk, group, topic)
+    start, done = summary(client, group, topic)
     assert start + done == 20
 
 
-def test_records_are_whole_batches_around_what_is_acquired(desk: Desk):
-    topic, group = filled(desk, 5, 5, 5)
-    member = Member(desk, group, "a", topic)
+def test_records_are_whole_batches_around_what_is_acquired(client: RawClient):
+    topic, group = filled(client, 5, 5, 5)
+    member = Member(client, group, "a", topic)
     answer = member.fetch(max_records=7, **EXACT)
     assert acquired(answer) == [(0, 6, 1)]
     assert offsets_read(answer) == list(range(10))
@@ -203,10 +203,10 @@ def test_records_are_whole_batches_around_what_is_acquired(desk: Desk):
     assert offsets_read(answer) == list(range(5, 15))
 
 
-def test_bytes_are_shared_by_the_partitions(desk: Desk):
-    topic, group = filled(desk, *[1] * 10, partitions=2)
-    size = len(desk.fetch(topic).records) // 10
-    member = Member(desk, group, "a", topic, 0, 1)
+def test_bytes_are_shared_by_the_partitions(client: RawClient):
+    topic, group = filled(client, *[1] * 10, partitions=2)
+    size = len(client.fetch(topic).records) // 10
+    member = Member(client, group, "a", topic, 0, 1)
     answer = member.fetch(max_bytes=size * 6)
     assert [len(each.records) // size for each in answer.responses[0].partitions] == [3, 3]
     answer = member.fetch(max_bytes=1)
@@ -216,45 +216,45 @@ def test_bytes_are_shared_by_the_partitions(desk: Desk):
 # --- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_of_too_little_waits_for_its_time(running: RunningNode, desk: Desk):
-    topic, group = filled(desk, 10)
-    member = Member(desk, group, "a", topic)
+def test_a_fetch_of_too_little_waits_for_its_time(running: RunningNode, client: RawClient):
+    topic, group = filled(client, 10)
+    member = Member(client, group, "a", topic)
     number = member.wait(running, min_bytes=1_000_000, max_wait_ms=700)
     running.advance(699)
-    assert member.line.is_silent(0.02)
+    assert member.connection.is_silent(0.02)
     running.advance(1)
     assert acquired(member.receive(number)) == [(0, 9, 1)]
 
 
-def test_new_records_wake(desk: Desk):
-    topic, group = filled(desk)
-    member = Member(desk, group, "a", topic)
+def test_new_records_wake(client: RawClient):
+    topic, group = filled(client)
+    member = Member(client, group, "a", topic)
     number = member.send(**WAIT)
-    assert member.line.is_silent(0.02)
-    produce(desk, topic, 2)
+    assert member.connection.is_silent(0.02)
+    produce(client, topic, 2)
     assert acquired(member.receive(number)) == [(0, 1, 1)]
 
 
-def test_a_release_wakes(desk: Desk):
-    topic, group = filled(desk, 2)
-    first, second = Member(desk, group, "a", topic), Member(desk, group, "b", topic)
+def test_a_release_wakes(client: RawClient):
+    topic, group = filled(client, 2)
+    first, second = Member(client, group, "a", topic), Member(client, group, "b", topic)
     assert first.take() == [(0, 1, 1)]
     number = second.send(**WAIT)
     assert first.acknowledge((0, 1, [2])) == 0
     assert acquired(second.receive(number)) == [(0, 1, 2)]
 
 
-def test_an_older_segment_does_not_wait(desk: Desk):
-    topic, group = desk.topic(segment_bytes=1024 * 1024, **{"internal_segment_bytes": 200}), new_group()
-    initialize(desk, group, topic)
-    produce(desk, topic, 1, 1, 1, 1)
-    member = Member(desk, group, "a", topic)
+def test_an_older_segment_does_not_wait(client: RawClient):
+    topic, group = client.topic(segment_bytes=1024 * 1024, **{"internal_segment_bytes": 200}), new_group()
+    initialize(client, group, topic)
+    produce(client, topic, 1, 1, 1, 1)
+    member = Member(client, group, "a", topic)
     assert member.take(min_bytes=1_000_000, **WAIT)
 
 
-def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, desk: Desk):
-    topic, group = filled(desk)
-    member = Member(desk, group, "a", topic)
+def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, client: RawClient):
+    topic, group = filled(client)
+    member = Member(client, group, "a", topic)
     before = len(running.node.purgatory)
     member.wait(running)
     member.close()
@@ -264,73 +264,73 @@ def test_a_waiting_fetch_leaves_with_its_connection(running: RunningNode, desk: 
 # --- where a group begins ---------------------------------------------------------------------------------------------
 
 
-def started(desk: Desk, reset: str, topic: Topic) -> int:
+def started(client: RawClient, reset: str, topic: Topic) -> int:
     """The start that is kept after the first fetch, which acquires nothing."""
     group = new_group()
-    initialize(desk, group, topic, start=-1)
-    configure(desk, group, auto_offset_reset=reset)
-    assert Member(desk, group, "a", topic).fetch().error_code == 0
-    start, count = summary(desk, group, topic)
+    initialize(client, group, topic, start=-1)
+    configure(client, group, auto_offset_reset=reset)
+    assert Member(client, group, "a", topic).fetch().error_code == 0
+    start, count = summary(client, group, topic)
     assert count == 0
     return start
 
 
-def test_reset_strategies(running: RunningNode, desk: Desk):
-    topic = desk.topic(message_timestamp_type="LogAppendTime")
-    produce(desk, topic, 3)
+def test_reset_strategies(running: RunningNode, client: RawClient):
+    topic = client.topic(message_timestamp_type="LogAppendTime")
+    produce(client, topic, 3)
     running.advance(3_600_000)
-    produce(desk, topic, 2)
+    produce(client, topic, 2)
     running.advance(60_000)
-    assert started(desk, "earliest", topic) == 0
-    assert started(desk, "by_duration:PT2H", topic) == 0
-    assert started(desk, "by_duration:PT30M", topic) == 3
-    assert started(desk, "by_duration:PT1S", topic) == 5, "nothing is that young: from the end on"
+    assert started(client, "earliest", topic) == 0
+    assert started(client, "by_duration:PT2H", topic) == 0
+    assert started(client, "by_duration:PT30M", topic) == 3
+    assert started(client, "by_duration:PT1S", topic) == 5, "nothing is that young: from the end on"
 
 
-def test_reset_to_latest_is_kept_with_the_first_fetch(running: RunningNode, desk: Desk):
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, 4)
-    initialize(desk, group, topic, start=-1)
-    member = Member(desk, group, "a", topic)
+def test_reset_to_latest_is_kept_with_the_first_fetch(running: RunningNode, client: RawClient):
+    topic, group = client.topic(), new_group()
+    produce(client, topic, 4)
+    initialize(client, group, topic, start=-1)
+    member = Member(client, group, "a", topic)
     number = member.send(**WAIT)
-    assert member.line.is_silent(0.02)
-    assert summary(desk, group, topic) == (4, 0)
-    produce(desk, topic, 2)
+    assert member.connection.is_silent(0.02)
+    assert summary(client, group, topic) == (4, 0)
+    produce(client, topic, 2)
     assert acquired(member.receive(number)) == [(4, 5, 1)]
 
 
-def test_reset_on_a_partition_without_a_log(desk: Desk):
+def test_reset_on_a_partition_without_a_log(client: RawClient):
     for reset in ("earliest", "latest", "by_duration:P1D"):
-        topic = desk.topic()
-        assert started(desk, reset, topic) == 0
+        topic = client.topic()
+        assert started(client, reset, topic) == 0
 
 
-def test_settings_act_at_once(running: RunningNode, desk: Desk):
-    topic, group = filled(desk, 100, 100)
-    member = Member(desk, group, "a", topic)
-    configure(desk, group, partition_max_record_locks=100)
+def test_settings_act_at_once(running: RunningNode, client: RawClient):
+    topic, group = filled(client, 100, 100)
+    member = Member(client, group, "a", topic)
+    configure(client, group, partition_max_record_locks=100)
     assert member.take() == [(0, 99, 1)]
     assert member.take() == []
-    configure(desk, group, partition_max_record_locks=200, record_lock_duration_ms=15_000)
+    configure(client, group, partition_max_record_locks=200, record_lock_duration_ms=15_000)
     answer = member.fetch()
     assert (acquired(answer), answer.acquisition_lock_timeout_ms) == ([(100, 199, 1)], 15_000)
     running.advance(15_000)
     assert member.take() == [(100, 199, 2)], "the first lock keeps its time"
-    configure(desk, group, delivery_count_limit=2)
+    configure(client, group, delivery_count_limit=2)
     assert member.acknowledge((100, 199, [2])) == 0
-    assert kept(desk, group, topic)[1] == [(100, 199, 4, 2)]
+    assert kept(client, group, topic)[1] == [(100, 199, 4, 2)]
 
 
 # --- what it is refused for -------------------------------------------------------------------------------------------
 
 
-def test_requests_that_are_refused_as_a_whole(desk: Desk):
-    topic, group = filled(desk, 1)
-    member = Member(desk, group, "a", topic)
+def test_requests_that_are_refused_as_a_whole(client: RawClient):
+    topic, group = filled(client, 1)
+    member = Member(client, group, "a", topic)
 
     def code(**fields: Any) -> int:
         request = ShareFetchRequest(**{"group_id": group, "member_id": "a", **fields})
-        answer = member.line.ask(request, 2)
+        answer = member.connection.ask(request, 2)
         assert answer.responses == ()
         assert answer.error_message is None
         return int(answer.error_code)
@@ -343,9 +343,9 @@ def test_requests_that_are_refused_as_a_whole(desk: Desk):
 
 
 @pytest.mark.parametrize("field", ["max_wait_ms", "min_bytes", "max_bytes", "max_records"])
-def test_a_renewal_fetches_nothing(desk: Desk, field: str):
-    topic, group = filled(desk, 5)
-    member = Member(desk, group, "a", topic)
+def test_a_renewal_fetches_nothing(client: RawClient, field: str):
+    topic, group = filled(client, 5)
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
     nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
     renewal = {0: [(0, 4, [4])]}
@@ -356,9 +356,9 @@ def test_a_renewal_fetches_nothing(desk: Desk, field: str):
     assert acquired(answer) == []
 
 
-def test_unknown_topic_id_fails_its_own_partitions_only(desk: Desk):
-    topic, group = filled(desk, 3)
-    member = Member(desk, group, "a", topic)
+def test_unknown_topic_id_fails_its_own_partitions_only(client: RawClient):
+    topic, group = filled(client, 3)
+    member = Member(client, group, "a", topic)
     request = ShareFetchRequest
     topics = (
         request.FetchTopic(bytes([9]) * 16, (request.FetchPartition(0),)),
@@ -372,39 +372,39 @@ def test_unknown_topic_id_fails_its_own_partitions_only(desk: Desk):
     assert errors == {(bytes([9]) * 16, 0): 100, (topic.topic_id, 0): 0, (topic.topic_id, 5): 3}
 
 
-def test_a_deleted_topic_in_a_session(desk: Desk):
-    topic, group = filled(desk, 3)
-    other = desk.topic()
-    initialize(desk, group, other)
-    member = Member(desk, group, "a", topic)
+def test_a_deleted_topic_in_a_session(client: RawClient):
+    topic, group = filled(client, 3)
+    other = client.topic()
+    initialize(client, group, other)
+    member = Member(client, group, "a", topic)
     request = ShareFetchRequest
     both = tuple(request.FetchTopic(each.topic_id, (request.FetchPartition(0),)) for each in (topic, other))
     assert acquired(member.fetch(topics=both, **WAIT)) == [(0, 2, 1)]
     number = member.send(**WAIT)
-    desk.ask(DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(None, topic.topic_id),), timeout_ms=5_000), 6)
+    client.ask(DeleteTopicsRequest((DeleteTopicsRequest.DeleteTopicState(None, topic.topic_id),), timeout_ms=5_000), 6)
     answer = member.receive(number)
     assert [(each.topic_id, each.partitions[0].error_code) for each in answer.responses] == [(topic.topic_id, 100)]
     answer = member.fetch({0: [(0, 2, [1])]})
     assert [(each.error_code, each.acknowledge_error_code) for each in answer.responses[0].partitions] == [(100, 100)]
 
 
-def test_a_partition_whose_state_was_never_initialized(desk: Desk):
-    topic = desk.topic()
-    member = Member(desk, new_group(), "a", topic)
+def test_a_partition_whose_state_was_never_initialized(client: RawClient):
+    topic = client.topic()
+    member = Member(client, new_group(), "a", topic)
     answer = member.fetch(**WAIT)
     assert [each.error_code for each in answer.responses[0].partitions] == [-1]
-    initialize(desk, member.group, topic)
+    initialize(client, member.group, topic)
     assert [each.error_code for each in member.fetch().responses[0].partitions] == [0], "the next fetch tries again"
 
 
-def test_partitions_added_to_a_known_topic(desk: Desk):
-    topic, group = filled(desk, 2)
-    member = Member(desk, group, "a", topic)
+def test_partitions_added_to_a_known_topic(client: RawClient):
+    topic, group = filled(client, 2)
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 1, 1)]
     grown = CreatePartitionsRequest.CreatePartitionsTopic(topic.name, 2, None)
-    desk.ask(CreatePartitionsRequest((grown,), 5_000, False), 3)
-    produce(desk, topic, 4, partition=1)
-    initialize(desk, group, topic, 1)
+    client.ask(CreatePartitionsRequest((grown,), 5_000, False), 3)
+    produce(client, topic, 4, partition=1)
+    initialize(client, group, topic, 1)
     more = (ShareFetchRequest.FetchTopic(topic.topic_id, (ShareFetchRequest.FetchPartition(1),)),)
     assert member.take(topics=more) == [(0, 3, 1)]
 
@@ -413,9 +413,9 @@ def test_partitions_added_to_a_known_topic(desk: Desk):
     ("error", "code"),
     [(StorageError("gone"), 56), (CorruptMessageError("bad"), 2), (InvalidRecordError("odd"), -1)],
 )
-def test_logs_that_cannot_be_read(desk: Desk, monkeypatch: pytest.MonkeyPatch, error: LogError, code: int):
-    topic, group = filled(desk, 3)
-    member = Member(desk, group, "a", topic)
+def test_logs_that_cannot_be_read(client: RawClient, monkeypatch: pytest.MonkeyPatch, error: LogError, code: int):
+    topic, group = filled(client, 3)
+    member = Member(client, group, "a", topic)
     for name in ("look", "read"):
         with monkeypatch.context() as patch:
             patch.setattr(Reader, name, lambda *_: (_ for _ in ()).throw(error))
@@ -425,10 +425,10 @@ def test_logs_that_cannot_be_read(desk: Desk, monkeypatch: pytest.MonkeyPatch, e
 
 
 def test_nothing_is_acquired_for_a_client_that_is_held_up(
-    running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    running: RunningNode, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ):
-    topic, group = filled(desk, 3)
-    member = Member(desk, group, "a", topic)
+    topic, group = filled(client, 3)
+    member = Member(client, group, "a", topic)
     with monkeypatch.context() as patch:
         patch.setattr(running.node.share.leader.edge, "throttle_ms", lambda _: 250)
         answer = member.fetch(**WAIT)
@@ -452,9 +452,9 @@ def guarded(tmp_path: Path, denied: set[tuple[int, str]]) -> Iterator[RunningNod
 
 
 def test_rights_to_read(guarded: RunningNode, denied: set[tuple[int, str]]):
-    desk = guarded.desk
-    topic, group = filled(desk, 3)
-    member = Member(desk, group, "a", topic)
+    client = guarded.client
+    topic, group = filled(client, 3)
+    member = Member(client, group, "a", topic)
     denied.add((ResourceType.GROUP, group))
     assert member.fetch().error_code == 30
     assert member.acknowledge_all({}).error_code == 30
@@ -472,9 +472,9 @@ def test_rights_to_read(guarded: RunningNode, denied: set[tuple[int, str]]):
 # --- odd requests -----------------------------------------------------------------------------------------------------
 
 
-def test_odd_numbers_do_no_harm(desk: Desk):
-    topic, group = filled(desk, 3, 3)
-    member = Member(desk, group, "a", topic)
+def test_odd_numbers_do_no_harm(client: RawClient):
+    topic, group = filled(client, 3, 3)
+    member = Member(client, group, "a", topic)
     request = ShareFetchRequest
     partitions = tuple(map(request.FetchPartition, (0, 0, -1, 2**31 - 1)))
     topics = (request.FetchTopic(topic.topic_id, partitions), request.FetchTopic(bytes(16), partitions[:1]))
@@ -495,22 +495,22 @@ def test_odd_numbers_do_no_harm(desk: Desk):
 
 
 @pytest.mark.parametrize("last", [6, 2**63 - 1])
-def test_acknowledgements_beyond_everything_are_refused(desk: Desk, last: int):
-    topic, group = filled(desk, 3, 3)
-    member = Member(desk, group, "a", topic)
+def test_acknowledgements_beyond_everything_are_refused(client: RawClient, last: int):
+    topic, group = filled(client, 3, 3)
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 5, 1)]
     assert member.acknowledge((0, last, [1])) == 42
     assert member.acknowledge((-(2**63), 5, [1])) == 42
     assert member.acknowledge((-1, 5, [1])) == 0, "what is below the start is passed over"
 
 
-def test_a_partition_that_is_acknowledged_twice_in_a_request_has_the_error(desk: Desk):
-    topic, group = filled(desk, 6)
-    member = Member(desk, group, "a", topic)
+def test_a_partition_that_is_acknowledged_twice_in_a_request_has_the_error(client: RawClient):
+    topic, group = filled(client, 6)
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 5, 1)]
     request = ShareFetchRequest
     batches = (request.AcknowledgementBatch(0, 2, (1,)), request.AcknowledgementBatch(9, 9, (1,)))
     twice = tuple(request.FetchPartition(0, acknowledgement_batches=(each,)) for each in batches)
     answer = member.fetch(topics=(request.FetchTopic(topic.topic_id, twice),))
     assert [each.acknowledge_error_code for each in answer.responses[0].partitions] == [42]
-    assert kept(desk, group, topic) == (0, [(0, 2, 2, 1)])
+    assert kept(client, group, topic) == (0, [(0, 2, 2, 1)])

@@ -20,8 +20,8 @@ from ottla.wire.types import (
 from tests.interop.groups.brokers import GROUP_SETTINGS
 from tests.interop.groups_consumer.record import recorded
 from tests.interop.groups_share.record import CLIENT_ID, GOLDEN, SETTINGS, listen
-from tests.unit.broker.desk import Desk, RunningNode, running_node
-from tests.unit.broker.share.group_desk import (
+from tests.unit.broker.raw_client import RawClient, RunningNode, running_node
+from tests.unit.broker.share.group_requests import (
     LEAVE,
     WAIT_MS,
     alter,
@@ -35,7 +35,7 @@ from tests.unit.broker.share.group_desk import (
     set_share_version,
     starts_and_lags,
 )
-from tests.unit.broker.share.share_desk import Member, acquired, new_group, produce, until
+from tests.unit.broker.share.share_members import Member, acquired, new_group, produce, until
 
 Right = tuple[Operation, ResourceType, str]
 
@@ -44,35 +44,37 @@ def test_a_conversation_goes_as_with_kafka(tmp_path: Path):
     """Every answer and every record, beside what was recorded from Apache Kafka 4.3.1."""
     settings = GROUP_SETTINGS | SETTINGS | {"offsets.topic.num.partitions": 1}
     with running_node(tmp_path, ManualClock(), **settings) as node:
-        heard = listen(node.desk.connect(CLIENT_ID), tmp_path, lambda is_behind: None)
+        heard = listen(node.client.connect(CLIENT_ID), tmp_path, lambda is_behind: None)
     for said, expected in zip(heard, recorded(GOLDEN), strict=True):
         assert said == expected
 
 
-def test_the_first_answer_has_the_assignment(running: RunningNode, desk: Desk):
+def test_the_first_answer_has_the_assignment(running: RunningNode, client: RawClient):
     """Even the very first, for which the topic of share state must be made."""
-    topic, group = desk.topic(partitions=3), new_group()
-    answer = desk.ask(join(group, "A", topic.name), 1)
+    topic, group = client.topic(partitions=3), new_group()
+    answer = client.ask(join(group, "A", topic.name), 1)
     assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("A", 3, 5_000)
     assert partitions(answer) == {topic.topic_id: (0, 1, 2)}
     steady = ShareGroupHeartbeatResponse(member_id="A", member_epoch=3, heartbeat_interval_ms=5_000)
     for _ in range(3):
-        assert desk.ask(beat(group, "A", 3), 1) == steady
+        assert client.ask(beat(group, "A", 3), 1) == steady
 
 
-def test_the_first_answer_does_not_wait_for_ever(running: RunningNode, desk: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_the_first_answer_does_not_wait_for_ever(
+    running: RunningNode, client: RawClient, monkeypatch: pytest.MonkeyPatch
+):
     """Share coordinators that do not answer at once: then the partitions come with a later heartbeat."""
-    topic, group, asked = desk.topic(), new_group(), list[tuple[Any, Any]]()
+    topic, group, asked = client.topic(), new_group(), list[tuple[Any, Any]]()
     persister = running.node.share.persister
     ask = persister.ask
     monkeypatch.setattr(persister, "ask", lambda *each: asked.append(each))
-    line = desk.connect()
-    number = line.send(join(group, "A", topic.name), 1)
+    connection = client.connect()
+    number = connection.send(join(group, "A", topic.name), 1)
     until(running, lambda: asked)
     running.advance(1_000)
-    assert line.receive(76, 1, number).member_epoch == 2
+    assert connection.receive(76, 1, number).member_epoch == 2
     running.change(lambda: ask(*asked[0]))
-    answer = line.ask(beat(group, "A", 2), 1)
+    answer = connection.ask(beat(group, "A", 2), 1)
     assert (answer.member_epoch, partitions(answer)) == (3, {topic.topic_id: (0,)})
 
 
@@ -88,144 +90,144 @@ BAD_REQUESTS = {
 
 
 @pytest.mark.parametrize("name", BAD_REQUESTS)
-def test_requests_that_make_no_sense(desk: Desk, name: str):
+def test_requests_that_make_no_sense(client: RawClient, name: str):
     request, has_message = BAD_REQUESTS[name]
-    answer = desk.ask(request, 1)
+    answer = client.ask(request, 1)
     assert (answer.error_message is not None) == has_message
     assert answer == ShareGroupHeartbeatResponse(
         error_code=ErrorCode.INVALID_REQUEST, error_message=answer.error_message
     )
 
 
-def test_a_member_id_may_have_36_characters_of_any_kind(desk: Desk):
-    topic = desk.topic()
+def test_a_member_id_may_have_36_characters_of_any_kind(client: RawClient):
+    topic = client.topic()
     for member in ("A" * 36, "+/==", "ü😀"):
-        assert desk.ask(join(new_group(), member, topic.name), 1).member_id == member
+        assert client.ask(join(new_group(), member, topic.name), 1).member_id == member
 
 
 def test_what_makes_no_sense_is_told_by_any_broker(tmp_path: Path):
     """Before the coordinator is looked for; who is right is sent to look elsewhere."""
     with running_node(tmp_path, ManualClock(), offsets_topic_num_partitions=1) as node:
-        topic = node.desk.topic()
-        node.desk.ask(join("g", "A", topic.name), 1)
+        topic = node.client.topic()
+        node.client.ask(join("g", "A", topic.name), 1)
         node.change(lambda: node.node.groups.shards.clear())
-        assert node.desk.ask(beat("g", "A", 3), 1).error_code == ErrorCode.NOT_COORDINATOR
-        assert node.desk.ask(beat("g", "A", -2), 1).error_code == ErrorCode.INVALID_REQUEST
+        assert node.client.ask(beat("g", "A", 3), 1).error_code == ErrorCode.NOT_COORDINATOR
+        assert node.client.ask(beat("g", "A", -2), 1).error_code == ErrorCode.INVALID_REQUEST
         node.change(lambda: node.node.groups.loading.add(0))
-        assert node.desk.ask(beat("g", "A", 3), 1).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert node.desk.ask(join("g", "A"), 1).error_code == ErrorCode.INVALID_REQUEST
+        assert node.client.ask(beat("g", "A", 3), 1).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert node.client.ask(join("g", "A"), 1).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_steady_heartbeats_keep_the_session_and_silence_ends_it(running: RunningNode, desk: Desk):
-    topic, group = desk.topic(), new_group()
-    desk.ask(join(group, "A", topic.name), 1)
+def test_steady_heartbeats_keep_the_session_and_silence_ends_it(running: RunningNode, client: RawClient):
+    topic, group = client.topic(), new_group()
+    client.ask(join(group, "A", topic.name), 1)
     for _ in range(4):
         running.advance(30_000)
-        assert desk.ask(beat(group, "A", 3), 1).error_code == 0
+        assert client.ask(beat(group, "A", 3), 1).error_code == 0
     running.advance(45_000)
-    assert desk.ask(beat(group, "A", 3), 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert describe(desk, group)[0].group_state == "Empty"
+    assert client.ask(beat(group, "A", 3), 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert describe(client, group)[0].group_state == "Empty"
 
 
-def test_the_session_of_a_member_ends_but_not_its_locks(running: RunningNode, desk: Desk):
-    topic, group = desk.topic(), new_group()
-    set_config(desk, group, "share.auto.offset.reset", "earliest")
-    set_config(desk, group, "share.record.lock.duration.ms", "60000")
-    desk.ask(join(group, "A", topic.name), 1)
-    produce(desk, topic, 5)
-    member = Member(desk, group, "A", topic)
+def test_the_session_of_a_member_ends_but_not_its_locks(running: RunningNode, client: RawClient):
+    topic, group = client.topic(), new_group()
+    set_config(client, group, "share.auto.offset.reset", "earliest")
+    set_config(client, group, "share.record.lock.duration.ms", "60000")
+    client.ask(join(group, "A", topic.name), 1)
+    produce(client, topic, 5)
+    member = Member(client, group, "A", topic)
     assert member.take(max_wait_ms=WAIT_MS) == [(0, 4, 1)]
     running.advance(45_000)
-    assert desk.ask(beat(group, "A", 3), 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert client.ask(beat(group, "A", 3), 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert member.acknowledge((0, 4, [1])) == 0
 
 
-def test_partitions_are_added_to_a_topic_that_is_read(running: RunningNode, desk: Desk):
+def test_partitions_are_added_to_a_topic_that_is_read(running: RunningNode, client: RawClient):
     """What was written to them before the group took notice is not skipped, though it reads from the latest on."""
-    topic, group = desk.topic(), new_group()
-    desk.ask(join(group, "A", topic.name), 1)
-    produce(desk, topic, 2)
+    topic, group = client.topic(), new_group()
+    client.ask(join(group, "A", topic.name), 1)
+    produce(client, topic, 2)
     kind = CreatePartitionsRequest
-    grown = desk.ask(kind((kind.CreatePartitionsTopic(topic.name, 2, None),), 30_000), 3)
+    grown = client.ask(kind((kind.CreatePartitionsTopic(topic.name, 2, None),), 30_000), 3)
     assert grown.results[0].error_code == 0
-    produce(desk, topic, 3, partition=1)
+    produce(client, topic, 3, partition=1)
     running.advance(1_000)
-    answer = desk.ask(beat(group, "A", 3), 1)
+    answer = client.ask(beat(group, "A", 3), 1)
     assert partitions(answer) == {topic.topic_id: (0, 1)}
-    assert acquired(Member(desk, group, "A", topic, 0, 1).fetch(max_wait_ms=WAIT_MS)) == [(0, 2, 1)]
+    assert acquired(Member(client, group, "A", topic, 0, 1).fetch(max_wait_ms=WAIT_MS)) == [(0, 2, 1)]
 
 
-def test_a_topic_is_deleted(running: RunningNode, desk: Desk):
-    gone, kept, group = desk.topic(), desk.topic(), new_group()
-    desk.ask(join(group, "A", gone.name, kept.name), 1)
+def test_a_topic_is_deleted(running: RunningNode, client: RawClient):
+    gone, kept, group = client.topic(), client.topic(), new_group()
+    client.ask(join(group, "A", gone.name, kept.name), 1)
     kind = DeleteTopicsRequest
-    desk.ask(kind((kind.DeleteTopicState(gone.name),), timeout_ms=30_000), 6)
+    client.ask(kind((kind.DeleteTopicState(gone.name),), timeout_ms=30_000), 6)
     running.advance(1_000)
-    assert partitions(desk.ask(beat(group, "A", 3), 1)) == {kept.topic_id: (0,)}
-    assert list(starts_and_lags(offsets(desk, group))) == [(kept.name, 0)]
+    assert partitions(client.ask(beat(group, "A", 3), 1)) == {kept.topic_id: (0,)}
+    assert list(starts_and_lags(offsets(client, group))) == [(kept.name, 0)]
 
 
 def test_a_group_outlives_its_node(tmp_path: Path):
     with running_node(tmp_path, ManualClock()) as node:
-        topic = node.desk.topic(partitions=2)
-        node.desk.ask(join("g", "A", topic.name), 1)
+        topic = node.client.topic(partitions=2)
+        node.client.ask(join("g", "A", topic.name), 1)
     with running_node(tmp_path, ManualClock()) as node:
-        assert node.desk.ask(beat("g", "A", 3), 1) == ShareGroupHeartbeatResponse(
+        assert node.client.ask(beat("g", "A", 3), 1) == ShareGroupHeartbeatResponse(
             member_id="A", member_epoch=3, heartbeat_interval_ms=5_000
         )
-        (row,) = describe(node.desk, "g")
+        (row,) = describe(node.client, "g")
         assert row.members[0].assignment.topic_partitions[0].partitions == (0, 1)
 
 
-def test_describe(desk: Desk):
-    topic, group = desk.topic(partitions=2), new_group()
-    desk.ask(join(group, "A", topic.name, "nowhere", rack_id="r"), 1)
-    unknown, empty, row = describe(desk, "nowhere", "", group, include_authorized_operations=True)
+def test_describe(client: RawClient):
+    topic, group = client.topic(partitions=2), new_group()
+    client.ask(join(group, "A", topic.name, "nowhere", rack_id="r"), 1)
+    unknown, empty, row = describe(client, "nowhere", "", group, include_authorized_operations=True)
     assert (unknown.error_code, unknown.group_id) == (ErrorCode.GROUP_ID_NOT_FOUND, "nowhere")
     assert unknown.error_message is not None
     assert (empty.error_code, empty.error_message) == (ErrorCode.INVALID_GROUP_ID, None)
     assert (row.group_state, row.group_epoch, row.assignment_epoch, row.assignor_name) == ("Stable", 3, 3, "simple")
     assert row.authorized_operations > 0
-    assert describe(desk, group)[0].authorized_operations == -(2**31)
+    assert describe(client, group)[0].authorized_operations == -(2**31)
     (member,) = row.members
     assert (member.member_id, member.rack_id, member.member_epoch) == ("A", "r", 3)
-    assert (member.client_id, member.client_host) == ("desk", "/127.0.0.1")
+    assert (member.client_id, member.client_host) == ("test", "/127.0.0.1")
     assert member.subscribed_topic_names == tuple(sorted((topic.name, "nowhere")))
     (entry,) = member.assignment.topic_partitions
     assert (entry.topic_id, entry.topic_name, entry.partitions) == (topic.topic_id, topic.name, (0, 1))
 
 
-def test_a_group_is_deleted(desk: Desk):
-    topic, group = desk.topic(), new_group()
-    desk.ask(join(group, "A", topic.name), 1)
+def test_a_group_is_deleted(client: RawClient):
+    topic, group = client.topic(), new_group()
+    client.ask(join(group, "A", topic.name), 1)
     alone = DeleteGroupsRequest((group,))
-    assert desk.ask(alone, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
-    desk.ask(beat(group, "A", LEAVE), 1)
-    alter(desk, group, topic, 7)
-    assert desk.ask(alone, 2).results[0].error_code == 0
-    assert describe(desk, group)[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert desk.ask(alone, 2).results[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert starts_and_lags(offsets(desk, group, {topic.name: (0,)})) == {(topic.name, 0): (-1, -1)}
+    assert client.ask(alone, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+    client.ask(beat(group, "A", LEAVE), 1)
+    alter(client, group, topic, 7)
+    assert client.ask(alone, 2).results[0].error_code == 0
+    assert describe(client, group)[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert client.ask(alone, 2).results[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert starts_and_lags(offsets(client, group, {topic.name: (0,)})) == {(topic.name, 0): (-1, -1)}
 
 
-def test_a_subscription_that_no_batch_can_hold(desk: Desk):
+def test_a_subscription_that_no_batch_can_hold(client: RawClient):
     """Ten thousand names as long as names can be: the answer is clear, and nothing has happened."""
     names = [f"{number:05}".ljust(249, "x") for number in range(10_000)]
-    topic, group = desk.topic(), new_group()
-    refused = desk.ask(join(group, "A", topic.name, *names), 1)
+    topic, group = client.topic(), new_group()
+    refused = client.ask(join(group, "A", topic.name, *names), 1)
     assert (refused.error_code, refused.member_epoch) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
-    assert describe(desk, group)[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    answer = desk.ask(join(group, "A", topic.name, *(name[:20] for name in names)), 1)
+    assert describe(client, group)[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    answer = client.ask(join(group, "A", topic.name, *(name[:20] for name in names)), 1)
     assert partitions(answer) == {topic.topic_id: (0,)}
 
 
 def test_an_assignment_that_needs_several_batches(tmp_path: Path):
     with running_node(tmp_path, ManualClock(), message_max_bytes=6_000) as node:
-        topics = [node.desk.topic().name for _ in range(60)]
-        answer = node.desk.ask(join("wide", "A", *topics), 1)
+        topics = [node.client.topic().name for _ in range(60)]
+        answer = node.client.ask(join("wide", "A", *topics), 1)
         assert (answer.error_code, len(partitions(answer))) == (0, 60)
     with running_node(tmp_path, ManualClock(), message_max_bytes=6_000) as node:
-        assert node.desk.ask(beat("wide", "A", 3), 1).member_epoch == 3
+        assert node.client.ask(beat("wide", "A", 3), 1).member_epoch == 3
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -251,36 +253,36 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_numeric_settings_at_and_beyond_their_bounds(desk: Desk, name: str):
+def test_numeric_settings_at_and_beyond_their_bounds(client: RawClient, name: str):
     group, (low, high) = new_group(), BOUNDS[name]
-    assert [set_config(desk, group, name, str(value)) for value in (low, high)] == [0, 0]
+    assert [set_config(client, group, name, str(value)) for value in (low, high)] == [0, 0]
     for value in (str(low - 1), str(high + 1), "x", "", "1.5"):
-        assert set_config(desk, group, name, value) == ErrorCode.INVALID_CONFIG, value
+        assert set_config(client, group, name, value) == ErrorCode.INVALID_CONFIG, value
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_settings_that_are_words(desk: Desk, name: str):
+def test_settings_that_are_words(client: RawClient, name: str):
     group, (good, bad) = new_group(), WORDS[name]
-    assert [set_config(desk, group, name, value) for value in good] == [0] * len(good)
+    assert [set_config(client, group, name, value) for value in good] == [0] * len(good)
     for value in bad:
-        assert set_config(desk, group, name, value) == ErrorCode.INVALID_CONFIG, value
+        assert set_config(client, group, name, value) == ErrorCode.INVALID_CONFIG, value
 
 
 def test_a_session_outlasts_heartbeats(tmp_path: Path):
     bounds = {"group_share_min_session_timeout_ms": 1_000, "group_share_max_heartbeat_interval_ms": 60_000}
     with running_node(tmp_path, ManualClock(), **bounds) as node:
-        assert set_config(node.desk, "g", "share.session.timeout.ms", "5001") == 0
-        assert set_config(node.desk, "g", "share.session.timeout.ms", "5000") == ErrorCode.INVALID_CONFIG
-        assert set_config(node.desk, "h", "share.heartbeat.interval.ms", "44999") == 0
-        assert set_config(node.desk, "h", "share.heartbeat.interval.ms", "45000") == ErrorCode.INVALID_CONFIG
+        assert set_config(node.client, "g", "share.session.timeout.ms", "5001") == 0
+        assert set_config(node.client, "g", "share.session.timeout.ms", "5000") == ErrorCode.INVALID_CONFIG
+        assert set_config(node.client, "h", "share.heartbeat.interval.ms", "44999") == 0
+        assert set_config(node.client, "h", "share.heartbeat.interval.ms", "45000") == ErrorCode.INVALID_CONFIG
 
 
-def test_a_groups_own_settings_are_told_at_once(desk: Desk):
-    topic, group = desk.topic(), new_group()
-    desk.ask(join(group, "A", topic.name), 1)
-    desk.ask(beat(group, "A", 3), 1)
-    assert set_config(desk, group, "share.heartbeat.interval.ms", "7000") == 0
-    assert desk.ask(beat(group, "A", 3), 1).heartbeat_interval_ms == 7_000
+def test_a_groups_own_settings_are_told_at_once(client: RawClient):
+    topic, group = client.topic(), new_group()
+    client.ask(join(group, "A", topic.name), 1)
+    client.ask(beat(group, "A", 3), 1)
+    assert set_config(client, group, "share.heartbeat.interval.ms", "7000") == 0
+    assert client.ask(beat(group, "A", 3), 1).heartbeat_interval_ms == 7_000
 
 
 # --- rights and switches ----------------------------------------------------------------------------------------------
@@ -311,32 +313,32 @@ def test_rights_to_groups_and_topics(tmp_path: Path):
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     )
     with running_node(tmp_path, ManualClock(), authorizer=doorkeeper) as node:
-        desk = node.desk
-        topic = desk.topic()
+        client = node.client
+        topic = client.topic()
 
         def heartbeat() -> int:
-            return int(desk.ask(join("g", "A", topic.name), 1).error_code)
+            return int(client.ask(join("g", "A", topic.name), 1).error_code)
 
         def described() -> int:
-            return int(describe(desk, "g")[0].error_code)
+            return int(describe(client, "g")[0].error_code)
 
         def named() -> int:
-            group = offsets(desk, "g", {topic.name: (0,)})
+            group = offsets(client, "g", {topic.name: (0,)})
             return int(group.error_code or group.topics[0].partitions[0].error_code)
 
         def altered() -> int:
-            answer = alter(desk, "empty", topic, 0)
+            answer = alter(client, "empty", topic, 0)
             return int(answer.error_code or answer.responses[0].partitions[0].error_code)
 
         def forgotten() -> int:
             assert altered() == 0
-            answer = forget(desk, "empty", topic.name)
+            answer = forget(client, "empty", topic.name)
             return int(answer.error_code or answer.responses[0].error_code)
 
         def deleted() -> int:
-            desk.ask(join("other", "A", "nowhere"), 1)
-            desk.ask(beat("other", "A", LEAVE), 1)
-            return int(desk.ask(DeleteGroupsRequest(("other",)), 2).results[0].error_code)
+            client.ask(join("other", "A", "nowhere"), 1)
+            client.ask(beat("other", "A", LEAVE), 1)
+            return int(client.ask(DeleteGroupsRequest(("other",)), 2).results[0].error_code)
 
         check(Operation.READ, ResourceType.GROUP, "g", heartbeat, group_failed)
         check(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, heartbeat, topic_failed)
@@ -353,40 +355,40 @@ def test_rights_to_groups_and_topics(tmp_path: Path):
 def test_what_is_not_to_be_seen_is_not_shown(tmp_path: Path):
     denied: set[Right] = set()
     with running_node(tmp_path, ManualClock(), authorizer=lambda _, *right: right not in denied) as node:
-        desk = node.desk
-        one, two = desk.topic(), desk.topic()
-        desk.ask(join("g", "A", one.name, two.name), 1)
+        client = node.client
+        one, two = client.topic(), client.topic()
+        client.ask(join("g", "A", one.name, two.name), 1)
         denied.add((Operation.DESCRIBE, ResourceType.TOPIC, two.name))
-        assert [topic.topic_name for topic in offsets(desk, "g").topics] == [one.name]
-        refused = offsets(desk, "g", {two.name: (0, 1)}).topics[0]
+        assert [topic.topic_name for topic in offsets(client, "g").topics] == [one.name]
+        refused = offsets(client, "g", {two.name: (0, 1)}).topics[0]
         assert (refused.topic_id, {each.start_offset for each in refused.partitions}) == (bytes(16), {-1})
-        assert describe(desk, "g")[0].members == ()
-        desk.ask(beat("g", "A", LEAVE), 1)
+        assert describe(client, "g")[0].members == ()
+        client.ask(beat("g", "A", LEAVE), 1)
         denied.add((Operation.READ, ResourceType.TOPIC, two.name))
-        mixed = forget(desk, "g", two.name, one.name).responses
+        mixed = forget(client, "g", two.name, one.name).responses
         assert [each.error_code for each in mixed] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0]
         denied.add((Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME))
         denied.add((Operation.DESCRIBE, ResourceType.GROUP, "g"))
-        desk.ask(join("seen", "A", one.name), 1)
-        assert [each.group_id for each in desk.ask(ListGroupsRequest(), 5).groups] == ["seen"]
+        client.ask(join("seen", "A", one.name), 1)
+        assert [each.group_id for each in client.ask(ListGroupsRequest(), 5).groups] == ["seen"]
 
 
 def test_share_groups_are_switched_off_and_on(tmp_path: Path):
     with running_node(tmp_path, ManualClock()) as node:
-        desk = node.desk
-        topic = desk.topic()
-        desk.ask(join("g", "A", topic.name), 1)
+        client = node.client
+        topic = client.topic()
+        client.ask(join("g", "A", topic.name), 1)
         set_share_version(node, 0)
         off = ErrorCode.UNSUPPORTED_VERSION
-        assert desk.ask(beat("g", "A", 3), 1) == ShareGroupHeartbeatResponse(error_code=off)
-        assert [each.error_code for each in describe(desk, "g", "h")] == [off, off]
-        assert (offsets(desk, "g").error_code, offsets(desk, "g", {}).error_code) == (off, off)
-        assert alter(desk, "h", topic, 0).error_code == off
-        assert forget(desk, "h", topic.name).error_code == off
-        member = Member(desk, "g", "A", topic)
+        assert client.ask(beat("g", "A", 3), 1) == ShareGroupHeartbeatResponse(error_code=off)
+        assert [each.error_code for each in describe(client, "g", "h")] == [off, off]
+        assert (offsets(client, "g").error_code, offsets(client, "g", {}).error_code) == (off, off)
+        assert alter(client, "h", topic, 0).error_code == off
+        assert forget(client, "h", topic.name).error_code == off
+        member = Member(client, "g", "A", topic)
         assert member.fetch().error_code == off
         assert member.acknowledge_all({0: [(0, 0, [1])]}).error_code == off
         set_share_version(node, 1)
-        assert desk.ask(beat("g", "A", 3), 1).member_epoch == 3
-        assert starts_and_lags(offsets(desk, "g"))
-        assert Member(desk, "g", "A", topic).fetch().error_code == 0
+        assert client.ask(beat("g", "A", 3), 1).member_epoch == 3
+        assert starts_and_lags(offsets(client, "g"))
+        assert Member(client, "g", "A", topic).fetch().error_code == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.broker.share.counts import OTHERS, GroupCounts
-from tests.unit.broker.desk import Desk, RunningNode
-from tests.unit.broker.share.share_desk import Member, initialize, new_group, produce
+from tests.unit.broker.raw_client import RawClient, RunningNode
+from tests.unit.broker.share.share_members import Member, initialize, new_group, produce
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
@@ -15,11 +15,11 @@ def page(running: RunningNode) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def test_what_has_become_of_records(running: RunningNode, desk: Desk):
-    topic, group = desk.topic(), new_group()
-    produce(desk, topic, 10)
-    initialize(desk, group, topic)
-    member = Member(desk, group, "a", topic)
+def test_what_has_become_of_records(running: RunningNode, client: RawClient):
+    topic, group = client.topic(), new_group()
+    produce(client, topic, 10)
+    initialize(client, group, topic)
+    member = Member(client, group, "a", topic)
     member.take()
     running.advance(70)
     member.acknowledge((0, 5, [ACCEPT, ACCEPT, ACCEPT, RELEASE, REJECT, REJECT]))
@@ -44,7 +44,7 @@ def test_what_has_become_of_records(running: RunningNode, desk: Desk):
     assert page(running)[f"ottla_share_lock_expiries_total{of_group}"] == 5
 
 
-def test_a_histogram_has_one_type(running: RunningNode, desk: Desk):
+def test_a_histogram_has_one_type(running: RunningNode, client: RawClient):
     types = [
         line for line in running.node.metrics.page().splitlines() if line.startswith("# TYPE ottla_share_lock_sec")
     ]

@@ -10,29 +10,29 @@ import pytest
 
 from ottla.broker.loop.clock import ManualClock
 from ottla.wire.types import ShareFetchRequest
-from tests.unit.broker.desk import Desk, RunningNode, Topic, running_node
-from tests.unit.broker.share.share_desk import Member, acquired, filled, initialize, new_group, produce
+from tests.unit.broker.raw_client import RawClient, RunningNode, Topic, running_node
+from tests.unit.broker.share.share_members import Member, acquired, filled, initialize, new_group, produce
 
 EPOCH_MAX = 2**31 - 1
 
 
 @pytest.fixture
-def topic(desk: Desk) -> Topic:
-    topic = desk.topic()
-    produce(desk, topic, 5)
+def topic(client: RawClient) -> Topic:
+    topic = client.topic()
+    produce(client, topic, 5)
     return topic
 
 
 @pytest.fixture
-def group(desk: Desk, topic: Topic) -> str:
+def group(client: RawClient, topic: Topic) -> str:
     group = new_group()
-    initialize(desk, group, topic)
+    initialize(client, group, topic)
     return group
 
 
-def opened(desk: Desk, group: str, name: str, topic: Topic, **fields: Any) -> Member:
+def opened(client: RawClient, group: str, name: str, topic: Topic, **fields: Any) -> Member:
     """A member with a session that has acquired nothing."""
-    member = Member(desk, group, name, topic)
+    member = Member(client, group, name, topic)
     assert member.fetch(max_records=0, **fields).error_code == 0
     return member
 
@@ -41,8 +41,8 @@ def at(partition: int, *, topic: Topic) -> tuple[ShareFetchRequest.ForgottenTopi
     return (ShareFetchRequest.ForgottenTopic(topic.topic_id, (partition,)),)
 
 
-def test_epochs_without_a_session_are_refused(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_epochs_without_a_session_are_refused(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     assert member.fetch(epoch=4).error_code == 122
     assert member.fetch(epoch=-1).error_code == 122
     assert member.acknowledge_all({}, epoch=4).error_code == 122
@@ -50,8 +50,8 @@ def test_epochs_without_a_session_are_refused(desk: Desk, group: str, topic: Top
     assert member.acknowledge_all({}, epoch=0).error_code == 123
 
 
-def test_another_epoch_leaves_the_session_alone(desk: Desk, group: str, topic: Topic):
-    member = opened(desk, group, "a", topic)
+def test_another_epoch_leaves_the_session_alone(client: RawClient, group: str, topic: Topic):
+    member = opened(client, group, "a", topic)
     member.fetch()
     member.fetch()
     assert member.epoch == 3
@@ -61,16 +61,16 @@ def test_another_epoch_leaves_the_session_alone(desk: Desk, group: str, topic: T
     assert member.fetch(epoch=3).error_code == 0
 
 
-def test_a_first_fetch_has_nothing_to_acknowledge(desk: Desk, group: str, topic: Topic):
-    member = opened(desk, group, "a", topic)
+def test_a_first_fetch_has_nothing_to_acknowledge(client: RawClient, group: str, topic: Topic):
+    member = opened(client, group, "a", topic)
     answer = member.fetch({0: [(0, 4, [1])]}, epoch=0)
     assert (answer.error_code, answer.error_message, answer.responses) == (42, None, ())
     assert answer.acquisition_lock_timeout_ms == 0
     assert member.take() == [(0, 4, 1)], "the old session goes on"
 
 
-def test_after_the_last_epoch_comes_1(running: RunningNode, desk: Desk, group: str, topic: Topic):
-    member = opened(desk, group, "a", topic)
+def test_after_the_last_epoch_comes_1(running: RunningNode, client: RawClient, group: str, topic: Topic):
+    member = opened(client, group, "a", topic)
     session = running.node.share.leader.sessions.get(group, "a")
     assert session is not None
     session.next_epoch = EPOCH_MAX
@@ -78,89 +78,89 @@ def test_after_the_last_epoch_comes_1(running: RunningNode, desk: Desk, group: s
     assert member.fetch(epoch=1).error_code == 0
 
 
-def test_a_new_session_releases_nothing(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_a_new_session_releases_nothing(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
     member.epoch = 0
     assert member.take() == []
     assert member.acknowledge((0, 4, [1])) == 0
 
 
-def test_a_lost_connection_releases(desk: Desk, group: str, topic: Topic):
-    first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+def test_a_lost_connection_releases(client: RawClient, group: str, topic: Topic):
+    first, second = Member(client, group, "a", topic), opened(client, group, "b", topic)
     assert first.take() == [(0, 4, 1)]
     number = second.send(max_wait_ms=60_000)
     first.close()
     assert acquired(second.receive(number)) == [(0, 4, 2)]
 
 
-def test_another_connection_of_the_member_plays_no_part(desk: Desk, group: str, topic: Topic):
-    first, second = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
-    heartbeats = desk.connect("a")
+def test_another_connection_of_the_member_plays_no_part(client: RawClient, group: str, topic: Topic):
+    first, second = Member(client, group, "a", topic), opened(client, group, "b", topic)
+    heartbeats = client.connect("a")
     heartbeats.ask(first.request(4), 2)
     assert first.take() == [(0, 4, 1)]
     heartbeats.close()
-    desk.ask(second.request(7), 2)  # by now the node has seen to it
+    client.ask(second.request(7), 2)  # by now the node has seen to it
     assert second.take() == []
     assert first.acknowledge((0, 4, [1])) == 0
 
 
-def test_forgotten_partitions_are_not_fetched(desk: Desk):
-    topic, group = desk.topic(2), new_group()
-    initialize(desk, group, topic, 0, 1)
-    produce(desk, topic, 2, partition=0)
-    produce(desk, topic, 3, partition=1)
-    member = Member(desk, group, "a", topic, 0, 1)
+def test_forgotten_partitions_are_not_fetched(client: RawClient):
+    topic, group = client.topic(2), new_group()
+    initialize(client, group, topic, 0, 1)
+    produce(client, topic, 2, partition=0)
+    produce(client, topic, 3, partition=1)
+    member = Member(client, group, "a", topic, 0, 1)
     assert sorted(member.take()) == [(0, 1, 1), (0, 2, 1)]
-    produce(desk, topic, 1, partition=0)
-    produce(desk, topic, 1, partition=1)
+    produce(client, topic, 1, partition=0)
+    produce(client, topic, 1, partition=1)
     answer = member.fetch(forgotten_topics_data=at(0, topic=topic))
     assert [each.partition_index for each in answer.responses[0].partitions] == [1]
     assert acquired(answer) == [(3, 3, 1)]
     assert member.acknowledge((0, 1, [1]), partition=0) == 0
 
 
-def test_records_of_forgotten_partitions_are_not_released_at_the_end(desk: Desk, group: str, topic: Topic):
-    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+def test_records_of_forgotten_partitions_are_not_released_at_the_end(client: RawClient, group: str, topic: Topic):
+    member, other = Member(client, group, "a", topic), opened(client, group, "b", topic)
     assert member.take() == [(0, 4, 1)]
     member.fetch(forgotten_topics_data=at(0, topic=topic))
     member.fetch(epoch=-1)
     assert other.take() == []
 
 
-def test_added_and_forgotten_at_once_is_not_in_the_session(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_added_and_forgotten_at_once_is_not_in_the_session(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     assert member.take(forgotten_topics_data=at(0, topic=topic)) == []
     assert member.take() == []
 
 
-def test_a_session_that_went_on_without_the_waiting_fetch(desk: Desk, group: str, topic: Topic):
-    member = opened(desk, group, "a", topic)
+def test_a_session_that_went_on_without_the_waiting_fetch(client: RawClient, group: str, topic: Topic):
+    member = opened(client, group, "a", topic)
     member.take()
     waiting = member.send(max_wait_ms=60_000)
-    second = desk.connect("a")
+    second = client.connect("a")
     answer = second.ask(member.request(member.epoch, max_records=0), 2)
     assert answer.error_code == 0
-    produce(desk, topic, 3)
+    produce(client, topic, 3)
     late = member.receive(waiting)
     assert (late.error_code, late.responses) == (123, ())
     assert acquired(second.ask(member.request(member.epoch + 1), 2)) == [(5, 7, 1)], "none was acquired in vain"
 
 
-def test_an_old_connection_does_not_end_a_new_session(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_an_old_connection_does_not_end_a_new_session(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
-    old = member.line
-    member.line, member.epoch = desk.connect("a"), 0
+    old = member.connection
+    member.connection, member.epoch = client.connect("a"), 0
     assert member.take() == []
     old.close()
-    other = opened(desk, group, "b", topic)
+    other = opened(client, group, "b", topic)
     assert other.take() == []
     assert member.acknowledge((0, 4, [1])) == 0
 
 
-def test_last_epoch_of_a_fetch_acknowledges_and_then_releases(desk: Desk, group: str, topic: Topic):
-    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+def test_last_epoch_of_a_fetch_acknowledges_and_then_releases(client: RawClient, group: str, topic: Topic):
+    member, other = Member(client, group, "a", topic), opened(client, group, "b", topic)
     assert member.take() == [(0, 4, 1)]
     answer = member.fetch({0: [(0, 1, [1])]}, epoch=-1)
     assert acquired(answer) == []
@@ -169,32 +169,32 @@ def test_last_epoch_of_a_fetch_acknowledges_and_then_releases(desk: Desk, group:
     assert member.fetch(epoch=-1).error_code == 122
 
 
-def test_last_epoch_of_an_acknowledgement_releases(desk: Desk, group: str, topic: Topic):
-    member, other = Member(desk, group, "a", topic), opened(desk, group, "b", topic)
+def test_last_epoch_of_an_acknowledgement_releases(client: RawClient, group: str, topic: Topic):
+    member, other = Member(client, group, "a", topic), opened(client, group, "b", topic)
     assert member.take() == [(0, 4, 1)]
     assert member.acknowledge((0, 1, [1]), epoch=-1) == 0
     assert other.take(max_wait_ms=60_000) == [(2, 4, 2)]
 
 
-def test_a_group_without_sessions_is_forgotten(running: RunningNode, desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_a_group_without_sessions_is_forgotten(running: RunningNode, client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     assert member.take() == [(0, 4, 1)]
     assert any(led.key.group_id == group for led in running.node.share.leader)
     member.fetch(epoch=-1)
-    desk.topic()  # a while later
+    client.topic()  # a while later
     assert not any(led.key.group_id == group for led in running.node.share.leader)
     member.epoch = 0
     assert member.take(max_wait_ms=60_000) == [(0, 4, 2)]
 
 
-def test_unknown_acquire_mode_fails_after_the_epoch_moved(desk: Desk, group: str, topic: Topic):
-    member = opened(desk, group, "a", topic)
+def test_unknown_acquire_mode_fails_after_the_epoch_moved(client: RawClient, group: str, topic: Topic):
+    member = opened(client, group, "a", topic)
     assert member.fetch(share_acquire_mode=7).error_code == -1
     assert member.take() == [(0, 4, 1)]
 
 
-def test_everything_listed_joins_the_session(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_everything_listed_joins_the_session(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     member.partitions = ()
     assert member.fetch().responses == ()
     answer = member.fetch({0: [(0, 0, [1])]})
@@ -205,27 +205,27 @@ def test_everything_listed_joins_the_session(desk: Desk, group: str, topic: Topi
 # --- what an answer contains ------------------------------------------------------------------------------------------
 
 
-def test_later_answers_have_only_news(desk: Desk, group: str, topic: Topic):
-    member = Member(desk, group, "a", topic)
+def test_later_answers_have_only_news(client: RawClient, group: str, topic: Topic):
+    member = Member(client, group, "a", topic)
     first = member.fetch(max_wait_ms=60_000)
     assert len(first.responses) == 1
     assert member.fetch().responses == ()
-    produce(desk, topic, 1)
+    produce(client, topic, 1)
     assert acquired(member.fetch()) == [(5, 5, 1)]
 
 
-def test_first_answer_has_partitions_without_records(desk: Desk, group: str, topic: Topic):
-    other = Member(desk, group, "b", topic)
+def test_first_answer_has_partitions_without_records(client: RawClient, group: str, topic: Topic):
+    other = Member(client, group, "b", topic)
     other.take()
-    answer = Member(desk, group, "a", topic).fetch()
+    answer = Member(client, group, "a", topic).fetch()
     assert [(each.error_code, each.records, each.acquired_records) for each in answer.responses[0].partitions] == [
         (0, b"", ())
     ]
 
 
-def test_one_with_records_goes_to_the_end(desk: Desk):
-    topic, group = filled(desk, 4, partitions=3)
-    member = Member(desk, group, "a", topic, 0, 1, 2)
+def test_one_with_records_goes_to_the_end(client: RawClient):
+    topic, group = filled(client, 4, partitions=3)
+    member = Member(client, group, "a", topic, 0, 1, 2)
     took = []
     for _ in range(6):
         answer = member.fetch(max_records=1, share_acquire_mode=1)
@@ -244,15 +244,15 @@ def small(tmp_path: Path) -> Iterator[RunningNode]:
 
 
 def test_no_room_for_another_session(small: RunningNode):
-    desk = small.desk
-    topic, group = desk.topic(), new_group()
-    initialize(desk, group, topic)
-    members = [opened(desk, group, name, topic) for name in "abc"]
-    late = Member(desk, group, "d", topic)
+    client = small.client
+    topic, group = client.topic(), new_group()
+    initialize(client, group, topic)
+    members = [opened(client, group, name, topic) for name in "abc"]
+    late = Member(client, group, "d", topic)
     number = late.send(max_wait_ms=500)
-    assert late.line.is_silent(0.05)
+    assert late.connection.is_silent(0.05)
     small.advance(499)
-    assert late.line.is_silent(0.05)
+    assert late.connection.is_silent(0.05)
     small.advance(1)
     answer = late.receive(number)
     assert (answer.error_code, answer.responses) == (133, ())

@@ -2,19 +2,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.core.txn.desk import Desk
+from tests.unit.core.txn.driver import Driver
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def driver() -> Iterator[Driver]:
     """A coordinator of a cluster with transaction version 2. What it has told its log is held against its state."""
-    desk = Desk()
-    yield desk
-    desk.check_law()
+    driver = Driver()
+    yield driver
+    driver.check_law()
 
 
 @pytest.fixture
-def desk_v1() -> Iterator[Desk]:
-    desk = Desk(level=1)
-    yield desk
-    desk.check_law()
+def driver_v1() -> Iterator[Driver]:
+    driver = Driver(level=1)
+    yield driver
+    driver.check_law()

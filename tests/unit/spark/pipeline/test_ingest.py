@@ -9,6 +9,7 @@ import cramjam
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from tests.unit.spark.pipeline.tables import TOPIC, read
 
 from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
@@ -20,8 +21,7 @@ from ottla.spark.pipeline.origins import directory_origin
 from ottla.wire.keyed import encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from tests.unit.spark.log_directories import CLUSTER
-from tests.unit.spark.pipeline.tables import TOPIC, read
-from tests.unit.spark.pipeline.worlds import NOON, World, busy_day
+from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
 
 
 def events(event_files: EventFiles, name: str) -> list[dict[str, Any]]:
@@ -29,14 +29,14 @@ def events(event_files: EventFiles, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Path:
-    with World(tmp_path / "world") as made:
+def cluster(tmp_path: Path) -> Path:
+    with ClusterFiles(tmp_path / "cluster") as made:
         busy_day(made, minutes=1)
     return made.path
 
 
-def test_every_record_becomes_one_event(world: Path, tmp_path: Path):
-    event_files = read(world, tmp_path / "events")
+def test_every_record_becomes_one_event(cluster: Path, tmp_path: Path):
+    event_files = read(cluster, tmp_path / "events")
     assert event_files.rows == {"records": 20, "commits": 12, "samples": 24}
     assert (event_files.from_ms, event_files.to_ms) == (NOON, NOON + 61_000)
     kinds = {row["type"] for row in events(event_files, "records")}
@@ -46,7 +46,7 @@ def test_every_record_becomes_one_event(world: Path, tmp_path: Path):
 
 
 def test_commits_are_told_in_columns(tmp_path: Path):
-    with World(tmp_path / "world") as made:
+    with ClusterFiles(tmp_path / "cluster") as made:
         made.commit(NOON, "a", 1 << 40, partition=7)
         made.commit(NOON + 1, "b", None, topic="payments")
         made.commit(NOON + 2, "a", 0, partition=7)
@@ -108,14 +108,14 @@ def test_what_nobody_can_read_is_never_an_error():
     assert "AGNsYXRlcg" in rows[1]["key"]
 
 
-def test_commits_and_samples_before_the_range_are_left_out(world: Path, tmp_path: Path):
-    event_files = read(world, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
+def test_commits_and_samples_before_the_range_are_left_out(cluster: Path, tmp_path: Path):
+    event_files = read(cluster, tmp_path / "events", starts=Starts(NOON + 30_000, NOON + 50_000))
     assert event_files.rows == {"records": 20, "commits": 6, "samples": 4}
 
 
 def test_files_of_an_observer(tmp_path: Path):
-    world = World(tmp_path / "world")
-    one, two, three = (world.make_sample(NOON + number, "quorum", "q", leader=1) for number in range(3))
+    cluster = ClusterFiles(tmp_path / "cluster")
+    one, two, three = (cluster.make_sample(NOON + number, "quorum", "q", leader=1) for number in range(3))
     directory = tmp_path / "seen" / "kind=quorum" / "date=2024-10-04"
     directory.mkdir(parents=True)
     lines = b"".join(encode(each) + b"\n" for each in (one, two)) + b"no sample\n"
@@ -130,7 +130,7 @@ def test_files_of_an_observer(tmp_path: Path):
 
 
 def test_a_sample_that_lies_in_a_topic_and_in_a_file_counts_once(tmp_path: Path):
-    sample = World(tmp_path / "world").make_sample(NOON, "quorum", "q", leader=1)
+    sample = ClusterFiles(tmp_path / "cluster").make_sample(NOON, "quorum", "q", leader=1)
     from ottla.spark.pipeline.event_decoder import sample_events
 
     batches = (sample_events([encode(sample)], {}) for _ in range(2))
@@ -143,8 +143,8 @@ def test_samples_that_were_dropped_are_counted(tmp_path: Path):
 
     from ottla.spark.pipeline.event_decoder import sample_events
 
-    world = World(tmp_path / "world")
-    told = [replace(world.make_sample(NOON, "quorum", "q", leader=1), dropped=count) for count in (0, 3, 4)]
+    cluster = ClusterFiles(tmp_path / "cluster")
+    told = [replace(cluster.make_sample(NOON, "quorum", "q", leader=1), dropped=count) for count in (0, 3, 4)]
     write_events(iter([sample_events([encode(each) for each in told], {})]), tmp_path / "events")
     assert describe_events(tmp_path / "events").dropped == 7
 
@@ -153,15 +153,15 @@ def test_samples_that_were_dropped_are_counted(tmp_path: Path):
 
 
 def test_a_directory_says_what_it_lacks(tmp_path: Path):
-    with World(tmp_path / "world") as made:
+    with ClusterFiles(tmp_path / "cluster") as made:
         made.commit(NOON, "a", 1)
     origin = directory_origin([str(made.path)], TOPIC)
     assert (origin.cluster, origin.topics) == (CLUSTER, (GROUP_TOPIC,))
     assert [note.partition(" ")[0] for note in origin.notes] == ["__share_group_state", TOPIC]
 
 
-def test_log_directories_right_below_are_found(world: Path):
-    assert directory_origin([str(world.parent)], TOPIC).paths == (str(world),)
+def test_log_directories_right_below_are_found(cluster: Path):
+    assert directory_origin([str(cluster.parent)], TOPIC).paths == (str(cluster),)
 
 
 @pytest.mark.parametrize(("name", "text"), [("nowhere", "does not exist"), ("empty", "holds no partition of a topic")])
@@ -183,7 +183,7 @@ def test_nothing_to_look_at_is_said(tmp_path: Path):
         require_events(describe_events(tmp_path), "here")
 
 
-def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_path: Path, monkeypatch: Any):
+def test_a_topic_that_may_not_be_read_is_left_out_and_noted(cluster: Path, tmp_path: Path, monkeypatch: Any):
     from ottla.spark.pipeline import ingest
 
     asked: list[str] = []
@@ -197,7 +197,9 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_pat
 
     monkeypatch.setattr(ingest, "plan_of", refuse)
     notes: list[str] = []
-    event_files = Ingestion(directory_origin([str(world)], TOPIC), (), Starts(), notes).in_process(tmp_path / "events")
+    event_files = Ingestion(directory_origin([str(cluster)], TOPIC), (), Starts(), notes).in_process(
+        tmp_path / "events"
+    )
     assert event_files is not None
     assert (len(asked), event_files.rows["commits"]) == (2, 12)
     assert notes == ["__share_group_state was left out: it may not be read (needs READ on the topic)"]
@@ -207,7 +209,7 @@ def test_a_topic_that_may_not_be_read_is_left_out_and_noted(world: Path, tmp_pat
 
 
 def test_a_log_tells_where_it_ended_when(tmp_path: Path):
-    with World(tmp_path / "world") as made:
+    with ClusterFiles(tmp_path / "cluster") as made:
         for ts in (0, 400, 900, 5_000, 4_000, 9_000):
             made.data(NOON + ts)
     (place,) = directory_origin([str(made.path)], TOPIC).partitions

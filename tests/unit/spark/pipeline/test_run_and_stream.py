@@ -16,7 +16,7 @@ from ottla.spark.pipeline.origins import directory_origin
 from ottla.spark.pipeline.run_file import read_run
 from ottla.spark.pipeline.stream import Follower, start_stream
 from ottla.spark.pipeline.tables import dataset_of, table_path
-from tests.unit.spark.pipeline.worlds import DAY, NOON, World, busy_day
+from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles, busy_day
 
 Rows = list[dict[str, Any]]
 Tables = dict[str, Rows]
@@ -33,14 +33,14 @@ def tables_in(out: Path) -> Tables:
     return found
 
 
-def run_over(spark: Any, world: Path, out: Path, **options: Any) -> Tables:
-    run(lambda: spark, directory_origin([str(world)], TOPIC), RunOptions(out=out, **options), lambda _: None)
+def run_over(spark: Any, cluster: Path, out: Path, **options: Any) -> Tables:
+    run(lambda: spark, directory_origin([str(cluster)], TOPIC), RunOptions(out=out, **options), lambda _: None)
     return tables_in(out)
 
 
-def stream_over(spark: Any, world: Path, out: Path, **options: Any) -> Tables:
+def stream_over(spark: Any, cluster: Path, out: Path, **options: Any) -> Tables:
     """All that is there, as a stream reads it."""
-    origin = directory_origin([str(world)], TOPIC)
+    origin = directory_origin([str(cluster)], TOPIC)
     work = out / ".work-test"
     work.mkdir(parents=True, exist_ok=True)
     follower = Follower(origin, RunOptions(out=out, **options), work, lambda _: None)
@@ -53,8 +53,8 @@ def stream_over(spark: Any, world: Path, out: Path, **options: Any) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with World(tmp_path_factory.mktemp("world")) as made:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with ClusterFiles(tmp_path_factory.mktemp("cluster")) as made:
         busy_day(made)
     return made.path
 
@@ -65,8 +65,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def batch(spark: Any, world: Path, out: Path) -> Tables:
-    return run_over(spark, world, out)
+def batch(spark: Any, cluster: Path, out: Path) -> Tables:
+    return run_over(spark, cluster, out)
 
 
 def test_a_run_fills_the_tables(batch: Tables, out: Path):
@@ -90,32 +90,32 @@ def test_a_run_fills_the_tables(batch: Tables, out: Path):
     }
 
 
-def test_a_second_run_changes_nothing(spark: Any, world: Path, out: Path, batch: Tables):
-    assert run_over(spark, world, out) == batch
+def test_a_second_run_changes_nothing(spark: Any, cluster: Path, out: Path, batch: Tables):
+    assert run_over(spark, cluster, out) == batch
 
 
-def test_a_stream_gives_the_tables_of_a_run(spark: Any, world: Path, batch: Tables, tmp_path: Path):
+def test_a_stream_gives_the_tables_of_a_run(spark: Any, cluster: Path, batch: Tables, tmp_path: Path):
     """In two steps: what is there at noon, and what has come a while later. The second process begins where the first
     was killed, in the midst of a step that had written half of what it had to."""
     later = tmp_path / "later"
-    with World(later) as made:
+    with ClusterFiles(later) as made:
         busy_day(made, minutes=2)
     stream_over(spark, later, tmp_path / "out")
     shutil.rmtree(tmp_path / "out" / "checkpoint" / "commits")  # killed before the step was done
     shutil.rmtree(tmp_path / "out" / "tables" / "consumer_lag")
-    shutil.copytree(world, later, dirs_exist_ok=True)
+    shutil.copytree(cluster, later, dirs_exist_ok=True)
     found = stream_over(spark, later, tmp_path / "out")
     assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in batch.items()}
     assert found == batch
 
 
 def test_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_path: Path):
-    path, out = tmp_path / "world", tmp_path / "out"
-    with World(path) as made:
+    path, out = tmp_path / "cluster", tmp_path / "out"
+    with ClusterFiles(path) as made:
         made.quorum(NOON, epoch=1)
         made.quorum(NOON + 3_600_000, epoch=1)
     stream_over(spark, path, out)
-    with World(path) as made:
+    with ClusterFiles(path) as made:
         made.quorum(NOON + 1_800_000, epoch=1, observer="two")
         made.quorum(NOON + 3_500_000, epoch=1, observer="two")
     windows = [row["window_start"] for row in stream_over(spark, path, out)["quorum_lag"]]
@@ -133,14 +133,14 @@ def test_rows_that_come_late_reach_the_tables_with_the_next_run(spark: Any, tmp_
 def test_gaps_and_restarts_of_the_observer(spark: Any, tmp_path: Path):
     """An observer that was away for ten minutes, and began anew, as another, with its first number: each sample counts
     once, and what it could not see is not made up."""
-    with World(tmp_path / "world") as made:
+    with ClusterFiles(tmp_path / "cluster") as made:
         for second in range(0, 60, 10):
             made.lag(NOON + second * 1_000, "audit", committed=second, end=second + 5)
         made.sample(NOON + 61_000, "lag", "audit:orders-0", error="UNREACHABLE")
         made.restart()
         for second in range(660, 720, 10):
             made.lag(NOON + second * 1_000, "audit", committed=100, end=second, observer="two")
-    found = run_over(spark, tmp_path / "world", tmp_path / "out")["consumer_lag"]
+    found = run_over(spark, tmp_path / "cluster", tmp_path / "out")["consumer_lag"]
     assert len(found) == 12
     after = next(row for row in found if row["window_start"] == NOON + 660_000)
     assert (after["stuck"], after["lag_records"]) == (False, 560)
@@ -149,8 +149,8 @@ def test_gaps_and_restarts_of_the_observer(spark: Any, tmp_path: Path):
 
 
 def test_days_before_the_range_are_left_as_they_are(spark: Any, tmp_path: Path):
-    path, out = tmp_path / "world", tmp_path / "out"
-    with World(path) as made:
+    path, out = tmp_path / "cluster", tmp_path / "out"
+    with ClusterFiles(path) as made:
         made.quorum(NOON, epoch=1)
         made.quorum(NOON + DAY, epoch=2)
     run_over(spark, path, out)

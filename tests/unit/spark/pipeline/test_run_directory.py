@@ -19,8 +19,8 @@ from ottla.spark.pipeline.run_directory import RunDirectory
 from ottla.spark.pipeline.run_file import read_run, write_run
 from ottla.spark.pipeline.tables import Days, count_rows, dataset_of, day_of, source_of
 from tests.unit.spark.log_directories import CLUSTER
-from tests.unit.spark.pipeline.tables import read
-from tests.unit.spark.pipeline.worlds import DAY, NOON, World
+from tests.unit.spark.pipeline.cluster_files import DAY, NOON, ClusterFiles
+from tests.unit.spark.pipeline.ingesting import read
 
 
 def test_one_at_a_time_works_in_a_directory(tmp_path: Path):
@@ -109,7 +109,7 @@ def test_what_was_joined_stands_for_all_steps(tmp_path: Path):
 
 @pytest.fixture
 def events(tmp_path: Path) -> Path:
-    with World(tmp_path / "world") as made:
+    with ClusterFiles(tmp_path / "cluster") as made:
         made.sample(NOON, "topic", "orders", topic="orders", id="id-1", partitions=[{"partition": 0, "leader": 1}])
         made.sample(NOON, "group", "billing", group="billing", type="consumer", state="Stable")
         made.sample(NOON, "cluster", "cluster", brokers=[{"id": 1, "host": "h", "port": 9092}])

@@ -36,7 +36,7 @@ def test_uncertain_is_to_be_deleted_and_nothing_is_not() -> None:
 # --- calls that overlap -----------------------------------------------------------------------------------------------
 
 
-class World:
+class GroupAndPlugin:
     """A group, and a plugin with one place. Calls are decided on at any time; the plugin works on one after the other,
     in that order. A call that fails has done its work or not."""
 
@@ -93,22 +93,22 @@ CALLS = st.lists(st.tuples(st.sampled_from(["push", "delete"]), st.booleans(), s
 @settings(max_examples=400)
 @given(CALLS, st.data())
 def test_group_is_never_wrong_about_the_plugin(calls: list[tuple[str, bool, bool]], data: st.DataObject) -> None:
-    world = World()
-    while calls or world.is_at_work:
-        if calls and (not world.is_at_work or data.draw(st.booleans())):
-            world.decide(*calls.pop())
+    both = GroupAndPlugin()
+    while calls or both.is_at_work:
+        if calls and (not both.is_at_work or data.draw(st.booleans())):
+            both.decide(*calls.pop())
         else:
-            world.go_on()
-        world.check()
+            both.go_on()
+        both.check()
 
 
 def test_calls_that_do_not_overlap_are_known() -> None:
-    world = World()
+    both = GroupAndPlugin()
     for kind, stored in (("push", 0), ("push", 0), ("delete", NONE), ("push", 0), ("delete", NONE)):
-        world.decide(kind, works=True, fails=False)
-        while world.is_at_work:
-            world.go_on()
-        assert world.group.stored == stored
+        both.decide(kind, works=True, fails=False)
+        while both.is_at_work:
+            both.go_on()
+        assert both.group.stored == stored
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_calls_that_do_not_overlap_are_known() -> None:
     ],
 )
 def test_the_last_of_calls_that_overlap_is_known(kinds: tuple[str, ...], stored: int) -> None:
-    world = World()
+    both = GroupAndPlugin()
     for kind in kinds:
-        world.decide(kind, works=True, fails=False)
-    while world.is_at_work:
-        world.go_on()
-    assert world.group.stored == stored
+        both.decide(kind, works=True, fails=False)
+    while both.is_at_work:
+        both.go_on()
+    assert both.group.stored == stored

@@ -105,7 +105,7 @@ def test_quick_look_never_hides_a_member_that_would_be_asked() -> None:
 # --- notes that cannot be written -------------------------------------------------------------------------------------
 
 
-class Desk:
+class PushedGroup:
     """One group, and pushes whose outcomes a test decides."""
 
     def __init__(self) -> None:
@@ -137,32 +137,32 @@ class Desk:
     ],
 )
 def test_note_that_cannot_be_written_is_the_answer(code: ErrorCode, waits: bool) -> None:
-    desk = Desk()
-    answer = desk.note(Outcome(code, message="the disk"))
+    pushed = PushedGroup()
+    answer = pushed.note(Outcome(code, message="the disk"))
     assert (answer.token, answer.message.error_code, answer.message.error_message) == ("A", code, "the disk")
-    assert desk.group.back_off.is_active(0, WINDOW_MS - 1) is waits
+    assert pushed.group.back_off.is_active(0, WINDOW_MS - 1) is waits
 
 
 def test_note_that_is_written_ends_the_back_off_of_its_epoch_only() -> None:
-    desk = Desk()
-    desk.group.back_off.arm_if_not_active(0, 0, lambda: 0.5)
-    assert desk.note(Outcome()).message.error_code == 0
-    assert not desk.group.back_off.is_active(0, 1)
-    desk.group.back_off.arm_if_not_active(1, 0, lambda: 0.5)
-    desk.note(Outcome())
-    assert desk.group.back_off.is_active(1, 1)
+    pushed = PushedGroup()
+    pushed.group.back_off.arm_if_not_active(0, 0, lambda: 0.5)
+    assert pushed.note(Outcome()).message.error_code == 0
+    assert not pushed.group.back_off.is_active(0, 1)
+    pushed.group.back_off.arm_if_not_active(1, 0, lambda: 0.5)
+    pushed.note(Outcome())
+    assert pushed.group.back_off.is_active(1, 1)
 
 
 def test_parked_pushes_are_told_when_leadership_is_lost() -> None:
-    desk = Desk()
-    desk.updates.update(StreamsGroupTopologyDescriptionUpdateRequest("g", "A"), context())
-    assert list(desk.updates.tokens()) == ["A"]
+    pushed = PushedGroup()
+    pushed.updates.update(StreamsGroupTopologyDescriptionUpdateRequest("g", "A"), context())
+    assert list(pushed.updates.tokens()) == ["A"]
 
 
 def test_mark_is_not_written_twice() -> None:
-    desk = Desk()
+    pushed = PushedGroup()
     request = StreamsGroupTopologyDescriptionUpdateRequest("g", "A")
-    (record,) = desk.updates.update(request, context()).records
+    (record,) = pushed.updates.update(request, context()).records
     assert record.value.stored_description_topology_epoch == -2
-    desk.group.replay_group(record.key, replace(record.value))
-    assert list(desk.updates.update(request, context()).records) == []
+    pushed.group.replay_group(record.key, replace(record.value))
+    assert list(pushed.updates.update(request, context()).records) == []

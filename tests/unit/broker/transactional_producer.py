@@ -20,7 +20,7 @@ from ottla.wire.types import (
     FindCoordinatorRequest,
     InitProducerIdRequest,
 )
-from tests.unit.broker.desk import Desk, Topic, batch, batches, produce_request
+from tests.unit.broker.raw_client import RawClient, Topic, batch, batches, produce_request
 
 ATTEMPTS = 500
 PAUSE_S = 0.01
@@ -51,8 +51,10 @@ def error(answer: Any) -> ErrorCode:
 class Producer:
     """A producer with a transactional id of its own. EndTxn 5 and Produce 12 are those of transaction version 2."""
 
-    def __init__(self, desk: Desk, *, name: str | None = None, end_version: int = 5, produce_version: int = 13) -> None:
-        self.desk = desk
+    def __init__(
+        self, client: RawClient, *, name: str | None = None, end_version: int = 5, produce_version: int = 13
+    ) -> None:
+        self.client = client
         self.name = name or f"txn-{time.time_ns()}-{next(_serial)}"
         self.end_version = end_version
         self.produce_version = produce_version
@@ -60,15 +62,15 @@ class Producer:
         self.epoch = -1
         self.sequences: dict[tuple[str, int], int] = {}
         find = FindCoordinatorRequest(key_type=1, coordinator_keys=(self.name,))
-        again(lambda: desk.ask(find, 6).coordinators[0], lambda one: one.error_code)
+        again(lambda: client.ask(find, 6).coordinators[0], lambda one: one.error_code)
 
     @classmethod
-    def of_version_1(cls, desk: Desk, *, produce_version: int = 11, **given: Any) -> Producer:
-        return cls(desk, end_version=4, produce_version=produce_version, **given)
+    def of_version_1(cls, client: RawClient, *, produce_version: int = 11, **given: Any) -> Producer:
+        return cls(client, end_version=4, produce_version=produce_version, **given)
 
     def init(self, *, version: int = 5, timeout_ms: int = 60_000, **given: Any) -> Any:
         request = InitProducerIdRequest(self.name, timeout_ms, **given)
-        answer = again(lambda: self.desk.ask(request, version), lambda one: one.error_code)
+        answer = again(lambda: self.client.ask(request, version), lambda one: one.error_code)
         if not answer.error_code:
             self.take(answer)
         return answer
@@ -96,7 +98,7 @@ class Producer:
         request = self.add_request(topic, *partitions)
 
         def codes() -> list[int]:
-            (answer,) = self.desk.ask(request, version).results_by_topic_v3_and_below
+            (answer,) = self.client.ask(request, version).results_by_topic_v3_and_below
             results = sorted(answer.results_by_partition, key=lambda one: one.partition_index)
             return [one.partition_error_code for one in results]
 
@@ -104,7 +106,7 @@ class Producer:
 
     def add_offsets(self, group_id: str, *, version: int = 3) -> ErrorCode:
         request = AddOffsetsToTxnRequest(self.name, self.producer_id, self.epoch, group_id)
-        return error(again(lambda: self.desk.ask(request, version), lambda one: one.error_code))
+        return error(again(lambda: self.client.ask(request, version), lambda one: one.error_code))
 
     def batch(self, topic: Topic, *values: bytes, partition: int = 0, **header: Any) -> bytes:
         key = (topic.name, partition)
@@ -128,7 +130,7 @@ class Producer:
         request = produce_request(topic, records, transactional_id=self.name)
 
         def answers() -> Any:
-            return self.desk.ask(request, version).responses[0].partition_responses
+            return self.client.ask(request, version).responses[0].partition_responses
 
         return again(answers, lambda found: found[0].error_code)
 
@@ -143,7 +145,7 @@ class Producer:
             self.epoch if epoch is None else epoch,
             committed,
         )
-        answer = again(lambda: self.desk.ask(request, version), lambda one: one.error_code)
+        answer = again(lambda: self.client.ask(request, version), lambda one: one.error_code)
         if not answer.error_code and version >= 5:
             self.take(answer)
         return answer
@@ -155,7 +157,7 @@ class Producer:
         assert error(self.end(False)) is ErrorCode.NONE
 
     def describe(self) -> Any:
-        return self.desk.ask(DescribeTransactionsRequest((self.name,)), 0).transaction_states[0]
+        return self.client.ask(DescribeTransactionsRequest((self.name,)), 0).transaction_states[0]
 
     def settled(self) -> Any:
         """What is known of the id once no transaction of it is ending."""
@@ -170,9 +172,9 @@ class Producer:
 READ_COMMITTED = 1
 
 
-def committed(desk: Desk, topic: Topic, partition: int = 0) -> list[bytes]:
+def committed(client: RawClient, topic: Topic, partition: int = 0) -> list[bytes]:
     """What a reader of committed records sees."""
-    answer = desk.fetch(topic, partition=partition, isolation_level=READ_COMMITTED, max_wait_ms=0)
+    answer = client.fetch(topic, partition=partition, isolation_level=READ_COMMITTED, max_wait_ms=0)
     aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
     passed_over: set[int] = set()
     seen: list[bytes] = []
@@ -187,10 +189,10 @@ def committed(desk: Desk, topic: Topic, partition: int = 0) -> list[bytes]:
     return seen
 
 
-def markers(desk: Desk, topic: Topic, partition: int = 0) -> list[tuple[str, int]]:
+def markers(client: RawClient, topic: Topic, partition: int = 0) -> list[tuple[str, int]]:
     """Kind and producer epoch of the markers in a partition."""
     found = []
-    for one in batches(desk.fetch(topic, partition=partition, max_wait_ms=0)):
+    for one in batches(client.fetch(topic, partition=partition, max_wait_ms=0)):
         assert isinstance(one, BatchView)
         if one.is_control:
             kind = read_control_type(one.records()[0].key)

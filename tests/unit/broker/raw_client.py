@@ -1,7 +1,7 @@
-"""A bare client: frames over a socket to any broker, and a node of ours to talk to.
+"""A raw client: frames over a socket to any broker, and a node of ours to talk to.
 
-Scenarios are written once against a `Desk` and run twice: beside the unit tests against a node in this process, and in
-tests/interop/node against Apache Kafka, which says whether an expectation is right.
+Tests of APIs are written once against a `RawClient` and run twice: here against a node in this process, and in
+tests/interop against Apache Kafka, which says whether an expectation is right.
 """
 
 from __future__ import annotations
@@ -44,41 +44,41 @@ class Closed(Exception):
     """The broker ended the connection without an answer."""
 
 
-class Desk:
+class RawClient:
     """Connections to one broker. `ask` uses the first; `connect` opens others."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._line: Line | None = None
-        self._lines: list[Line] = []
+        self._connection: Connection | None = None
+        self._connections: list[Connection] = []
 
     @classmethod
-    def at(cls, bootstrap_servers: str) -> Desk:
+    def at(cls, bootstrap_servers: str) -> RawClient:
         """`127.0.0.1:9092`."""
         host, _, port = bootstrap_servers.rpartition(":")
         return cls(host, int(port))
 
     @property
-    def line(self) -> Line:
-        if self._line is None or self._line.is_closed:
-            self._line = self.connect()
-        return self._line
+    def connection(self) -> Connection:
+        if self._connection is None or self._connection.is_closed:
+            self._connection = self.connect()
+        return self._connection
 
-    def connect(self, client_id: str = "desk") -> Line:
-        line = Line(self._address, client_id)
-        self._lines.append(line)
-        return line
+    def connect(self, client_id: str = "test") -> Connection:
+        connection = Connection(self._address, client_id)
+        self._connections.append(connection)
+        return connection
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def close_all(self) -> None:
-        for line in self._lines:
-            line.close()
+        for connection in self._connections:
+            connection.close()
 
     def ask(self, message: object, version: int) -> Any:
-        return self.line.ask(message, version)
+        return self.connection.ask(message, version)
 
     def topic(self, partitions: int = 1, **configs: object) -> Topic:
         """A new topic with settings, `_` for each dot."""
@@ -115,11 +115,11 @@ class Desk:
         partition: int = 0,
         acks: int = -1,
         version: int = 13,
-        line: Line | None = None,
+        connection: Connection | None = None,
     ) -> Any:
         """The answer for the one partition that is written."""
         request = produce_request(topic, {partition: records}, acks=acks)
-        return (line or self.line).ask(request, version).responses[0].partition_responses[0]
+        return (connection or self.connection).ask(request, version).responses[0].partition_responses[0]
 
     def fetch(self, topic: Topic, offset: int = 0, *, partition: int = 0, version: int = 17, **fields: Any) -> Any:
         """The answer for one partition, without a session."""
@@ -129,7 +129,7 @@ class Desk:
         return answer.responses[0].partitions[0]
 
 
-class Line:
+class Connection:
     """One connection."""
 
     def __init__(self, address: tuple[str, int], client_id: str) -> None:
@@ -273,7 +273,7 @@ class RunningNode:
         self.node: Node
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="node")
-        self._desk: Desk | None = None
+        self._client: RawClient | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -291,8 +291,8 @@ class RunningNode:
         self._end(self.node.kill())
 
     def _end(self, ending: Coroutine[Any, Any, None]) -> None:
-        if self._desk is not None:
-            self._desk.close()
+        if self._client is not None:
+            self._client.close()
         try:
             asyncio.run_coroutine_threadsafe(ending, self._loop).result(TIMEOUT_S)
         finally:
@@ -331,11 +331,11 @@ class RunningNode:
         self.change(snapshot)
 
     @property
-    def desk(self) -> Desk:
-        if self._desk is None:
+    def client(self) -> RawClient:
+        if self._client is None:
             advertised = self.node.advertised["PLAINTEXT"]
-            self._desk = Desk(advertised.host, advertised.port)
-        return self._desk
+            self._client = RawClient(advertised.host, advertised.port)
+        return self._client
 
 
 @contextmanager
@@ -352,4 +352,4 @@ def running_node(
         yield running
     finally:
         running.stop()
-        running.desk.close_all()
+        running.client.close_all()

@@ -15,7 +15,7 @@ from ottla.wire.types import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk, Line, RunningNode, Topic, batch
+from tests.unit.broker.raw_client import READY_ATTEMPTS, Connection, RawClient, RunningNode, Topic, batch
 
 SHARE_FETCH = 78
 SHARE_ACKNOWLEDGE = 79
@@ -43,19 +43,21 @@ def new_group() -> str:
     return f"g{next(_serial)}"
 
 
-def initialize(desk: Desk, group: str, topic: Topic, *partitions: int, start: int = 0, state_epoch: int = 2) -> None:
+def initialize(
+    client: RawClient, group: str, topic: Topic, *partitions: int, start: int = 0, state_epoch: int = 2
+) -> None:
     """What the group coordinator does when a member subscribes."""
     request = InitializeShareGroupStateRequest
     data = tuple(request.PartitionData(each, state_epoch, start) for each in partitions or (0,))
-    answer = desk.ask(request(group, (request.InitializeStateData(topic.topic_id, data),)), 0)
+    answer = client.ask(request(group, (request.InitializeStateData(topic.topic_id, data),)), 0)
     assert not any(each.error_code for each in answer.results[0].partitions), answer
 
 
-def kept(desk: Desk, group: str, topic: Topic, partition: int = 0) -> tuple[int, Ranges]:
+def kept(client: RawClient, group: str, topic: Topic, partition: int = 0) -> tuple[int, Ranges]:
     """What the share coordinator has kept: the start, and (first, last, state) with the delivery count behind it."""
     request = ReadShareGroupStateRequest
     data = (request.PartitionData(partition, -1),)
-    found = desk.ask(request(group, (request.ReadStateData(topic.topic_id, data),)), 0).results[0].partitions[0]
+    found = client.ask(request(group, (request.ReadStateData(topic.topic_id, data),)), 0).results[0].partitions[0]
     assert not found.error_code, found
     batches = [
         (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in found.state_batches
@@ -63,56 +65,58 @@ def kept(desk: Desk, group: str, topic: Topic, partition: int = 0) -> tuple[int,
     return found.start_offset, batches
 
 
-def summary(desk: Desk, group: str, topic: Topic, partition: int = 0) -> tuple[int, int]:
+def summary(client: RawClient, group: str, topic: Topic, partition: int = 0) -> tuple[int, int]:
     """The start that is kept, and how many records behind it are done."""
     request = ReadShareGroupStateSummaryRequest
     data = (request.PartitionData(partition, -1),)
-    found = desk.ask(request(group, (request.ReadStateSummaryData(topic.topic_id, data),)), 1).results[0].partitions[0]
+    found = (
+        client.ask(request(group, (request.ReadStateSummaryData(topic.topic_id, data),)), 1).results[0].partitions[0]
+    )
     assert not found.error_code, found
     return found.start_offset, found.delivery_complete_count
 
 
-def configure(desk: Desk, group: str, **settings: object) -> None:
+def configure(client: RawClient, group: str, **settings: object) -> None:
     """Set settings of a group, `_` for each dot, without their prefix `share.`."""
     request = IncrementalAlterConfigsRequest
     entries = tuple(
         request.AlterableConfig(f"share.{key.replace('_', '.')}", 0, str(value)) for key, value in settings.items()
     )
-    answer = desk.ask(request((request.AlterConfigsResource(GROUP_RESOURCE, group, entries),), False), 1)
+    answer = client.ask(request((request.AlterConfigsResource(GROUP_RESOURCE, group, entries),), False), 1)
     assert answer.responses[0].error_code == 0, answer
 
 
-def produce(desk: Desk, topic: Topic, *sizes: int, partition: int = 0, **fields: Any) -> None:
+def produce(client: RawClient, topic: Topic, *sizes: int, partition: int = 0, **fields: Any) -> None:
     """One batch of each size."""
     for size in sizes:
-        answer = desk.produce(topic, batch(*[b"v"] * size, **fields), partition=partition)
+        answer = client.produce(topic, batch(*[b"v"] * size, **fields), partition=partition)
         assert answer.error_code == 0, answer
 
 
 def filled(
-    desk: Desk, *sizes: int, partitions: int = 1, settings: Mapping[str, object] | None = None, **configs: object
+    client: RawClient, *sizes: int, partitions: int = 1, settings: Mapping[str, object] | None = None, **configs: object
 ) -> tuple[Topic, str]:
     """A topic with batches of these sizes in each partition, and a group, with settings, that begins with the first of
     them."""
-    topic, group = desk.topic(partitions, **configs), new_group()
+    topic, group = client.topic(partitions, **configs), new_group()
     for partition in range(partitions):
-        produce(desk, topic, *sizes, partition=partition)
-    initialize(desk, group, topic, *range(partitions))
+        produce(client, topic, *sizes, partition=partition)
+    initialize(client, group, topic, *range(partitions))
     if settings:
-        configure(desk, group, **settings)
+        configure(client, group, **settings)
     return topic, group
 
 
 class Member:
     """Counts its session epoch by itself, unless a request is given one."""
 
-    def __init__(self, desk: Desk, group: str, name: str, topic: Topic, *partitions: int) -> None:
-        self.desk = desk
+    def __init__(self, client: RawClient, group: str, name: str, topic: Topic, *partitions: int) -> None:
+        self.client = client
         self.group = group
         self.name = name
         self.topic = topic
         self.partitions = partitions or (0,)
-        self.line: Line = desk.connect(name)
+        self.connection: Connection = client.connect(name)
         self.epoch = 0
 
     # --- fetching -----------------------------------------------------------------------------------------------------
@@ -138,7 +142,7 @@ class Member:
         used = self.epoch if epoch is None else epoch
         if epoch is None:
             self.epoch += 1
-        return self.line.send(self.request(used, acks, **fields), version)
+        return self.connection.send(self.request(used, acks, **fields), version)
 
     def wait(self, running: RunningNode, **fields: Any) -> int:
         """Send a fetch, and see that it waits."""
@@ -149,7 +153,7 @@ class Member:
         return number
 
     def receive(self, number: int, *, version: int = 2) -> Any:
-        return self.line.receive(SHARE_FETCH, version, number)
+        return self.connection.receive(SHARE_FETCH, version, number)
 
     def fetch(self, acks: dict[int, Batches] | None = None, *, version: int = 2, **fields: Any) -> Any:
         return self.receive(self.send(acks, version=version, **fields), version=version)
@@ -185,11 +189,11 @@ class Member:
         if epoch is None:
             self.epoch += 1
         topics = (request.AcknowledgeTopic(self.topic.topic_id, partitions),) if partitions else ()
-        return self.line.ask(request(self.group, self.name, used, is_renew_ack, topics), version)
+        return self.connection.ask(request(self.group, self.name, used, is_renew_ack, topics), version)
 
     def close(self) -> None:
         """The connection, not the session."""
-        self.line.close()
+        self.connection.close()
 
 
 def acquired(answer: Any) -> Ranges:

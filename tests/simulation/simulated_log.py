@@ -1,6 +1,6 @@
 """One partition on a virtual disk, worked on and crashed from a seed, and judged after every restart.
 
-The product's own code runs: `LogDirectory`, recovery, `Partition`, flushes, retention. A world remembers what it has
+The product's own code runs: `LogDirectory`, recovery, `Partition`, flushes, retention. A log remembers what it has
 written and what it was promised, crashes in the middle of an operation, starts again from what the disk has left, and
 checks the invariants:
 
@@ -51,7 +51,7 @@ class Promise(NamedTuple):
     flushed_end: int = 0
 
 
-class LogWorld:
+class SimulatedLog:
     def __init__(
         self,
         seed: int,

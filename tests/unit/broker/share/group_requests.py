@@ -14,8 +14,8 @@ from ottla.wire.types import (
     ShareGroupHeartbeatRequest,
     UpdateFeaturesRequest,
 )
-from tests.unit.broker.desk import Desk, RunningNode, Topic
-from tests.unit.broker.share.share_desk import GROUP_RESOURCE
+from tests.unit.broker.raw_client import RawClient, RunningNode, Topic
+from tests.unit.broker.share.share_members import GROUP_RESOURCE
 
 SAFE_DOWNGRADE = 2
 UPGRADE = 1
@@ -38,17 +38,17 @@ def partitions(answer: Any) -> dict[bytes, tuple[int, ...]]:
     return {each.topic_id: each.partitions for each in answer.assignment.topic_partitions}
 
 
-def describe(desk: Desk, *groups: str, **fields: Any) -> Any:
-    return desk.ask(ShareGroupDescribeRequest(groups, **fields), 1).groups
+def describe(client: RawClient, *groups: str, **fields: Any) -> Any:
+    return client.ask(ShareGroupDescribeRequest(groups, **fields), 1).groups
 
 
-def offsets(desk: Desk, group: str, topics: Mapping[str, Sequence[int]] | None = None, version: int = 1) -> Any:
+def offsets(client: RawClient, group: str, topics: Mapping[str, Sequence[int]] | None = None, version: int = 1) -> Any:
     """The group of a DescribeShareGroupOffsets."""
     kind = DescribeShareGroupOffsetsRequest
     asked = None
     if topics is not None:
         asked = tuple(kind.DescribeShareGroupOffsetsRequestTopic(name, tuple(each)) for name, each in topics.items())
-    return desk.ask(kind((kind.DescribeShareGroupOffsetsRequestGroup(group, asked),)), version).groups[0]
+    return client.ask(kind((kind.DescribeShareGroupOffsetsRequestGroup(group, asked),)), version).groups[0]
 
 
 def starts_and_lags(group: Any) -> dict[tuple[str, int], tuple[int, int]]:
@@ -60,23 +60,23 @@ def starts_and_lags(group: Any) -> dict[tuple[str, int], tuple[int, int]]:
     }
 
 
-def alter(desk: Desk, group: str, topic: Topic, *starts: int) -> Any:
+def alter(client: RawClient, group: str, topic: Topic, *starts: int) -> Any:
     """Set the offsets of the partitions from 0 on."""
     kind = AlterShareGroupOffsetsRequest
     entries = tuple(kind.AlterShareGroupOffsetsRequestPartition(*each) for each in enumerate(starts))
-    return desk.ask(kind(group, (kind.AlterShareGroupOffsetsRequestTopic(topic.name, entries),)), 0)
+    return client.ask(kind(group, (kind.AlterShareGroupOffsetsRequestTopic(topic.name, entries),)), 0)
 
 
-def forget(desk: Desk, group: str, *names: str) -> Any:
+def forget(client: RawClient, group: str, *names: str) -> Any:
     kind = DeleteShareGroupOffsetsRequest
-    return desk.ask(kind(group, tuple(kind.DeleteShareGroupOffsetsRequestTopic(name) for name in names)), 0)
+    return client.ask(kind(group, tuple(kind.DeleteShareGroupOffsetsRequestTopic(name) for name in names)), 0)
 
 
-def set_config(desk: Desk, group: str, name: str, value: str) -> int:
+def set_config(client: RawClient, group: str, name: str, value: str) -> int:
     """The error."""
     kind = IncrementalAlterConfigsRequest
     resource = kind.AlterConfigsResource(GROUP_RESOURCE, group, (kind.AlterableConfig(name, 0, value),))
-    return int(desk.ask(kind((resource,)), 1).responses[0].error_code)
+    return int(client.ask(kind((resource,)), 1).responses[0].error_code)
 
 
 def set_share_version(running: RunningNode, level: int) -> None:

@@ -1,4 +1,4 @@
-"""A transaction coordinator on a desk: its log is a list, its effects are performed when a test says so.
+"""A transaction coordinator without a node: its log is a list, its effects are performed when a test says so.
 
 Records go through bytes, as on a real node. `check_law` holds the state against what the log, and the compacted log,
 gives.
@@ -33,7 +33,7 @@ SETTINGS = {
 T0, T1 = Partition("orders", 0), Partition("orders", 1)
 
 
-class Desk:
+class Driver:
     def __init__(
         self, level: int = 2, *, is_led_here: Callable[[str, int], bool] = lambda topic, partition: True
     ) -> None:
@@ -217,7 +217,7 @@ class Desk:
 DAY_MS = 86_400_000
 
 
-def abort_seldom(desk: Desk) -> None:
+def abort_seldom(driver: Driver) -> None:
     """Spare the test a look every ten seconds of a week."""
-    desk.settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = 100 * DAY_MS
-    desk.deadlines.set(("abort",), 100 * DAY_MS)
+    driver.settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = 100 * DAY_MS
+    driver.deadlines.set(("abort",), 100 * DAY_MS)

@@ -11,7 +11,7 @@ from ottla.wire.types.initialize_share_group_state import InitializeShareGroupSt
 from ottla.wire.types.read_share_group_state import ReadShareGroupStateRequest
 from ottla.wire.types.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from ottla.wire.types.write_share_group_state import WriteShareGroupStateRequest
-from tests.unit.broker.desk import READY_ATTEMPTS, Desk
+from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 GROUP = "g"
 
@@ -24,10 +24,10 @@ def initialize(
     return kind(group, (kind.InitializeStateData(topic_id, asked),))
 
 
-def begin(desk: Desk, topic_id: bytes, **fields: int) -> None:
+def begin(client: RawClient, topic_id: bytes, **fields: int) -> None:
     """Initialize a share partition. Apache Kafka's coordinators hear of new topics a little later than its leaders."""
     for _ in range(READY_ATTEMPTS):
-        (code,) = codes(desk.ask(initialize(topic_id, **fields), 0)).values()
+        (code,) = codes(client.ask(initialize(topic_id, **fields), 0)).values()
         if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             assert code == 0
             return

@@ -1,4 +1,4 @@
-"""Tables of a run, as rows."""
+"""Reads the files of a cluster as events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ottla.spark.pipeline.origins import directory_origin
 TOPIC = "ottla.observations"
 
 
-def read(world: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
-    ingestion = Ingestion(directory_origin([str(world)], TOPIC), files, starts or Starts(), [])
+def read(cluster: Path, path: Path, *files: str, starts: Starts | None = None) -> EventFiles:
+    ingestion = Ingestion(directory_origin([str(cluster)], TOPIC), files, starts or Starts(), [])
     found = ingestion.in_process(path)
     assert found is not None, "it is small"
     return found

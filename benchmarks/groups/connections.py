@@ -20,7 +20,7 @@ CLIENT_ID = "bench"
 _SIZE_BYTES = 4
 
 
-class Line:
+class Connection:
     """One connection; what has come is cut into frames."""
 
     def __init__(self, port: int) -> None:
@@ -72,31 +72,31 @@ def body_of(content: bytes, request: object, version: int) -> Any:  # noqa: ANN4
     return frames.read_response(content, key, version).body
 
 
-def pipelined(line: Line, frame: bytes, count: int, depth: int) -> float:
+def pipelined(connection: Connection, frame: bytes, count: int, depth: int) -> float:
     """Seconds for so many requests, of which `depth` at a time are sent together."""
-    line.send(frame)
-    size = _SIZE_BYTES + len(line.receive())
+    connection.send(frame)
+    size = _SIZE_BYTES + len(connection.receive())
     sent = frame * depth
     start = time.perf_counter()
     for _ in range(count // depth):
-        line.send(sent)
+        connection.send(sent)
         left = size * depth
         while left:
-            left -= len(line.sock.recv(RECEIVE_BYTES))
+            left -= len(connection.sock.recv(RECEIVE_BYTES))
             assert left >= 0, "an answer is longer than the first one"
     return time.perf_counter() - start
 
 
-def in_turn(lines: Sequence[Line], frames_by_line: Sequence[Sequence[bytes]], count: int) -> float:
+def in_turn(connections: Sequence[Connection], frames_by_connection: Sequence[Sequence[bytes]], count: int) -> float:
     """Seconds for so many requests, one outstanding on each connection, which sends its frames over and over."""
     poll = select.epoll()
     next_frame = {}
     size = 0
-    for line, own in zip(lines, frames_by_line, strict=True):
-        line.send(own[0])
-        size = _SIZE_BYTES + len(line.receive())
-        next_frame[line.sock.fileno()] = (line.sock, cycle(own))
-        poll.register(line.sock, select.EPOLLIN)
+    for connection, own in zip(connections, frames_by_connection, strict=True):
+        connection.send(own[0])
+        size = _SIZE_BYTES + len(connection.receive())
+        next_frame[connection.sock.fileno()] = (connection.sock, cycle(own))
+        poll.register(connection.sock, select.EPOLLIN)
     start = time.perf_counter()
     for sock, own in next_frame.values():
         sock.sendall(next(own))

@@ -32,7 +32,7 @@ TOPIC_ID = bytes(range(16))
 Batches = Sequence[tuple[int, int, int, int]]
 
 
-class World:
+class ClusterFiles:
     """Writes records into the topics of a directory. Use as a context: what was written is on disk afterwards."""
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class World:
         self._logs: dict[str, Partition] = {}
         self._seq = 0
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> ClusterFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,14 +116,14 @@ class World:
         self.sample(ts, "quorum", "quorum", observer=observer, **told)
 
 
-def busy_day(world: World, start: int = NOON, minutes: int = 3) -> None:
+def busy_day(cluster: ClusterFiles, start: int = NOON, minutes: int = 3) -> None:
     """All that the jobs look at: a group that rebalances and commits, one that shares, a quorum, lag."""
-    world.rebalance(start, "billing", 1, "one")
+    cluster.rebalance(start, "billing", 1, "one")
     for second in range(0, 60 * minutes, 5):
         ts = start + second * 1_000
-        world.data(ts)
-        world.commit(ts + 10, "billing", second // 10)
-        world.share(ts + 20, "risk", [(second, second, 2, 1), (second + 1, second + 1, 0, 1)], start=0)
-        world.quorum(ts + 30, epoch=1 + second // 60)
-        world.lag(ts + 40, "audit", committed=second, end=2 * second)
-    world.rebalance(start + 60_000, "billing", 2, "two")
+        cluster.data(ts)
+        cluster.commit(ts + 10, "billing", second // 10)
+        cluster.share(ts + 20, "risk", [(second, second, 2, 1), (second + 1, second + 1, 0, 1)], start=0)
+        cluster.quorum(ts + 30, epoch=1 + second // 60)
+        cluster.lag(ts + 40, "audit", committed=second, end=2 * second)
+    cluster.rebalance(start + 60_000, "billing", 2, "two")
