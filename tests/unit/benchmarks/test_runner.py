@@ -1,9 +1,5 @@
 """The timing of benchmarks, with a clock and a machine of our own making."""
 
-import argparse
-import json
-from pathlib import Path
-
 import pytest
 
 from benchmarks import runner
@@ -81,39 +77,6 @@ def test_durations_read_well(seconds: float, text: str):
     assert runner.duration(seconds) == text
 
 
-def test_results_can_be_judged_by_a_stranger(tmp_path: Path):
-    out = tmp_path / "deep" / "out.json"
-    options = argparse.Namespace(rounds=2, window=0.001, size=Size.FULL, only="task", out=out)
-    cases = [Case("a task", [Subject("ottla", abs, [(-1,)])], {"message_bytes": 3}), Case("other", [])]
-    runner.run("test", cases, options, ["pytest"])
-    content = json.loads(out.read_text(encoding="utf-8"))
-    assert content["settings"] == {"rounds": 2, "window_s": 0.001}
-    assert set(content["versions"]) == {"python", "pytest"}
-    assert content["machine"]["cores"] >= 1
-    assert content["commit"]
-    (row,) = content["results"]
-    assert (row["case"], row["subject"], row["message_bytes"]) == ("a task", "ottla", 3)
-    assert len(row["windows_s"]) == 2
-    assert 0 < row["best_s"] <= row["median_s"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "files"),
-    [
-        ([], ["test.json"]),
-        (["--only", "task"], ["test-part.json"]),
-        (["--quick"], ["test-part.json"]),
-        (["--smoke"], []),
-    ],
-)
-def test_only_a_whole_run_replaces_what_is_kept(
-    arguments: list[str], files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(runner, "RESULTS", tmp_path)
-    runner.run("test", [], runner.read_windows(runner.parser(None), arguments), [])
-    assert [path.name for path in tmp_path.iterdir()] == files
-
-
 def test_the_size_decides_what_the_command_line_does_not_say():
     records = {Size.FULL: 1000, Size.QUICK: 100, Size.SMOKE: 10}
     options = runner.read_windows(runner.parser(None), ["--smoke", "--rounds", "7"], records=records)
@@ -124,8 +87,3 @@ def test_a_smoke_run_has_no_use_for_a_file(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         runner.read_options(runner.parser(None), ["--smoke", "--out", "x.json"])
     assert "--smoke writes nothing" in capsys.readouterr().err
-
-
-def test_only_a_clean_tree_is_called_by_its_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(runner, "ROOT", tmp_path)
-    assert runner.commit() == "unknown"

@@ -1,10 +1,5 @@
 """The benchmark of imports: what it starts must work, and bytecode must be where it says."""
 
-from pathlib import Path
-
-import pytest
-
-from benchmarks import runner
 from benchmarks.runner import Measurement
 from benchmarks.wire import bench_import
 from ottla import wire
@@ -20,9 +15,3 @@ def test_what_is_beyond_python_itself_is_told():
     lines = bench_import.table(measured)
     assert lines[1].split()[-4:] == ["0.0", "ms", "0.0", "ms"]
     assert lines[2].split()[-4:] == ["40.0", "ms", "50.0", "ms"]
-
-
-def test_bytecode_is_written_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    runner.run_python("import colorsys", str(tmp_path))
-    assert list(tmp_path.rglob("colorsys*.pyc"))

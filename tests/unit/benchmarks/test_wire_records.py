@@ -1,8 +1,5 @@
 """The benchmark of records: every way of reading finds the same records, and the results are written."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from benchmarks.runner import Measurement
@@ -42,15 +39,3 @@ def test_chunks_of_every_codec(codec: Compression):
 def test_rates_are_records_a_second():
     lines = bench_records.rates([Measurement("case", "x", 1, (0.5, 1.0))], 2_000_000)
     assert lines[1].split() == ["x", "4.00", "2.67"]
-
-
-def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    file = tmp_path / "records.json"
-    options = ["--records", "100", "--rounds", "1", "--window", "0.0001", "--only", "objects"]
-    assert bench_records.main([*options, "--no-java", "--json", str(file)]) == 0
-    assert "without Java" in capsys.readouterr().out
-    results = json.loads(file.read_text())["results"]
-    assert [(result["case"], result["subject"]) for result in results] == [
-        ("objects, 100 B", "ottla"),
-        ("objects, 100 B", "kafka python"),
-    ]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ottla.wire.errors import ErrorCode
 from ottla.wire.types.delete_share_group_state import DeleteShareGroupStateRequest
 from ottla.wire.types.initialize_share_group_state import InitializeShareGroupStateRequest
 from ottla.wire.types.read_share_group_state import ReadShareGroupStateRequest
 from ottla.wire.types.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from ottla.wire.types.write_share_group_state import WriteShareGroupStateRequest
-from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 GROUP = "g"
 
@@ -22,16 +20,6 @@ def initialize(
     kind = InitializeShareGroupStateRequest
     asked = tuple(kind.PartitionData(each, epoch, start) for each in partitions)
     return kind(group, (kind.InitializeStateData(topic_id, asked),))
-
-
-def begin(client: RawClient, topic_id: bytes, **fields: int) -> None:
-    """Initialize a share partition. Apache Kafka's coordinators hear of new topics a little later than its leaders."""
-    for _ in range(READY_ATTEMPTS):
-        (code,) = codes(client.ask(initialize(topic_id, **fields), 0)).values()
-        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            assert code == 0
-            return
-    raise AssertionError("the coordinator does not hear of the topic")
 
 
 def read(

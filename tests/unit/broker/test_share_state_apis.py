@@ -15,7 +15,8 @@ from ottla.wire.access import Operation, ResourceType
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import DeleteTopicsRequest, DescribeConfigsRequest
 from tests.unit.broker.raw_client import RawClient, RunningNode, Topic, running_node
-from tests.unit.broker.share_state_requests import begin, codes, delete, initialize, read, results, summarize, write
+from tests.unit.broker.share_state_client import begin
+from tests.unit.broker.share_state_requests import codes, delete, initialize, read, results, summarize, write
 
 UNKNOWN_ID = bytes([9]) * 16
 STATE_TOPIC = SHARE_STATE.name

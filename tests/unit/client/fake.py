@@ -9,7 +9,7 @@ ApiVersions, Metadata or FindCoordinator.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,7 +19,6 @@ from ottla.client.settings import Changes
 from ottla.wire import frames, types
 from ottla.wire.index import MESSAGES
 
-TIME_LIMIT_S = 30
 QUICK: Changes = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 2, "unknown_topic_wait_ms": 50}
 DROP: Final = "drop"
 """Close the connection instead of answering."""
@@ -230,15 +229,3 @@ class FakeCluster:
         (key,) = request.body.coordinator_keys
         found = types.FindCoordinatorResponse.Coordinator(key, broker.node_id, "127.0.0.1", broker.port)
         return types.FindCoordinatorResponse(coordinators=(found,))
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test's coroutine within a bound of time; it must leave no task behind."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TIME_LIMIT_S):
-            await body()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left, left
-
-    asyncio.run(bounded(), debug=True)

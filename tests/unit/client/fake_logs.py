@@ -6,19 +6,13 @@ from typing import Any
 
 from ottla.client import EARLIEST, LATEST, TopicPartition
 from ottla.wire import frames, types
-from ottla.wire.batch import Record, build_batch, split_batches
+from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.fake import topic_id
 
 ORDERS = TopicPartition("orders", 0)
 Data = types.FetchResponse.PartitionData
 Topic = types.FetchResponse.FetchableTopicResponse
-TIME_MS = 1_700_000_000_000
-
-
-def batch(*offsets: int, value: bytes = b"v", **options: Any) -> bytes:
-    records = [Record(offset, TIME_MS + offset, b"k%d" % offset, value) for offset in offsets]
-    return build_batch(records, partition_leader_epoch=4, **options)
 
 
 class Logs:

@@ -13,7 +13,8 @@ from ottla.client.topics import NewTopic
 from ottla.wire import frames, types
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.admin_answers import offsets_answer, quorum
-from tests.unit.client.fake import CLUSTER_ID, FakeCluster, run, topic_id
+from tests.unit.client.fake import CLUSTER_ID, FakeCluster, topic_id
+from tests.unit.client.running import run
 
 TOPIC = Resource(ResourceType.TOPIC, "orders")
 

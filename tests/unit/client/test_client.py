@@ -21,7 +21,8 @@ from ottla.client.errors import (
 )
 from ottla.wire import types
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import CLUSTER_ID, DROP, HOLD, FakeCluster, run
+from tests.unit.client.fake import CLUSTER_ID, DROP, HOLD, FakeCluster
+from tests.unit.client.running import run
 
 HEARTBEAT = types.HeartbeatRequest(group_id="g")
 WELL = types.HeartbeatResponse()

@@ -23,7 +23,8 @@ from ottla.client.errors import (
 from ottla.client.handshake import _is_number, open_connection
 from ottla.client.settings import Settings
 from ottla.wire import frames, types
-from tests.unit.client.fake import DROP, HOLD, FakeBroker, FakeCluster, run
+from tests.unit.client.fake import DROP, HOLD, FakeBroker, FakeCluster
+from tests.unit.client.running import run
 
 HEARTBEAT = types.HeartbeatRequest(group_id="g")
 

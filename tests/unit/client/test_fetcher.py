@@ -11,8 +11,10 @@ from ottla.client.errors import ClosedError, ConfigurationError, ProtocolError, 
 from ottla.wire import WireError, frames, types
 from ottla.wire.batch import TimestampType, build_end_txn_marker
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import DROP, HOLD, FakeCluster, run, topic_id
-from tests.unit.client.fake_logs import ORDERS, TIME_MS, Data, Logs, Topic, batch
+from tests.unit.client.batches import TIME_MS, batch
+from tests.unit.client.fake import DROP, HOLD, FakeCluster, topic_id
+from tests.unit.client.fake_logs import ORDERS, Data, Logs, Topic
+from tests.unit.client.running import run
 
 
 def cluster_of(

@@ -10,7 +10,8 @@ from ottla.client.group_offsets import Committed, alter_share, commit, committed
 from ottla.client.groups import ListedGroup
 from ottla.wire import frames, types
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import FakeCluster, run
+from tests.unit.client.fake import FakeCluster
+from tests.unit.client.running import run
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 Fetched = types.OffsetFetchResponse

@@ -10,7 +10,8 @@ from ottla.client.lag import ROUNDS, Lag, lags
 from ottla.wire import frames, types
 from ottla.wire.batch import Compression, Record, build_batch
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import FakeCluster, run, topic_id
+from tests.unit.client.fake import FakeCluster, topic_id
+from tests.unit.client.running import run
 
 Described = types.DescribeTopicPartitionsResponse
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

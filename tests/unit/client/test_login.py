@@ -12,7 +12,8 @@ from ottla.client.handshake import open_connection
 from ottla.client.sasl import Plain, Scram
 from ottla.client.settings import Settings
 from ottla.wire import frames, types
-from tests.unit.client.fake import FakeBroker, FakeCluster, run
+from tests.unit.client.fake import FakeBroker, FakeCluster
+from tests.unit.client.running import run
 from tests.unit.client.sasl_server import Server
 
 ACCEPTED = types.SaslHandshakeResponse(mechanisms=("PLAIN", "SCRAM-SHA-256"))

@@ -18,7 +18,8 @@ from ottla.client.reassignments import Reassignment, list_reassignments
 from ottla.client.share.offsets import ShareOffset, try_describe_offsets
 from ottla.wire import frames, types
 from ottla.wire.batch import Record, build_batch
-from tests.unit.client.fake import FakeCluster, run, topic_id
+from tests.unit.client.fake import FakeCluster, topic_id
+from tests.unit.client.running import run
 
 ORDERS_0 = TopicPartition("orders", 0)
 DENIED = 30

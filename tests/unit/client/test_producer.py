@@ -14,7 +14,8 @@ from ottla.client.partitioner import partition_of_key
 from ottla.wire import frames, types
 from ottla.wire.batch import BatchView, Compression, split_batches
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import DROP, HOLD, FakeCluster, run, topic_id
+from tests.unit.client.fake import DROP, HOLD, FakeCluster, topic_id
+from tests.unit.client.running import run
 
 Partition = types.ProduceResponse.PartitionProduceResponse
 

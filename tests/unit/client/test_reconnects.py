@@ -9,7 +9,8 @@ from ottla.client.address import Address, Peer
 from ottla.client.errors import BackingOffError, ConnectError
 from ottla.client.reconnects import Reconnects
 from ottla.wire import types
-from tests.unit.client.fake import FakeCluster, run
+from tests.unit.client.fake import FakeCluster
+from tests.unit.client.running import run
 
 PEER, OTHER = Peer(Address("a", 1), 1), Peer(Address("b", 2), 2)
 REFUSED = ConnectError(PEER, "connection refused")

@@ -14,7 +14,7 @@ from ottla.observe.memory import ProbeContext
 from ottla.observe.observer import Observer, Options
 from ottla.observe.probe_result import ProbeResult, probe_result
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import run
+from tests.unit.client.running import run
 from tests.unit.observe.virtual import START_MS, ListSink, NoClient, VirtualClock
 
 ProbeFunction = Callable[[ProbeContext], Awaitable[list[ProbeResult]]]

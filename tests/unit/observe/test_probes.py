@@ -14,7 +14,8 @@ from ottla.observe.memory import Bounds, CommittedTime, Memory, ProbeContext, ro
 from ottla.observe.probe_result import ProbeResult
 from ottla.observe.probes import PROBES
 from ottla.wire import frames, types
-from tests.unit.client.fake import FakeBroker, FakeCluster, run
+from tests.unit.client.fake import FakeBroker, FakeCluster
+from tests.unit.client.running import run
 
 NOW_MS = 1_700_000_000_000
 DENIED_GROUP, DENIED_TOPIC, DENIED_CLUSTER = 30, 29, 31

@@ -6,7 +6,7 @@ from ottla.health.facts import ShareMetrics, ShareWindow
 from ottla.observe.memory import Memory, ProbeContext
 from ottla.observe.probes import share_metrics
 from ottla.observe.probes.share_metrics import metrics_facts, window_facts
-from tests.unit.client.fake import run
+from tests.unit.client.running import run
 from tests.unit.observe.virtual import NoClient
 
 PAGE = """\

@@ -8,7 +8,7 @@ from ottla.spark.topic.chunk_decoder import ChunkDecoder, pieces
 from ottla.wire import WireError
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import Compression, split_batches
-from tests.unit.client.fake_logs import batch
+from tests.unit.client.batches import batch
 from tests.unit.spark.histories import history
 
 

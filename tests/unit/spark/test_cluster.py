@@ -10,9 +10,10 @@ from ottla.spark.options import read_options
 from ottla.spark.topic.cluster import LiveCluster
 from ottla.spark.topic.options import TopicOptions
 from ottla.wire import frames, types, uuid_text
+from tests.unit.client.batches import batch
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
 from tests.unit.client.fake import FakeCluster, topic_id
-from tests.unit.client.fake_logs import Logs, batch
+from tests.unit.client.fake_logs import Logs
 from tests.unit.spark.fake_cluster import SERVERS, at
 
 TOPICS = {"orders": [1, 1], "payments": [1], "__offsets": [1], "__audit": [1]}

@@ -11,9 +11,10 @@ from ottla.spark.topic.options import TopicOptions
 from ottla.spark.topic.plan import Task
 from ottla.spark.topic.task_reader import read_task
 from ottla.wire import frames, types
+from tests.unit.client.batches import batch
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
 from tests.unit.client.fake import FakeCluster
-from tests.unit.client.fake_logs import ORDERS, Logs, batch
+from tests.unit.client.fake_logs import ORDERS, Logs
 from tests.unit.spark.fake_cluster import topic_options
 
 QUICK = {"kafka.fetch.max.wait.ms": "1", "kafkaConsumer.pollTimeoutMs": "500"}

@@ -24,9 +24,10 @@ from ottla.client.sasl import Plain
 from ottla.client.timing import Deadline
 from ottla.wire import types
 from ottla.wire.types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.unit.client.batches import batch
 from tests.unit.client.blocking.threaded import threaded
 from tests.unit.client.fake import DROP, HOLD, FakeCluster
-from tests.unit.client.fake_logs import Logs, batch
+from tests.unit.client.fake_logs import Logs
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -13,9 +13,10 @@ from ottla.wire import WireError, frames, types
 from ottla.wire.aborted import AbortedTransaction
 from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
+from tests.unit.client.batches import batch
 from tests.unit.client.blocking.threaded import ThreadedCluster, threaded
 from tests.unit.client.fake import DROP, FakeCluster, topic_id
-from tests.unit.client.fake_logs import Data, Logs, Topic, batch
+from tests.unit.client.fake_logs import Data, Logs, Topic
 
 ORDERS = TopicPartition("orders", 0)
 QUICK = ReadOptions(max_wait_ms=1, stall_timeout_ms=500)

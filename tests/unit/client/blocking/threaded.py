@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ottla.client.blocking import BlockingClient
-from tests.unit.client.fake import QUICK, TIME_LIMIT_S, FakeCluster
+from tests.unit.client.fake import QUICK, FakeCluster
+from tests.unit.client.running import TIME_LIMIT_S
 
 T = TypeVar("T")
 

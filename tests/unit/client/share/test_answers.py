@@ -11,7 +11,8 @@ from ottla.client import ShareConsumer, TopicPartition
 from ottla.client.errors import ResponseError
 from ottla.wire import types
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import DROP, FakeCluster, run
+from tests.unit.client.fake import DROP, FakeCluster
+from tests.unit.client.running import run
 from tests.unit.client.share.leaders import (
     ACCEPT,
     EXPLICIT,

@@ -9,7 +9,7 @@ import pytest
 from ottla.client import AcknowledgeType, ShareConsumer
 from ottla.client.errors import ClosedError, ConfigurationError, ResponseError, UnsupportedVersionError
 from ottla.wire.batch import read_header
-from tests.unit.client.fake import run
+from tests.unit.client.running import run
 from tests.unit.client.share.leaders import (
     ACCEPT,
     EXPLICIT,

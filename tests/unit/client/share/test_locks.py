@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ottla.client import ShareConsumer
-from tests.unit.client.fake import run
+from tests.unit.client.running import run
 from tests.unit.client.share.leaders import (
     ACCEPT,
     EXPLICIT,

@@ -7,7 +7,7 @@ import pytest
 from ottla.client import ShareConsumer
 from ottla.client.errors import ResponseError
 from ottla.wire.errors import ErrorCode
-from tests.unit.client.fake import run
+from tests.unit.client.running import run
 from tests.unit.client.share.leaders import (
     QUICK,
     Heartbeat,

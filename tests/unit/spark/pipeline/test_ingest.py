@@ -9,7 +9,6 @@ import cramjam
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from tests.unit.spark.pipeline.tables import TOPIC, read
 
 from ottla.health.samples import encode
 from ottla.spark.errors import OttlaSparkError
@@ -22,6 +21,7 @@ from ottla.wire.keyed import encode_framed
 from ottla.wire.types.group_classic import OffsetCommitKey, OffsetCommitValue
 from tests.unit.spark.log_directories import CLUSTER
 from tests.unit.spark.pipeline.cluster_files import NOON, ClusterFiles, busy_day
+from tests.unit.spark.pipeline.ingesting import TOPIC, read
 
 
 def events(event_files: EventFiles, name: str) -> list[dict[str, Any]]:

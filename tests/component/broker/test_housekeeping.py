@@ -1,0 +1,224 @@
+"""Chores by the clock: what they write, remove and compact, and that long work leaves room for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.loop.clock import ShiftedClock
+from ottla.core.metadata.context import Result
+from ottla.log.checkpoint import parse_offsets
+from ottla.wire.keyed import Versioned
+from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
+from ottla.wire.types.cluster_metadata import ConfigRecord
+from tests.unit.broker.raw_client import RunningNode, Topic, batch, batches, running_node
+
+HOUR_MS = 3_600_000
+
+
+class Timed:
+    """A node whose time passes when a test says so."""
+
+    def __init__(self, running: RunningNode, clock: ShiftedClock, directory: Path) -> None:
+        self.running = running
+        self.node = running.node
+        self.client = running.client
+        self.directory = directory
+        self._clock = clock
+
+    def later(self, ms: int) -> None:
+        """Let time pass, and everything happen that is due then."""
+        self.running.change(lambda: self._pass(ms))
+
+    def _pass(self, ms: int) -> None:
+        self._clock.shift_ms += ms
+        self.node.housekeeping.run_due()
+        self.node.cooperative_tasks.run_for(20)
+        self.node.offload.finish_all()
+
+    def checkpoint(self, name: str) -> dict[Any, int]:
+        return dict(parse_offsets((self.directory / name).read_bytes()))
+
+    def partition(self, topic: Topic) -> Path:
+        return self.directory / f"{topic.name}-0"
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Iterator[Timed]:
+    clock = ShiftedClock()
+    with running_node(tmp_path, clock, connections_max_idle_ms=10**12) as running:
+        yield Timed(running, clock, tmp_path)
+
+
+def fill(timed: Timed, topic: Topic, rounds: int, **header: Any) -> None:
+    """Large batches, so that segments of a megabyte are full after two."""
+    for _ in range(rounds):
+        assert timed.client.produce(topic, batch(bytes(600_000), **header)).error_code == 0
+
+
+def test_high_watermarks_are_noted_every_few_seconds(timed: Timed):
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a", b"b"))
+    timed.later(5_001)
+    assert timed.checkpoint("replication-offset-checkpoint") == {(topic.name, 0): 2}
+    timed.client.produce(topic, batch(b"c"))
+    timed.later(5_001)
+    assert timed.checkpoint("replication-offset-checkpoint") == {(topic.name, 0): 3}
+
+
+def test_a_checkpoint_that_would_stay_the_same_is_not_written(timed: Timed):
+    timed.client.produce(timed.client.topic(), batch(b"a"))
+    timed.later(5_001)
+    path = timed.directory / "replication-offset-checkpoint"
+    path.unlink()
+    timed.later(5_001)
+    assert not path.exists()
+
+
+def test_closed_segments_are_synced_and_noted(timed: Timed):
+    topic = timed.client.topic(segment_bytes=1 << 20)
+    fill(timed, topic, 3)
+    timed.later(61_000)
+    timed.later(61_000)
+    assert timed.checkpoint("recovery-point-offset-checkpoint") == {(topic.name, 0): 3}
+
+
+def test_a_raised_log_start_is_noted(timed: Timed):
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a", b"b", b"c"))
+    kind = DeleteRecordsRequest
+    wanted = kind.DeleteRecordsTopic(topic.name, (kind.DeleteRecordsPartition(0, 2),))
+    timed.client.ask(kind((wanted,), 5_000), 2)
+    timed.later(61_000)
+    assert timed.checkpoint("log-start-offset-checkpoint") == {(topic.name, 0): 2}
+
+
+def test_flush_ms_is_kept(timed: Timed):
+    topic = timed.client.topic(flush_ms=2_000)
+    timed.client.produce(topic, batch(b"a"))
+    log = timed.node.replicas.by_key[topic.name, 0].log
+    timed.later(1_000)
+    assert log.recovery_point == 0
+    timed.later(1_500)
+    assert log.recovery_point == 1
+
+
+def test_retention_removes_old_segments_and_their_files_later(timed: Timed):
+    now_ms = timed.node.clock.wall_ms()
+    topic = timed.client.topic(segment_bytes=1 << 20, retention_ms=HOUR_MS, file_delete_delay_ms=60_000)
+    fill(timed, topic, 3, timestamp=now_ms - 2 * HOUR_MS)
+    fill(timed, topic, 1, timestamp=now_ms)
+    timed.later(301_000)
+    files = sorted(path.name for path in timed.partition(topic).glob("*.log*"))
+    assert [name for name in files if name.endswith(".deleted")]
+    log = timed.node.replicas.by_key[topic.name, 0].log
+    assert log.log_start_offset == 3
+    assert timed.client.fetch(topic, offset=0).error_code == 1, "what is gone is out of range"
+    timed.later(61_000)
+    timed.later(61_000)
+    assert not list(timed.partition(topic).glob("*.deleted"))
+
+
+def test_a_deleted_topics_directory_goes_after_a_while(timed: Timed):
+    topic = timed.client.topic()
+    timed.client.produce(topic, batch(b"a"))
+    timed.client.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.DeleteTopicState(topic.name),)), 6)
+    timed.later(1_001)
+    assert len(list(timed.directory.glob("*-delete"))) == 1
+    timed.later(61_000)
+    assert not list(timed.directory.glob("*-delete"))
+
+
+def test_compaction_keeps_the_last_value_of_each_key(timed: Timed):
+    topic = timed.client.topic(
+        cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01, min_compaction_lag_ms=0
+    )
+    for number in range(4):
+        timed.client.produce(topic, batch(b"x" * 600_000 + bytes([number]), keys=[b"k"]))
+    timed.client.produce(topic, batch(b"end", keys=[b"other"]))
+    timed.later(16_000)
+    (first,) = batches(timed.client.fetch(topic))
+    assert first.base_offset == 2, "older values of the key are gone; the newest lies in the active segment"
+    assert [one.base_offset for one in batches(timed.client.fetch(topic, offset=3))] == [3, 4]
+    assert timed.checkpoint("cleaner-offset-checkpoint")[topic.name, 0] > 0
+
+
+def test_compaction_can_be_switched_off(tmp_path: Path):
+    clock = ShiftedClock()
+    with running_node(tmp_path, clock, log_cleaner_enable=False) as running:
+        timed = Timed(running, clock, tmp_path)
+        topic = timed.client.topic(cleanup_policy="compact", segment_bytes=1 << 20, min_cleanable_dirty_ratio=0.01)
+        for _ in range(4):
+            timed.client.produce(topic, batch(b"x" * 600_000, keys=[b"k"]))
+        timed.later(16_000)
+        assert not (tmp_path / "cleaner-offset-checkpoint").exists()
+
+
+def test_producers_that_were_silent_for_a_day_are_forgotten(timed: Timed):
+    topic = timed.client.topic()
+    header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    timed.client.produce(topic, batch(b"a", timestamp=timed.node.clock.wall_ms(), **header))
+    log = timed.node.replicas.by_key[topic.name, 0].log
+    timed.later(HOUR_MS)
+    assert not log.producers.is_empty
+    timed.later(25 * HOUR_MS)
+    assert log.producers.is_empty
+
+
+def snapshots(timed: Timed) -> list[int]:
+    ends = [int(path.name[:20]) for path in (timed.directory / "__cluster_metadata-0").glob("*-*.checkpoint")]
+    return sorted(end for end in ends if end > 0)
+
+
+def test_the_metadata_is_snapshotted_every_hour_if_it_has_changed(timed: Timed):
+    timed.client.topic()
+    timed.later(HOUR_MS + 1_000)
+    assert len(snapshots(timed)) == 1
+    timed.later(HOUR_MS + 1_000)
+    assert len(snapshots(timed)) == 1, "nothing has changed"
+    timed.client.topic()
+    timed.later(HOUR_MS + 1_000)
+    assert len(snapshots(timed)) == 2
+
+
+def test_old_snapshots_go_with_the_log_below_the_next_one(tmp_path: Path):
+    clock = ShiftedClock()
+    settings = {"metadata.log.segment.bytes": 8 << 20, "metadata.max.retention.bytes": 1 << 20}
+    with running_node(tmp_path, clock, **settings) as running:
+        timed = Timed(running, clock, tmp_path)
+        value = "x" * 30_000
+
+        def grow() -> None:
+            records = tuple(Versioned(ConfigRecord(4, "", f"k{number}", value), 0) for number in range(100))
+            running.node.metadata.append(Result(records, None))
+
+        for _ in range(4):
+            running.change(grow)
+            running.change(grow)
+            running.change(grow)
+            timed.later(HOUR_MS + 1_000)
+        kept = snapshots(timed)
+        assert len(kept) == 1, "one always stays"
+        assert running.node.metadata.partition.log_start_offset == kept[0]
+        assert running.node.metadata.partition.segments[0].base_offset > 0
+    with running_node(tmp_path) as running:
+        assert running.node.image.configs(4, "")["k99"] == value
+
+
+def test_heartbeats_keep_the_own_broker_alive(timed: Timed):
+    for _ in range(20):
+        timed.later(8_000)
+    assert not timed.node.image.brokers[1].fenced
+
+
+def test_no_op_records_come_by_the_clock_if_they_are_wanted(tmp_path: Path):
+    clock = ShiftedClock()
+    with running_node(tmp_path, clock, metadata_max_idle_interval_ms=500) as running:
+        timed = Timed(running, clock, tmp_path)
+        before = running.node.image.last_offset
+        timed.later(501)
+        timed.later(501)
+        assert running.node.image.last_offset >= before + 2
