@@ -1,16 +1,11 @@
 """The benchmark of brokers: its frames are real ones, and its figures arrive in the table and in the file."""
 
-import argparse
-import json
 import os
-import socket
-from pathlib import Path
 
 from benchmarks import rounds
 from benchmarks.broker import bench_brokers as bench
 from benchmarks.broker import raw
 from benchmarks.broker.brokers import cpu_seconds, resident_bytes
-from benchmarks.runner import Size
 from ottla.wire import frames
 from ottla.wire.batch import read_header
 from ottla.wire.types import ProduceResponse
@@ -44,13 +39,6 @@ def test_an_answer_with_an_error_is_not_taken_for_success() -> None:
             assert not is_fine
 
 
-def test_whether_somebody_listens_is_seen_without_connecting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert raw.is_listening(port)
-    assert not raw.is_listening(port)
-
-
 def test_this_process_has_used_time_and_memory() -> None:
     assert cpu_seconds(os.getpid()) > 0
     assert resident_bytes(os.getpid()) > 1 << 20
@@ -66,15 +54,3 @@ def test_the_table_has_medians_and_ratios() -> None:
 
 def test_percentiles() -> None:
     assert bench.percentile(range(101), 99) == 99
-
-
-def test_the_file_has_times_as_every_benchmark_has_and_memory_beside(tmp_path: Path) -> None:
-    options = argparse.Namespace(rounds=3, window=0.0, size=Size.FULL, only="", out=tmp_path / "broker.json")
-    rounds.save("broker", FOUND, options, bench.PACKAGES)
-    content = json.loads(options.out.read_text(encoding="utf-8"))
-    rows = {(row["case"], row["subject"]): row for row in content["results"]}
-    assert len(rows) == 4
-    start = rows["start: exec to first acknowledged produce", "Apache Kafka"]
-    assert (start["best_s"], start["paired_over_first"]) == (2.0, 12.5)
-    assert [row["subject"] for row in content["memory"]] == ["ottla", "Apache Kafka"]
-    assert content["memory"][0]["bytes"] == [30 << 20] * 3

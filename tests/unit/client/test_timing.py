@@ -1,7 +1,5 @@
 """Pauses grow, stay below their bound, and end before the deadline."""
 
-import asyncio
-
 from ottla.client.timing import Backoff, Deadline
 
 
@@ -34,11 +32,3 @@ def test_a_deadline_counts_down():
     assert (deadline.left_ms, deadline.passed) == (0, True)
     now = 9.0
     assert deadline.left_s == 0
-
-
-def test_no_pause_is_begun_that_would_end_too_late():
-    async def body() -> None:
-        assert await Backoff(1, 1, random=middle).pause(Deadline(1000))
-        assert not await Backoff(1000, 1000, random=middle).pause(Deadline(500))
-
-    asyncio.run(body())

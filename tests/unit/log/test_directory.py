@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from ottla.log.directory import (
 from ottla.log.disk import OsDisk
 from ottla.log.errors import StorageError
 from ottla.log.files import LogStorage
-from ottla.log.lock import DirectoryLock, LockedError
 from ottla.log.names import TopicPartition
 from ottla.log.partition import Partition, create_partition_directory
 from ottla.log.recovery import load
@@ -180,19 +177,6 @@ def test_what_must_not_start_is_said_with_what_to_do(tmp_path: Path) -> None:
     for part in expected:
         assert any(part in problem for problem in problems)
     assert directory_problems(paths[:1], lambda path: opened(Path(path)), cluster_id="c1", node_id=1) == []
-
-
-def test_the_lock_keeps_others_out(tmp_path: Path) -> None:
-    lock = DirectoryLock(str(tmp_path))
-    with pytest.raises(LockedError, match="by this process"):
-        DirectoryLock(str(tmp_path))
-    attempt = [sys.executable, "-c", f"from ottla.log.lock import DirectoryLock; DirectoryLock({str(tmp_path)!r})"]
-    other = subprocess.run(attempt, capture_output=True, text=True, check=False)
-    assert "in use by another process" in other.stderr
-    lock.release(remove=True)
-    assert not (tmp_path / ".lock").exists()
-    lock.release(remove=True)  # once is enough
-    assert subprocess.run(attempt, capture_output=True, check=False).returncode == 0
 
 
 def test_a_partition_that_has_come_gets_its_name(tmp_path: Path) -> None:
