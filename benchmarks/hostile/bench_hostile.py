@@ -29,9 +29,9 @@ from benchmarks.broker.brokers import Broker, resident_bytes
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from ottla.broker.handlers import add_raft_voter
+from tests.component.broker.raw_client import Topic
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
-from tests.unit.broker.raw_client import Topic
 
 PACKAGES = ("msgspec",)
 BATCH_ROOM = 1 << 20

@@ -22,8 +22,8 @@ from benchmarks.broker.brokers import Broker, resident_bytes
 from benchmarks.rounds import Figures
 from benchmarks.runner import Size
 from ottla.wire.types import CreateTopicsRequest, MetadataRequest
+from tests.component.broker.raw_client import RawClient, Topic, batch
 from tests.hostile.neighbour import neighbour
-from tests.unit.broker.raw_client import RawClient, Topic, batch
 
 PACKAGES = ("msgspec",)
 PARTITIONS_PER_REQUEST = 250

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle
 
 from ottla.wire import frames
+from tests.component.broker.raw_client import RawClient, Topic, batch, fetch_partition, fetch_request
 from tests.hostile.weapons import weapons
-from tests.unit.broker.raw_client import RawClient, Topic, batch, fetch_partition, fetch_request
 
 ANSWER_S = 0.002
 """How long an answer is waited for; a request that parks gets none so soon."""

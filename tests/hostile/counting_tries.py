@@ -20,11 +20,11 @@ from ottla.wire import WireError
 from ottla.wire.compress import DEFAULT_MAX_BYTES, Compression, compress, decompress
 from ottla.wire.errors import ErrorCode
 from ottla.wire.reject import Reject
+from tests.component.broker.quota_requests import alter, entry
+from tests.component.broker.raw_client import batch, running_node
 from tests.hostile.reaching import reaches
 from tests.unit.broker.network.quotas.entities import entity, made
 from tests.unit.broker.network.quotas.rates import rates
-from tests.unit.broker.quota_requests import alter, entry
-from tests.unit.broker.raw_client import batch, running_node
 from tests.unit.broker.telemetry.clients.instance_table import INTEREST, MAX_BYTES, Table
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.wire.types import MetadataRequest
-from tests.unit.broker.raw_client import RawClient, Topic, batch
+from tests.component.broker.raw_client import RawClient, Topic, batch
 
 PAUSE_S = 0.005
 

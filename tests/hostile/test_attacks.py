@@ -18,10 +18,10 @@ import pytest
 from benchmarks.broker.brokers import resident_bytes
 from ottla.broker.network.request import CloseCause
 from ottla.broker.telemetry.log_deduplication import VALUES_MAX
+from tests.component.broker.raw_client import RawClient, batch
 from tests.hostile import attacks
 from tests.hostile.neighbour import Neighbour, neighbour
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.raw_client import RawClient, batch
 
 FRAMES = int(os.environ.get("OTTLA_HOSTILE_FRAMES", "4000"))
 GROWTH_MAX_BYTES = 100 << 20

@@ -55,12 +55,19 @@ from ottla.wire.types import (
     OffsetCommitRequest,
     ShareGroupHeartbeatRequest,
 )
+from tests.component.broker.connection_bench import Bench, answer_at_once, heartbeat
+from tests.component.broker.raw_client import (
+    RawClient,
+    RunningNode,
+    batch,
+    fetch_partition,
+    fetch_request,
+    running_node,
+)
+from tests.component.broker.streams_requests import join, topology
 from tests.hostile import attacks, counting_tries  # noqa: F401  the tries of the second count
 from tests.hostile.reaching import TRIES, reaches
-from tests.unit.broker.connection_bench import Bench, answer_at_once, heartbeat
 from tests.unit.broker.holder import Holder
-from tests.unit.broker.raw_client import RawClient, RunningNode, batch, fetch_partition, fetch_request, running_node
-from tests.unit.broker.streams_requests import join, topology
 from tests.unit.core.txn import driver as txn
 
 MINUTES_MS = 60_000

@@ -20,7 +20,7 @@ from ottla.wire.types import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from tests.unit.broker.raw_client import (
+from tests.component.broker.raw_client import (
     RawClient,
     RunningNode,
     Topic,

@@ -12,10 +12,10 @@ from importlib import import_module
 
 
 def shared_tests(*modules: str, fixtures: tuple[str, ...] = ("client",)) -> dict[str, Callable[..., object]]:
-    """The tests of modules of `tests.unit.broker` for a module here, each with the name of its module."""
+    """The tests of modules of `tests.component.broker` for a module here, each with the name of its module."""
     found = {}
     for module in modules:
-        for name, test in vars(import_module(f"tests.unit.broker.{module}")).items():
+        for name, test in vars(import_module(f"tests.component.broker.{module}")).items():
             if name.startswith("test_") and next(iter(inspect.signature(test).parameters), "") in fixtures:
                 found[f"{module}_{name.removeprefix('test_')}"] = test
     return found

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.kill_load import Load, check, read_log
 from tests.interop.apache import ApacheKafka
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.kill_load import Load, check, read_log
 
 KILLS = int(os.environ.get("KILLS", "8"))
 CHECK_EVERY = 10

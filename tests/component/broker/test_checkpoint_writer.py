@@ -16,7 +16,7 @@ from ottla.log.directory import (
 )
 from ottla.log.disk import OsDisk, OsFile
 from ottla.log.names import TopicPartition
-from tests.unit.broker.raw_client import TIMEOUT_S, batch, running_node
+from tests.component.broker.raw_client import TIMEOUT_S, batch, running_node
 
 
 class StallingDisk(OsDisk):

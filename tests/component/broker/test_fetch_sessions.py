@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.wire.types import FetchRequest
-from tests.unit.broker.raw_client import RawClient, batch, fetch_partition, fetch_request
+from tests.component.broker.raw_client import RawClient, batch, fetch_partition, fetch_request
 
 
 def partitions_of(answer: object) -> list[int]:

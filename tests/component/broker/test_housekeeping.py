@@ -14,7 +14,7 @@ from ottla.log.checkpoint import parse_offsets
 from ottla.wire.keyed import Versioned
 from ottla.wire.types import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.wire.types.cluster_metadata import ConfigRecord
-from tests.unit.broker.raw_client import RunningNode, Topic, batch, batches, running_node
+from tests.component.broker.raw_client import RunningNode, Topic, batch, batches, running_node
 
 HOUR_MS = 3_600_000
 

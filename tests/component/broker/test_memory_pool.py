@@ -10,7 +10,7 @@ import pytest
 
 from ottla.broker.node import Node
 from ottla.wire import frames
-from tests.unit.broker.raw_client import Connection, batch, produce_request, running_node
+from tests.component.broker.raw_client import Connection, batch, produce_request, running_node
 
 
 def test_large_requests_wait_for_each_other_and_small_ones_do_not(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.broker.network.web_server import WebServer
 from ottla.broker.telemetry.metrics_page import metrics_page
-from tests.unit.broker.raw_client import batch, running_node
+from tests.component.broker.raw_client import batch, running_node
 
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*")(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+')
 

@@ -14,7 +14,7 @@ from ottla.observe.memory import Bounds, CommittedTime, Memory, ProbeContext
 from ottla.observe.probe_result import ProbeResult
 from ottla.observe.probes import PROBES
 from ottla.wire import frames, types
-from tests.unit.client.fake import FakeBroker, FakeCluster
+from tests.component.client.fake import FakeBroker, FakeCluster
 from tests.unit.client.running import run
 
 NOW_MS = 1_700_000_000_000

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import APACHE, Node, booting, node_of, running
-from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.wire import to_json
+from tests.component.broker.raw_client import Closed, RawClient
 from tests.docs.differences import rows
 from tests.interop.apache import ONE_NODE, ApacheKafka
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.raw_client import Closed, RawClient
 
 
 class Pair(NamedTuple):

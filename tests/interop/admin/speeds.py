@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.wire.types import AlterClientQuotasRequest
+from tests.component.broker.raw_client import RawClient, Topic, batch
 from tests.interop.apache import tool
-from tests.unit.broker.raw_client import RawClient, Topic, batch
 
 RATE = 10_000.0
 COUNT, SIZE = 1000, 1000

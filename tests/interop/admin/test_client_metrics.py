@@ -21,13 +21,13 @@ from ottla.wire.types.api_versions import ApiVersionsRequest
 from ottla.wire.types.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from ottla.wire.types.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.types.push_telemetry import PushTelemetryRequest
+from tests.component.broker.raw_client import Connection, RawClient
 from tests.interop.apache import ApacheKafka, free_ports, tool
 from tests.interop.compiling import class_files
 from tests.interop.jars import APACHE_KAFKA
 from tests.interop.node.brokers import APACHE, Node, wanted
 from tests.interop.process import ProgramFailed
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.raw_client import Connection, RawClient
 
 TOOL = "org.apache.kafka.tools.ClientMetricsCommand"
 PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"

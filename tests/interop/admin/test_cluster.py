@@ -7,10 +7,10 @@ import pytest
 from ottla.wire.types.describe_cluster import DescribeClusterRequest
 from ottla.wire.types.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.types.unregister_controller import UnregisterControllerRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import tool
 from tests.interop.node.brokers import APACHE, Node
 from tests.interop.process import ProgramFailed
-from tests.unit.broker.raw_client import RawClient
 
 TOOL = "org.apache.kafka.tools.ClusterTool"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ottla.wire.types.elect_leaders import ElectLeadersRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import tool
 from tests.interop.node.brokers import Node
-from tests.unit.broker.raw_client import RawClient
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
 PREFERRED, UNCLEAN = 0, 1

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from ottla.wire.types.update_features import UpdateFeaturesRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import tool
 from tests.interop.node.brokers import Node
 from tests.interop.process import ProgramFailed
-from tests.unit.broker.raw_client import RawClient
 
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3

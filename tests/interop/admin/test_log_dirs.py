@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.component.broker.kill_load import PARTITIONS, TOPIC, Load, check, read_log
+from tests.component.broker.log_dirs import CopyingDisk, arrival, describe, limit_rate, move, other, place_of, two_dirs
+from tests.component.broker.raw_client import RawClient, batch, values
 from tests.interop.apache import ApacheKafka, tool
 from tests.interop.node.brokers import APACHE, OTTLA, Node, wanted
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.kill_load import PARTITIONS, TOPIC, Load, check, read_log
-from tests.unit.broker.log_dirs import CopyingDisk, arrival, describe, limit_rate, move, other, place_of, two_dirs
-from tests.unit.broker.raw_client import RawClient, batch, values
 
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"

@@ -19,8 +19,8 @@ from ottla.wire.types import (
     DescribeClientQuotasRequest,
     DescribeUserScramCredentialsRequest,
 )
+from tests.component.broker.raw_client import READY_ATTEMPTS, RawClient
 from tests.interop.node.brokers import APACHE, OTTLA, node_of
-from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 ROUNDS = 400
 PARTS = ("user", "client-id", "ip", "group", "")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.component.broker import quota_requests as quotas
+from tests.component.broker import scram_requests as scram
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import ApacheKafka, dump_log, free_ports
 from tests.interop.node.brokers import APACHE, OTTLA, node_of
 from tests.interop.serving import OttlaServe
-from tests.unit.broker import quota_requests as quotas
-from tests.unit.broker import scram_requests as scram
-from tests.unit.broker.raw_client import RawClient
 
 TIME_LIMIT_S = 60
 POLL_S = 0.1

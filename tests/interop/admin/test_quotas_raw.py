@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from ottla.wire.types import ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest
-from tests.interop.node.brokers import Node
-from tests.unit.broker.quota_requests import alter, await_limits, describe, entry
-from tests.unit.broker.raw_client import (
+from tests.component.broker.quota_requests import alter, await_limits, describe, entry
+from tests.component.broker.raw_client import (
     Closed,
     Connection,
     RawClient,
@@ -23,6 +22,7 @@ from tests.unit.broker.raw_client import (
     fetch_request,
     produce_request,
 )
+from tests.interop.node.brokers import Node
 
 QUOTA_EXCEEDED = 89
 _serial = count()

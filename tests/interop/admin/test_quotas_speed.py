@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient
 from tests.interop.admin.speeds import COUNT, RATE, SIZE, WAYS, Target, fill, set_quotas
 from tests.interop.jars import Report
 from tests.interop.node.brokers import APACHE, OTTLA, Node, node_of
-from tests.unit.broker.raw_client import RawClient
 
 Seconds = dict[tuple[str, str], float]
 

@@ -15,10 +15,10 @@ from ottla.wire.types.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.types.describe_cluster import DescribeClusterRequest
 from ottla.wire.types.describe_quorum import DescribeQuorumRequest
 from ottla.wire.types.remove_raft_voter import RemoveRaftVoterRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import tool
 from tests.interop.node.brokers import Node
 from tests.interop.process import ProgramFailed
-from tests.unit.broker.raw_client import RawClient
 
 QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 OTHER = bytes(range(16))

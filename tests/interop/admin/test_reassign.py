@@ -10,9 +10,9 @@ import pytest
 
 from ottla.wire.types.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.types.list_partition_reassignments import ListPartitionReassignmentsRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import tool
 from tests.interop.node.brokers import Node
-from tests.unit.broker.raw_client import RawClient
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ASSIGNMENT = "The manual partition assignment includes"

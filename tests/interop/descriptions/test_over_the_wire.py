@@ -13,11 +13,11 @@ import pytest
 
 import ottla.testing
 from ottla.testing import Broker
+from tests.component.broker.raw_client import RawClient
 from tests.interop.descriptions.talking import Talk
-from tests.unit.broker.raw_client import RawClient
 
 PLUGIN = "group.streams.topology.description.plugin.class"
-UNRELIABLE = "tests.unit.broker.description_plugins.Unreliable"
+UNRELIABLE = "tests.component.broker.description_plugins.Unreliable"
 IN_TOPIC = "ottla.topology_descriptions.TopicPlugin"
 PATIENT = {
     "group.streams.initial.rebalance.delay.ms": "0",

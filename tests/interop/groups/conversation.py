@@ -27,7 +27,7 @@ from ottla.wire.types import (
     ListGroupsResponse,
     SyncGroupRequest,
 )
-from tests.unit.broker.raw_client import Connection, RawClient, key_of
+from tests.component.broker.raw_client import Connection, RawClient, key_of
 
 LATE_S = 20.0
 """So long an answer is waited for that has to come, before the broker is said to hold it back."""

@@ -20,10 +20,10 @@ from ottla.wire.types import (
     FindCoordinatorRequest,
     HeartbeatRequest,
 )
+from tests.component.broker.classic_members import Member, protocols
+from tests.component.broker.raw_client import READY_ATTEMPTS, RawClient
 from tests.interop.groups.brokers import Node, new_node
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.unit.broker.classic_members import Member, protocols
-from tests.unit.broker.raw_client import READY_ATTEMPTS, RawClient
 
 pytestmark = pytest.mark.interop
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from ottla.wire import types
+from tests.component.broker.raw_client import READY_ATTEMPTS
 from tests.interop.groups.brokers import new_node
 from tests.interop.groups.conversation import ONE_THREAD, Conversation, Side
 from tests.interop.node.brokers import APACHE, OTTLA, wanted
-from tests.unit.broker.raw_client import READY_ATTEMPTS
 
 COUNT = int(os.environ.get("CONVERSATIONS", "30"))
 SEED = int(os.environ.get("CONVERSATION_SEED", "1"))

@@ -18,11 +18,11 @@ from ottla.wire.batch import split_batches
 from ottla.wire.errors import ErrorCode
 from ottla.wire.keyed import KeyedRecord, decode_keyed
 from ottla.wire.types import ConsumerGroupHeartbeatRequest, CreateTopicsRequest, FindCoordinatorRequest
+from tests.component.broker.raw_client import Connection, RawClient
 from tests.interop.groups.brokers import Node, new_node
 from tests.interop.groups_consumer.conversation import TOPICS, Talk, converse
 from tests.interop.groups_consumer.noting import Note, Notebook
 from tests.interop.node.brokers import APACHE
-from tests.unit.broker.raw_client import Connection, RawClient
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "groups" / "consumer_conversation.jsonl"
 CLIENT_ID = "talker"

@@ -12,11 +12,11 @@ import pytest
 
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import ConsumerGroupDescribeRequest, CreateTopicsRequest
+from tests.component.broker.raw_client import Connection, RawClient
 from tests.interop.groups.brokers import new_node
 from tests.interop.groups_consumer.conversation import Talk
 from tests.interop.groups_consumer.record import SETTINGS, await_coordinator
 from tests.interop.node.brokers import APACHE, OTTLA
-from tests.unit.broker.raw_client import Connection, RawClient
 
 GROUPS = ("plain", "static", "pattern", "mixed")
 TOPICS = {"t1": 4, "t2": 2}

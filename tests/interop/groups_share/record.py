@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from ottla.wire.keyed import KeyedRecord
 from ottla.wire.types import AlterShareGroupOffsetsRequest, CreatePartitionsRequest, DeleteTopicsRequest
+from tests.component.broker.raw_client import Connection, RawClient
 from tests.interop.groups.brokers import Node
 from tests.interop.groups_consumer.noting import Note, Notebook
 from tests.interop.groups_consumer.record import Log, await_coordinator, create_topics, record
 from tests.interop.groups_share.conversation import TOPICS, Talk, converse
-from tests.unit.broker.raw_client import Connection, RawClient
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "groups" / "share_conversation.jsonl"
 CLIENT_ID = "talker"

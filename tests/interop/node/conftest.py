@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient
 from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import APACHE, Broker, wanted
 from tests.interop.serving import OttlaServe
-from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session", params=wanted())

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from ottla.client import topics
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import ShareFetchRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.node.brokers import OTTLA
 from tests.interop.share.brokers import Cluster, Node
 from tests.interop.share.workers import DeliveredRecord, OttlaWorker, Workers, closing, settled, silent, until
-from tests.unit.broker.raw_client import RawClient
 
 EXPLICIT = {"share.acknowledgement.mode": "explicit"}
 COUNT = 5

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.feature_requests import update
+from tests.component.broker.raw_client import RawClient
 from tests.interop import process
 from tests.interop.apache import tool
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.process import ProgramFailed
 from tests.interop.share_state.nodes import Node, new_node
-from tests.unit.broker.feature_requests import update
-from tests.unit.broker.raw_client import RawClient
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 

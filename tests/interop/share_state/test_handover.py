@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ottla.wire.types import FindCoordinatorRequest
+from tests.component.broker.raw_client import RawClient, Topic
+from tests.component.broker.share.group_requests import beat, describe, join, offsets, set_config, starts_and_lags
+from tests.component.broker.share.share_members import Member, produce
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.share_state.nodes import SETTINGS, Node, new_node, until
-from tests.unit.broker.raw_client import RawClient, Topic
-from tests.unit.broker.share.group_requests import beat, describe, join, offsets, set_config, starts_and_lags
-from tests.unit.broker.share.share_members import Member, produce
 
 GROUP, MEMBER = "workers", "m-1"
 ACCEPT, RELEASE, REJECT = (1,), (2,), (3,)

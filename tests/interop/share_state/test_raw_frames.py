@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.wire.types import DescribeConfigsRequest, FindCoordinatorRequest
+from tests.component.broker.raw_client import RawClient
 from tests.interop.rerun import shared_tests
 from tests.interop.share_state.nodes import STATE_TOPIC, text_of
-from tests.unit.broker.raw_client import RawClient
 
 MODULE = "test_share_state_apis"
 SHARED = shared_tests(MODULE)

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from ottla.wire.types import FindCoordinatorRequest, ListOffsetsRequest
+from tests.component.broker.raw_client import RawClient, Topic
+from tests.component.broker.share.group_requests import alter
+from tests.component.broker.share.share_members import Member, produce
 from tests.interop.apache import dump_log
 from tests.interop.node.brokers import APACHE, OTTLA
 from tests.interop.share_state.nodes import STATE_TOPIC, Node, state_file, state_records, text_of, until
-from tests.unit.broker.raw_client import RawClient, Topic
-from tests.unit.broker.share.group_requests import alter
-from tests.unit.broker.share.share_members import Member, produce
 from tests.unit.broker.share_state_requests import codes, delete, initialize, read, summarize, write
 
 Records = list[tuple[int, str, int, Any]]

@@ -24,9 +24,9 @@ from ottla.wire.types import (
     StreamsGroupDescribeResponse,
     StreamsGroupHeartbeatRequest,
 )
+from tests.component.broker.raw_client import RawClient
 from tests.interop.streams.conftest import Broker, made
 from tests.interop.streams.feeding import create, wait_until
-from tests.unit.broker.raw_client import RawClient
 
 _Request = StreamsGroupHeartbeatRequest
 _NOTHING: Any = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}

@@ -11,8 +11,8 @@ from itertools import count
 
 from ottla.wire.errors import ErrorCode
 from ottla.wire.types import CreateTopicsRequest
-from tests.unit.broker.raw_client import Closed, RawClient, Topic, batches
-from tests.unit.broker.transactional_producer import Producer, error
+from tests.component.broker.raw_client import Closed, RawClient, Topic, batches
+from tests.component.broker.transactional_producer import Producer, error
 
 PARTITIONS = 3
 COMMITTED, ABORTED, UNCERTAIN = "committed", "aborted", "uncertain"

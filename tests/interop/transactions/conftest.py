@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient
 from tests.interop.node.brokers import booting, running
 from tests.interop.transactions.nodes import Node, new_node
-from tests.unit.broker.raw_client import RawClient
 
 
 @pytest.fixture(scope="session", params=[2, 1], ids=["tv2", "tv1"])

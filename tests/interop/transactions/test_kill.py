@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient
+from tests.component.broker.transactional_producer import Producer, error
 from tests.interop.apache import ApacheKafka
 from tests.interop.node.brokers import OTTLA
 from tests.interop.transactions.atomic_load import AtomicLoad
 from tests.interop.transactions.nodes import SETTINGS, new_node
-from tests.unit.broker.raw_client import RawClient
-from tests.unit.broker.transactional_producer import Producer, error
 
 KILLS = int(os.environ.get("KILLS", "8"))
 PRODUCERS = 4

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.component.broker.raw_client import RawClient, Topic
+from tests.component.broker.transactional_producer import Producer
 from tests.interop.apache import dump_log, tool
 from tests.interop.transactions.nodes import Node
-from tests.unit.broker.raw_client import RawClient, Topic
-from tests.unit.broker.transactional_producer import Producer
 
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 MOMENTS = 200

@@ -9,8 +9,8 @@ from typing import Any
 from ottla.broker.loop.clock import ManualClock
 from ottla.broker.share.persister import Persister
 from ottla.wire.errors import ErrorCode
-from tests.unit.broker.raw_client import running_node
-from tests.unit.broker.share.share_members import until
+from tests.component.broker.raw_client import running_node
+from tests.component.broker.share.share_members import until
 from tests.unit.broker.share_state_requests import codes, initialize, read, results, write
 
 
