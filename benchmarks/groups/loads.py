@@ -100,9 +100,9 @@ def commit_request(group: str, topic: str) -> OffsetCommitRequest:
     return kind(group, topics=(kind.OffsetCommitRequestTopic(topic, partitions=(partition,)),))
 
 
-def commits_in_turn(port: int, topic: str, count: int, connections: int) -> float:
-    connections = [Connection(port) for _ in range(connections)]
-    frames = [[frame_of(commit_request(f"commits-{each}", topic), COMMIT_VERSION)] for each in range(connections)]
+def commits_in_turn(port: int, topic: str, count: int, connection_count: int) -> float:
+    connections = [Connection(port) for _ in range(connection_count)]
+    frames = [[frame_of(commit_request(f"commits-{each}", topic), COMMIT_VERSION)] for each in range(connection_count)]
     seconds = in_turn(connections, frames, count)
     check_commit(connections[0], topic)
     for connection in connections:

@@ -7,6 +7,9 @@ import pytest
 
 from benchmarks.wire import bench_records
 
+# kafka-python reads its schemas in a way that Python 3.11 warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+
 
 def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "records.json"

@@ -45,12 +45,12 @@ def test_entities_of_all_kinds(client: RawClient) -> None:
     )
     await_limits(client, user, {"producer_byte_rate": 1e9})
     both = (("client-id", client_id), ("user", user))
-    assert describe(client, ("user", 0, user), ("client-id", 0, client)) == {both: {"consumer_byte_rate": 1e9}}
+    assert describe(client, ("user", 0, user), ("client-id", 0, client_id)) == {both: {"consumer_byte_rate": 1e9}}
     default = (("client-id", None), ("user", user))
     assert describe(client, ("user", 0, user), ("client-id", 1, None)) == {default: {"controller_mutation_rate": 1e9}}
     assert set(describe(client, ("user", 0, user), ("client-id", 2, None))) == {both, default}
     assert len(describe(client, ("user", 0, user), strict=False)) == 3
-    assert describe(client, ("client-id", 0, client)) == {(("client-id", client_id),): {"request_percentage": 1e9}}
+    assert describe(client, ("client-id", 0, client_id)) == {(("client-id", client_id),): {"request_percentage": 1e9}}
     assert describe(client, ("ip", 0, "10.1.2.3")) == {(("ip", "10.1.2.3"),): {"connection_creation_rate": 1e6}}
     assert describe(client) == {}
     assert len(describe(client, strict=False)) >= 5

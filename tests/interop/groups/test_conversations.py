@@ -93,7 +93,7 @@ class Talk:
         for side in self.both:
             side.own = self.group
             side.create_topic(self.topic, PARTITIONS)
-            self._wait_for_coordinator(side)
+            self._wait_for_coordinators(side)
         actions = [*self.weighted()]
         for _ in range(STEPS):
             self.random.choice(actions)()
@@ -112,14 +112,16 @@ class Talk:
         yield from [self.settle] * 2
         yield from (self.leave, self.describe, self.list_groups, self.delete, self.delete_offsets, self.find)
 
-    def _wait_for_coordinator(self, side: Side) -> None:
-        """The first use of groups makes the topic of offsets, for which Apache Kafka needs a moment."""
+    def _wait_for_coordinators(self, side: Side) -> None:
+        """Who looks for a coordinator of groups or of transactions first makes its topic, for which Apache Kafka needs
+        a moment."""
+        beat = types.HeartbeatRequest(self.group, 1, "nobody")
+        looks = [types.FindCoordinatorRequest(key_type=kind, coordinator_keys=(self.group,)) for kind in (0, 1)]
         for _ in range(READY_ATTEMPTS):
-            answer = side.client.ask(types.FindCoordinatorRequest(coordinator_keys=(self.group,)), 6)
-            beat = types.HeartbeatRequest(self.group, 1, "nobody")
-            if not answer.coordinators[0].error_code and side.client.ask(beat, 4).error_code == 25:
+            codes = [side.client.ask(look, 6).coordinators[0].error_code for look in looks]
+            if not any(codes) and side.client.ask(beat, 4).error_code == 25:
                 return
-        raise AssertionError("no coordinator")
+        raise AssertionError("no coordinators")
 
     # --- choices --------------------------------------------------------------------------------------------------
 
