@@ -1,4 +1,5 @@
-"""What tests share lies in plain modules: nobody imports from a module of tests, whose names belong to that module."""
+"""What tests share lies in plain modules: nobody imports from a module of tests, whose names belong to that module.
+And what unit tests share needs nothing that opens sockets."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ ROOT = Path(__file__).parents[2]
 
 def imports_of_tests(source: str) -> list[str]:
     """The modules of tests that a source names in its import statements, wherever they stand."""
-    return [name for node in ast.walk(ast.parse(source)) for name in imported(node) if ".test_" in f".{name}"]
+    return [name for name in imports(source) if ".test_" in f".{name}"]
+
+
+def imports(source: str) -> list[str]:
+    return [name for node in ast.walk(ast.parse(source)) for name in imported(node)]
 
 
 def imported(node: ast.AST) -> Iterator[str]:
@@ -25,14 +30,20 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def sources(*folders: str) -> Iterator[tuple[str, str]]:
+    """Paths and texts of all modules in folders."""
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*.py"):
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
 def test_nobody_imports_from_a_module_of_tests() -> None:
-    sources = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
-    found = {
-        path.relative_to(ROOT).as_posix(): names
-        for path in sources
-        if (names := imports_of_tests(path.read_text(encoding="utf-8")))
-    }
-    assert found == {}
+    assert {path: names for path, text in sources("tests", "benchmarks") if (names := imports_of_tests(text))} == {}
+
+
+def test_unit_tests_import_nothing_of_component_tests() -> None:
+    found = [path for path, text in sources("tests/unit") if any("tests.component" in name for name in imports(text))]
+    assert found == []
 
 
 @pytest.mark.parametrize(

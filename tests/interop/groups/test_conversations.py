@@ -275,9 +275,15 @@ class Talk:
     def may_leave(self, member: str, client_id: str) -> bool:
         """Not a member that was only given an id (`pending-leave`), and not the leader while there are others: which of
         them becomes the leader depends on the order of a hash table at Apache Kafka."""
-        others = [each for each in self.members.values() if each in self.says.joined and each != member]
         is_leader = self.says.leader == member or (not member and self.is_static(client_id))
-        return (member in self.says.joined or member in ("nobody", "")) and not (is_leader and others)
+        may_be_named = member in self.says.joined or member in ("nobody", "")
+        return may_be_named and not (is_leader and self.has_others(member))
+
+    def has_others(self, member: str) -> bool:
+        """Whether somebody else is in the group, even one whose join is held back and who has no symbol yet."""
+        ours = self.both[0]
+        (group,) = ours.client.ask(types.DescribeGroupsRequest((self.group,)), 5).groups
+        return any(each.member_id != ours.id(member) for each in group.members)
 
     def settle(self) -> None:
         """Let everybody who is in the group join again and sync, so that it becomes stable."""
