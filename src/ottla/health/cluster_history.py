@@ -1,4 +1,4 @@
-"""What is remembered of nodes, topics, disks and the quorum."""
+"""The history of nodes, topics, disks and the quorum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_LEADER: Final = frozenset({"LEADER_NOT_AVAILABLE", "NOT_CONTROLLER", "NOT_LEA
 
 
 class Moved(NamedTuple):
-    """A partition's leader was another node until this moment."""
+    """A partition got another leader at this moment."""
 
     at_ms: int
     old_leader: int
@@ -67,7 +67,7 @@ class ClusterHistory:
     def __init__(self) -> None:
         self.fact: Cluster | None = None
         self.unreachable: str | None = None  # why no node at all answers
-        self.unreachable_ms = 0  # when that was last so
+        self.unreachable_ms = 0  # when no node last answered
 
     def take(self, fact: Cluster) -> None:
         self.fact, self.unreachable = fact, None
@@ -91,13 +91,13 @@ class DiskHistory:
 class Election(NamedTuple):
     at_ms: int
     epoch: int
-    rise: int
+    by: int  # how many epochs later than the election before
     leader: int
     gap_ms: int
 
 
 class QuorumHistory:
-    """The quorum, its elections, and since when its high watermark stands below the leader's log end."""
+    """The quorum, its elections, and since when its high watermark has been below the leader's log end."""
 
     def __init__(self) -> None:
         self.fact: Quorum | None = None
@@ -114,7 +114,7 @@ class QuorumHistory:
         self.fact = fact
 
     def fails(self, error: str) -> None:
-        """Whoever was asked knows of no leader; other failures tell nothing of it."""
+        """Notes that the node that was asked knows no leader. Other errors say nothing about the leader."""
         self.leaderless = self.leaderless or error in NO_LEADER
 
     def _note_watermark(self, at_ms: int, fact: Quorum) -> None:
@@ -128,8 +128,8 @@ class QuorumHistory:
     def _note_leader(self, at_ms: int, fact: Quorum) -> None:
         if self._led is not None and fact.leader_epoch > self._led[1]:
             led_ms, epoch = self._led
-            rise = fact.leader_epoch - epoch
-            self.elections.append(Election(at_ms, fact.leader_epoch, rise, fact.leader, at_ms - led_ms))
+            by = fact.leader_epoch - epoch
+            self.elections.append(Election(at_ms, fact.leader_epoch, by, fact.leader, at_ms - led_ms))
         self._led = (at_ms, fact.leader_epoch)
 
     @property
@@ -142,14 +142,14 @@ class QuorumHistory:
 
     @property
     def leader_now_ms(self) -> int | None:
-        """The time on the leader's clock: it says of itself that it fetched just now."""
+        """The time on the leader's clock, which is the time of the leader's own last fetch."""
         leader = self.leader
         if leader is None or leader.last_fetch_ts is None or leader.last_fetch_ts < 0:
             return None
         return leader.last_fetch_ts
 
     def healthy(self, fetch_ms: int) -> list[int] | None:
-        """The voters that fetched lately, with the leader; None where the cluster does not tell."""
+        """The leader and the voters that fetched lately; None if the cluster does not report fetch times."""
         now_ms = self.leader_now_ms
         if self.fact is None or now_ms is None:
             return None

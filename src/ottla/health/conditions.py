@@ -1,4 +1,4 @@
-"""When findings open, close and reopen; the same for all rules.
+"""Decides when findings open, close and reopen, in the same way for all rules.
 
 A condition opens a finding when it has been true for as long as its rule says. The finding closes when the condition
 has been false for half a minute. If the condition comes true again within ten minutes, the same finding reopens.
@@ -22,7 +22,7 @@ __all__ = ["CLOSE_MS", "REMEMBER_MS", "Condition"]
 CLOSE_MS: Final = 30_000
 REMEMBER_MS: Final = 600_000
 CHANGE_MS: Final = 10_000
-"""How often a finding whose numbers change is reported again, at most."""
+"""The shortest time between two reports of a finding whose numbers change."""
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Condition:
         return Change(now_ms, what, finding)
 
     def unmatched(self, now_ms: int) -> None:
-        """The condition is false now. If the rule persists, it was true until this moment."""
+        """The condition is false now. If the rule persists, the condition was true until now."""
         if not self.is_true:
             return
         self.false_since = now_ms
@@ -116,7 +116,7 @@ class Condition:
             yield self._change(now_ms, ChangeType.RESOLVED, resolved)
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether it can be forgotten."""
+        """Whether the condition can be forgotten."""
         if self.is_true or self.is_open:
             return False
         if self.finding is None:
@@ -126,6 +126,6 @@ class Condition:
 
 
 def _id(rule: str, subject: Subject, since_ms: int) -> str:
-    """The same facts give the same id, whoever evaluates them."""
+    """The id of a finding. The same facts give the same id in every process."""
     digest = blake2b(msgspec.json.encode((rule, subject, since_ms)), digest_size=6)
     return f"{rule}-{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""KnownConfigs of groups, topics and brokers that rules ask for, with Kafka's defaults where nothing is known."""
+"""The configs of groups, topics and brokers that rules read, with Kafka's defaults where nothing is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULTS: Final[dict[str, int]] = {
     "transaction.max.timeout.ms": 900_000,
 }
 REBALANCE_TIMEOUT_MS: Final = 300_000
-"""max.poll.interval.ms of a consumer that was not told otherwise: no API tells it of a member."""
+"""The default of max.poll.interval.ms. No API reports the value of a member."""
 
 BROKERS: Final = 1_000
 PLUGIN: Final = "group.streams.topology.description.plugin.class"

@@ -36,11 +36,11 @@ NEEDS: Final[dict[str, str]] = {
     "topic": "needs DESCRIBE on topics",
     "transactions": "needs ListTransactions: DESCRIBE on transactional ids",
 }
-"""For each thing that a rule may need, what makes it visible."""
+"""For each thing that a rule may need, how a user makes it visible."""
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """A rule that cannot be checked here, and why."""
+    """A rule that cannot be checked in this cluster, and why."""
 
     rule: str
     needs: list[str]

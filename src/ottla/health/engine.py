@@ -1,6 +1,6 @@
-"""The engine of the rules: facts in, findings out.
+"""The engine that runs the rules: facts in, findings out.
 
-Time is the time of the facts, or the one given to `advance`. Everything that is due before a fact is done before it, so
+The time is that of the latest fact, or the one given to `advance`. Checks that are due before a fact run before it, so
 the result does not depend on how often `advance` is called.
 """
 
@@ -42,7 +42,7 @@ SWEEP: Final[Key] = ("", ())
 class Engine:
     """The findings of one cluster.
 
-    `thresholds` are keyed by `rule.key`, in the units of the rule's own. Rules that are `muted` are never checked.
+    `thresholds` are keyed by `rule.key`, in the unit of the rule's default. `muted` rules are never checked.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Engine:
         self._dropped = 0
 
     def take(self, at_ms: int, fact: Fact) -> list[Change]:
-        """Takes a fact and the moment at which it was seen; returns the changes of findings. A fact that comes late
-        counts as seen now: no earlier change is taken back."""
+        """Takes a fact and the time at which it was seen; returns the changes of findings. A late fact counts as seen
+        now: no earlier change is taken back."""
         now_ms = max(at_ms, self._history.now_ms)
         changes = list(self._run_due(now_ms - 1))
         fact = self._history.take(now_ms, fact)
@@ -80,7 +80,7 @@ class Engine:
         return self._noted(changes)
 
     def advance(self, now_ms: int) -> list[Change]:
-        """The changes of findings that come with time alone."""
+        """The changes of findings that follow from the passing of time."""
         return self._noted(list(self._run_due(max(now_ms, self._history.now_ms))))
 
     def findings(self) -> list[Finding]:
@@ -90,7 +90,7 @@ class Engine:
         return sorted([*current, *self._resolved], key=by_urgency)
 
     def unseen(self) -> list[Unseen]:
-        """The rules that cannot be checked here, each with the reason."""
+        """The rules that cannot be checked in this cluster, each with the reason."""
         return [each for one in self._rules if (each := self._unseen(one))]
 
     def _unseen(self, one: Rule) -> Unseen | None:
@@ -116,7 +116,7 @@ class Engine:
         self._history.now_ms = max(self._history.now_ms, until_ms)
 
     def _schedule(self, key: Key, at_ms: int | None) -> None:
-        """Check this scope at a moment to come, or earlier."""
+        """Check this scope at this time, or earlier if that is already scheduled."""
         if at_ms is None or at_ms <= self._history.now_ms:
             return
         known = self._due_at.get(key)
@@ -126,7 +126,7 @@ class Engine:
             heappush(self._due, (at_ms, self._due_count, key))
 
     def _check_by_time(self, one: Rule, scope: Scope) -> Iterator[Change]:
-        """Only time has passed. A rule that does not persist needs a new fact to confirm or deny its condition."""
+        """Check a scope although no fact came. Only a rule that persists can tell its condition without a new fact."""
         if one.persists:
             yield from self._check(one, scope)
         else:
@@ -199,7 +199,7 @@ class Engine:
             self._conditions.pop(key, None)
 
     def _deny(self, gone: str | None = None) -> Iterator[Change]:
-        """After the history has forgotten something, conditions that were about it are false."""
+        """Conditions about something that the history has forgotten are false."""
         for name, scope in [key for key in self._conditions if gone is None or gone in key[1]]:
             ctx = self._context(RULES[name], scope)
             yield from self._unmatch_others((name, scope), {each.subject for each in RULES[name].check(ctx)})

@@ -1,7 +1,6 @@
-"""What can be observed of a cluster: one class for each kind of sample, with the fields that the samples' bodies have.
+"""The facts that can be observed of a cluster: one class for each kind of sample, with the fields of the sample's body.
 
-A field that the sampled cluster could not tell is None. Who writes the samples is no matter: an observer, a console,
-or a test.
+A field that the cluster does not report is None.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was seen at a moment."""
+    """Something that was observed at one time."""
 
     kind: ClassVar[str] = ""
 
@@ -90,7 +89,7 @@ class Subtopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A group of any kind. For a classic group the generation stands in both epochs."""
+    """A group of any type. Both epochs of a classic group are its generation."""
 
     kind: ClassVar[str] = "group"
     group: str
@@ -110,7 +109,7 @@ class Group(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Lag(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a group has come in a partition, and where the partition ends."""
+    """The committed offset of a group in a partition, and the partition's end offset."""
 
     kind: ClassVar[str] = "lag"
     group: str
@@ -146,7 +145,7 @@ class StateBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareState(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A record of `__share_group_state`. The start offset is None where an update leaves it as it was."""
+    """A record of `__share_group_state`. The start offset is None if an update does not change it."""
 
     kind: ClassVar[str] = "share_state"
     group: str
@@ -162,7 +161,7 @@ class ShareState(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ShareMetrics(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """What an ottla broker has counted for a share group since it started."""
+    """The counters of an ottla broker for a share group since the broker started."""
 
     kind: ClassVar[str] = "share_metrics"
     group: str
@@ -190,7 +189,7 @@ class ShareWindow(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A voter or an observer of the quorum. Times are on the leader's clock; -1: has not fetched from it."""
+    """A voter or an observer of the quorum. Times are on the leader's clock; -1 if it never fetched from the leader."""
 
     id: int
     role: str = "voter"
@@ -246,7 +245,7 @@ class Topic(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Configs(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """KnownConfigs of a topic, a group or a broker, under Kafka's names."""
+    """Configs of a topic, a group or a broker, under Kafka's names."""
 
     kind: ClassVar[str] = "configs"
     resource: str  # topic, group, broker
@@ -271,7 +270,7 @@ class TransactionPartition(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 
 
 class Transaction(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A transaction; without an id, a producer that holds one open in a partition and that no coordinator knows."""
+    """A transaction. Without an id it is hanging: open in a partition, and unknown to all coordinators."""
 
     kind: ClassVar[str] = "transactions"
     id: str | None = None
@@ -284,7 +283,7 @@ class Transaction(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LoginFailures(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Failed logins of a user from an address that an ottla broker has counted since it started."""
+    """How often logins of a user from an address failed since this ottla broker started."""
 
     kind: ClassVar[str] = "login_failures"
     node: int
@@ -294,7 +293,7 @@ class LoginFailures(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Coverage(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether something can be seen here at all, and if not, why not."""
+    """Whether something is visible in this cluster, and if not, why not."""
 
     kind: ClassVar[str] = "coverage"
     what: str
@@ -303,7 +302,7 @@ class Coverage(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Failed(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A sample that could not be taken. `unreachable`: because no node of the cluster answered."""
+    """A sample that could not be taken; `unreachable` if no node of the cluster answered."""
 
     kind: ClassVar[str] = "failed"
     what: str
@@ -312,7 +311,7 @@ class Failed(Fact, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Gone(Fact, frozen=True, kw_only=True, omit_defaults=True):
-    """A group, topic or transaction that was seen before and is no more."""
+    """A group, topic or transaction that no longer exists."""
 
     kind: ClassVar[str] = "gone"
     what: str
@@ -328,6 +327,6 @@ FACTS: Final[dict[str, type[Fact]]] = {each.kind: each for each in _CLASSES}
 
 
 def fact_of(kind: str, body: dict[str, Any]) -> Fact:
-    """The fact that a sample's body states. Fields that are not known here are passed over; a body that does not fit
-    raises msgspec.ValidationError, an unknown kind KeyError."""
+    """The fact in a sample's body. Unknown fields are ignored. A body of the wrong form raises msgspec.ValidationError,
+    and an unknown kind KeyError."""
     return msgspec.convert(body, FACTS[kind], strict=False)

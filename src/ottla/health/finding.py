@@ -1,4 +1,4 @@
-"""A finding: what is wrong with what, since when, in one sentence, and what to do about it."""
+"""A finding: a problem of one subject, since when it exists, one sentence about it, and what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 class Tier(StrEnum):
-    """Where the facts come from: the APIs of any cluster, samples over time, records of internal topics, or an ottla
+    """The source of the facts: the APIs of any cluster, samples over time, records of internal topics, or an ottla
     broker."""
 
     ADMIN = "A"
@@ -35,13 +35,13 @@ class Tier(StrEnum):
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     name: str
-    topic: str | UnsetType = UNSET  # of a group, where one topic of several is meant
+    topic: str | UnsetType = UNSET  # set if the finding is about one topic of a group
     partition: int | UnsetType = UNSET
     member: str | UnsetType = UNSET
 
 
 class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step that helps: in words, as a command to type, as a page of the console."""
+    """A recommended step: in words, as a command to type, as a page of the console."""
 
     text: str
     command: str | UnsetType = UNSET
@@ -49,8 +49,8 @@ class NextStep(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`since_ms` and `until_ms` are the first and the last moment at which the condition was true; `times` counts how
-    often it opened. One that comes back within ten minutes is the same finding."""
+    """`since_ms` and `until_ms` are the first and the last time at which the condition was true; `times` counts how
+    often the finding opened. If the condition comes true again within ten minutes, the same finding reopens."""
 
     id: str
     rule: str
@@ -78,7 +78,7 @@ class ChangeType(StrEnum):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something that happened to a finding, and the finding as it is now."""
+    """A change of a finding, and the finding after it."""
 
     at_ms: int
     what: ChangeType

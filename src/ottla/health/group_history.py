@@ -1,4 +1,4 @@
-"""What is remembered of a group: its epochs, its members and what they held, and the members that vanished."""
+"""The history of a group: its epochs, its members and their assignments, and the members that vanished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ottla.health.lost_members import DOUBTS, Lost, Vanished
 __all__ = ["WINDOW_MS", "EpochBump", "GroupHistory", "holdings", "lacking", "pairs"]
 
 WINDOW_MS: Final = 600_000
-RISES: Final = 256
+BUMPS: Final = 256
 MEMBER_IDS: Final = 10_000
 INSTANCES: Final = 10_000
 LOST: Final = 100
@@ -22,7 +22,7 @@ Holding = tuple[str, int]
 
 
 class EpochBump(NamedTuple):
-    """The group epoch rose: when, by how much, and with which members."""
+    """An increase of the group epoch: when, by how much, and with which members."""
 
     at_ms: int
     by: int
@@ -43,7 +43,7 @@ def pairs(assignment: tuple[TopicPartitions, ...]) -> set[tuple[str, int]]:
 
 
 def holdings(member: Member) -> set[str]:
-    """What a member holds, as names: `topic-partition`, or its active tasks."""
+    """The names of the partitions (`topic-partition`) or active tasks that a member has."""
     if member.tasks is not None:
         return set(member.tasks.active)
     return {f"{topic}-{partition}" for topic, partition in pairs(member.assigned)}
@@ -56,12 +56,12 @@ def targets(member: Member) -> set[str]:
 
 
 def lacking(member: Member) -> set[str]:
-    """What a member's target has and the member lacks."""
+    """The partitions or tasks of a member's target that the member does not have yet."""
     return targets(member) - holdings(member)
 
 
 def surplus(member: Member) -> set[str]:
-    """What a member has and must give up."""
+    """The partitions or tasks that a member has and must give up."""
     return holdings(member) - targets(member)
 
 
@@ -69,9 +69,9 @@ def surplus(member: Member) -> set[str]:
 class GroupHistory:
     fact: Group
     at_ms: int = 0
-    rises: deque[EpochBump] = field(default_factory=lambda: deque(maxlen=RISES))
+    bumps: deque[EpochBump] = field(default_factory=lambda: deque(maxlen=BUMPS))
     ids: dict[str, int] = field(default_factory=dict)  # member id -> last seen
-    sizes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=RISES))  # (seen, members)
+    sizes: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=BUMPS))  # (seen, members)
     instances: dict[str, deque[tuple[int, str]]] = field(default_factory=dict)
     held: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
     held_before: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class GroupHistory:
         by = fact.group_epoch - self.fact.group_epoch
         if self.at_ms and by > 0:
             is_step = _is_warmup_step(self.fact, fact)
-            self.rises.append(
+            self.bumps.append(
                 EpochBump(at_ms, by, fingerprint, fingerprint == self.fingerprint, is_step, self.converged)
             )
             self.converged = False
@@ -140,7 +140,7 @@ class GroupHistory:
         return [each for each in self.fact.members if each.member not in ids and each.instance not in instances]
 
     def _note_held(self, fact: Group) -> None:
-        """A member without an assignment counts as holding its last one: during a rebalance, a classic group is
+        """A member without an assignment counts as having its last one: during a rebalance, a classic group is
         described without assignments."""
         old, self.held = self.held, {}
         self.held_before = old
@@ -185,12 +185,12 @@ def _has_converged(fact: Group) -> bool:
 
 
 def _is_warmup_step(old: Group, new: Group) -> bool:
-    """Whether the new target differs from the old one only in tasks that were warming up, or begin to."""
+    """Whether the targets differ only in tasks that have a warm-up task in one of them."""
     before, after = _placed(old), _placed(new)
     if before is None or after is None or before == after:
         return False
-    warming = {task for task, _, role in before | after if role == "warmup"}
-    return bool(warming) and {task for task, _, _ in before ^ after} <= warming
+    warmups = {task for task, _, role in before | after if role == "warmup"}
+    return bool(warmups) and {task for task, _, _ in before ^ after} <= warmups
 
 
 def _placed(fact: Group) -> set[tuple[str, str, str]] | None:

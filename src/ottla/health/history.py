@@ -1,4 +1,4 @@
-"""What is remembered of a cluster, within bounds: facts go in, rules read."""
+"""The history of a cluster: it takes facts, and rules read it. It is bounded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["Bounds", "History", "TransactionHistory"]
 
 FORGET_MS: Final = 900_000
 FORGET_TRANSACTION_MS: Final = 200_000
-"""Three intervals of the transactions probe; a transaction that is over is no longer listed."""
+"""Three intervals of the transactions probe, which does not list transactions that have ended."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is remembered; the least recently used entry is dropped first."""
+    """How many entries are kept; the least recently used entry is dropped first."""
 
     groups: int = 10_000
     topics: int = 20_000
@@ -105,7 +105,7 @@ class History:
 
     @singledispatchmethod
     def _take(self, fact: Any) -> None:  # noqa: ANN401
-        """Facts that only say what can be seen."""
+        """Facts about coverage need no history."""
 
     @_take.register
     def _(self, fact: Cluster) -> None:
@@ -147,7 +147,7 @@ class History:
     def _(self, fact: Topic) -> None:
         known = self.topics.get(fact.topic)
         if known is not None and known.fact.id != fact.id:
-            self._forget_topic(fact.topic)  # made anew under the same name
+            self._forget_topic(fact.topic)  # it was deleted and created again
         seen = self.topics.touch(fact.topic, TopicHistory)
         self.replica_counts.subtract(node for each in seen.fact.partitions for node in each.replicas)
         self.replica_counts.update(node for each in fact.partitions for node in each.replicas)
@@ -185,7 +185,7 @@ class History:
         seen.doubts.append(Vanished(member.member, client, held, self.now_ms, session_ms, reachable_ms))
 
     def _decide_doubts(self, seen: GroupHistory) -> None:
-        """Decide for each member that vanished whether it was lost, as soon as the samples of its lag allow."""
+        """Decide for each member that vanished whether it was lost, once the samples of its lag allow that."""
         lag_of = self._lag_of(seen.fact.group)
         for each in [seen.doubts.popleft() for _ in range(len(seen.doubts))]:
             lost = each.lost(lag_of)
@@ -269,7 +269,7 @@ class History:
         _drop(self.share_partitions, lambda key, _: key[0] == name)
 
     def sweep(self) -> None:
-        """Forget what no sample has mentioned for a long time, although samples came."""
+        """Forget entries that the samples of their kind have not mentioned for a long time."""
         old_ms = self.newest_ms - FORGET_MS
         _drop(self.groups, lambda _, seen: seen.at_ms < old_ms)
         _drop(self.lags, lambda _, seen: seen.at_ms < old_ms)

@@ -1,4 +1,4 @@
-"""What is remembered of the offsets and the lag of groups."""
+"""The history of the offsets and the lag of groups."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class LagHistory:
         self.fact: Lag | None = None
         self.at_ms = 0
         self.moved_ms = 0  # when the present committed offset was first seen
-        self.before_ms = 0  # when another one was last seen
+        self.before_ms = 0  # when an earlier committed offset was last seen
         self.end_when_moved = 0
-        self.waiting_since: int | None = None  # since when there is lag and the committed offset stays the same
+        self.waiting_since: int | None = None  # since when there is lag and the committed offset does not move
         self.commits = Series(SPACING_MS)
         self.starts = Series(SPACING_MS)
 

@@ -1,4 +1,4 @@
-"""What is remembered of failed logins."""
+"""The history of failed logins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPACING_MS: Final = 5_000
 
 
 class LoginHistory:
-    """Of one user, with the addresses they came from; or of one address, with the users that were tried."""
+    """The failed logins of one user, by address; or those from one address, by user."""
 
     def __init__(self) -> None:
         self.at_ms = 0

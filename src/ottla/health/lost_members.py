@@ -1,8 +1,8 @@
-"""Members that vanish: did they say goodbye, or did they die?
+"""Decides whether a member that vanished left its group or died.
 
-No API tells. One that leaves in order commits before it goes; one that dies has not moved its partitions for most of a
-session when the coordinator gives it up. Offsets are sampled now and then, so at that moment it may be open which of
-the two it was: then the next sample of each of its partitions decides, for nobody else can have read them before.
+No API tells. A member that leaves commits first. A member that dies has committed nothing for most of a session timeout
+when the coordinator removes it. Offsets are sampled on an interval, so the answer may be open at that moment. Then the
+next sample of each of its partitions decides, because no other member can have read them before.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ __all__ = ["DOUBTS", "LagOf", "Lost", "Vanished"]
 
 SHARE_OF_SESSION: Final = 0.8
 DOUBTS: Final = 100
-"""Members of a group that may wait for a verdict."""
+"""How many members of a group may be in doubt."""
 
-Place = tuple[str, int]
-LagOf = Callable[[Place], LagHistory | None]
+Partition = tuple[str, int]
+LagOf = Callable[[Partition], LagHistory | None]
 
 
 @dataclass(slots=True)
 class Lost:
-    """A member that vanished while its partitions stood still."""
+    """A member that vanished without a commit, while records waited in its partitions."""
 
     member: str
     client: str
-    held: tuple[Place, ...]
-    partitions: tuple[Place, ...]  # those of them that grew
+    held: tuple[Partition, ...]
+    partitions: tuple[Partition, ...]  # those of `held` that have lag
     still_since_ms: int
     at_ms: int
     ended_ms: int | None = None
@@ -42,13 +42,13 @@ class Vanished:
 
     member: str
     client: str
-    held: tuple[Place, ...]
+    held: tuple[Partition, ...]
     at_ms: int
     session_ms: int
-    reachable_ms: int  # before it no node answered, and nobody could commit
+    reachable_ms: int  # before this time no node answered, so no member could commit
 
     def lost(self, lag_of: LagOf) -> Lost | None:
-        """The member as lost, if what was seen leaves no doubt of it."""
+        """The lost member, if the samples prove that it was lost."""
         lags = {tp: lag for tp in self.held if (lag := lag_of(tp))}
         growing = {tp: lag for tp, lag in lags.items() if lag.has_news}
         if not growing or not self._stood_still(list(lags.values()), list(growing.values())):
@@ -57,8 +57,8 @@ class Vanished:
         return Lost(self.member, self.client, self.held, tuple(sorted(growing)), since, self.at_ms)
 
     def _stood_still(self, lags: list[LagHistory], growing: list[LagHistory]) -> bool:
-        """By the samples before it vanished alone; or, as none had moved when all were sampled afterwards, since some
-        moment between two samples."""
+        """Whether the offsets stood still long enough: by the samples before the member vanished; or, if none had moved
+        in the samples after that, since some time between two samples."""
         if any(lag.moved_ms >= self.at_ms for lag in lags):
             return False
         if all(lag.at_ms >= self.at_ms for lag in lags):
@@ -66,7 +66,7 @@ class Vanished:
         return all(lag.at_ms < self.at_ms and self._is_long(lag.at_ms, lag.moved_ms) for lag in growing)
 
     def is_in_doubt(self, lag_of: LagOf) -> bool:
-        """It may have been lost, and a partition of it has not been sampled since."""
+        """Whether it may have been lost, and one of its partitions has not been sampled since."""
         lags = [lag for tp in self.held if (lag := lag_of(tp))]
         possible = all(lag.moved_ms < self.at_ms and self._is_long(self.at_ms, lag.before_ms) for lag in lags)
         return possible and any(lag.at_ms < self.at_ms for lag in lags)

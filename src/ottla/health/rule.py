@@ -1,4 +1,4 @@
-"""What a rule is: a check, the facts that trigger it, what it needs, and its thresholds.
+"""A rule: a check, the facts that trigger it, the facts that it needs, and its thresholds.
 
 A rule checks one scope at a time (a topic, a group, a partition of a group) whenever a fact about it arrives, and
 yields a match for each subject whose condition is true at that moment. How long a condition must be true before a
@@ -34,7 +34,7 @@ Limits = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The condition of a rule is true of a subject now."""
+    """A subject of which the condition of a rule is true now."""
 
     subject: Subject
     sentence: str
@@ -51,7 +51,7 @@ class Match:
 
 @dataclass(slots=True)
 class RuleContext:
-    """What a rule gets when it checks a scope."""
+    """The arguments of a check: the scope, the history, the time and the thresholds."""
 
     history: History
     now_ms: int
@@ -85,12 +85,12 @@ class Rule:
     condition: str
     why: str
     limits: Limits = field(default_factory=dict)
-    persists: bool = False  # facts are told when they change: what was true stays so until something else is told
+    persists: bool = False  # facts come when they change, so the condition stays true until a fact says otherwise
     check: Check
     wake: Wake | None = None
 
     def missing(self, history: History) -> list[str]:
-        """What this rule needs and is not visible here."""
+        """The things that this rule needs and that are not visible in this cluster."""
         return [either[0] for either in self.needs if not any(each in history.visible for each in either)]
 
 
@@ -123,11 +123,11 @@ def _fields(names: tuple[str, ...]) -> Scopes:
 
 
 class ThresholdError(ValueError):
-    """A rule that does not exist, a threshold that it does not have, or one that is no number."""
+    """There is no such rule, the rule has no such threshold, or the value is not a number."""
 
 
 def limits_of(one: Rule, given: Mapping[str, float]) -> Limits:
-    """A rule's thresholds, with those that were given for it as `rule.key`."""
+    """A rule's thresholds: those given as `rule.key`, and its defaults."""
     own = {key.removeprefix(one.name + "."): value for key, value in given.items() if key.startswith(one.name + ".")}
     return {**one.limits, **own}
 

@@ -14,7 +14,7 @@ from ottla.health.facts import FACTS, Fact, Failed, fact_of
 __all__ = ["OBSERVATIONS", "UNREACHABLE", "VERSION", "Sample", "decode", "encode", "fact_in", "key_of"]
 
 OBSERVATIONS: Final = "ottla.observations"
-"""The default topic of an observer."""
+"""The topic to which an observer writes by default."""
 
 
 VERSION: Final = 1
@@ -24,9 +24,9 @@ UNREACHABLE: Final = "UNREACHABLE"
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was seen at `ts` (ms, the observer's clock). Where it could not be seen there is an error and no body.
+    """A fact that was observed at `ts` (ms, the observer's clock), or the error that hides it; then there is no body.
 
-    `entity` says of what: a group, `group:topic-partition`, a topic, a node; the key of the record is `kind|entity`.
+    `entity` is its subject: a group, `group:topic-partition`, a topic, a node. The key of the record is `kind|entity`.
     """
 
     v: int = VERSION
@@ -56,12 +56,12 @@ def encode(sample: Sample) -> bytes:
 
 
 def decode(data: bytes | str) -> Sample:
-    """Raises msgspec.ValidationError or msgspec.DecodeError for what is no sample."""
+    """Raises msgspec.ValidationError or msgspec.DecodeError if the data is not a sample."""
     return _DECODER.decode(data)
 
 
 def fact_in(sample: Sample) -> Fact | None:
-    """The fact that a sample states, for the rules; None for a kind that they do not know."""
+    """The fact in a sample; None for a kind that the rules do not know."""
     if sample.error is not None:
         return Failed(what=sample.kind, error=sample.error, unreachable=sample.error == UNREACHABLE)
     if sample.kind not in FACTS or sample.body is None:

@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class Series:
-    """Points (time, value): the newest, and older ones that are at least `spacing_ms` apart."""
+    """Points (time, value): the newest one, and older ones at least `spacing_ms` apart."""
 
     __slots__ = ("_spacing_ms", "points")
 
@@ -36,7 +36,7 @@ class Series:
         return self.points[-1][0] - self.points[0][0] if self.points else 0
 
     def at(self, at_ms: int) -> float | None:
-        """The value at a moment, on the straight line between its neighbours; None before the first point."""
+        """The value at a time, linearly interpolated; None before the first point."""
         points = self.points
         index = bisect_right(points, (at_ms, float("inf")))
         if index == 0:
@@ -48,7 +48,7 @@ class Series:
         return before + (after - before) * (at_ms - before_ms) / (after_ms - before_ms)
 
     def when(self, value: float) -> float | None:
-        """When a number that only grows had this value; None if that was before the first point."""
+        """When a series that only grows had this value; None if that was before the first point."""
         points = self.points
         index = bisect_right(points, value, key=lambda point: point[1])
         if index == 0:
@@ -98,7 +98,7 @@ class LruDict(Generic[K, V]):
         return self._entries.pop(key, None)
 
     def touch(self, key: K, make: Callable[[], V]) -> V:
-        """The entry, made if there is none; it becomes the most recent one."""
+        """The entry, created if it is missing; it becomes the most recently used one."""
         entry = self._entries.pop(key, None)
         if entry is None:
             entry = make()

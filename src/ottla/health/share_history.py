@@ -1,4 +1,4 @@
-"""What is remembered of share groups: the in-flight window as the state topic tells it, and deliveries over time."""
+"""The history of share groups: the in-flight window according to the state topic, and deliveries over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFFSETS: Final = 10_000
 ARCHIVED: Final = 2_000
 METRICS_SPACING_MS: Final = 5_000
 STALE_MS: Final = 60_000
-"""What an ottla broker told so long ago is no better than what records tell."""
+"""Numbers of an ottla broker that are older than this are no better than those from records."""
 
 _AVAILABLE: Final = 0
 _ARCHIVED: Final = 4
@@ -48,7 +48,7 @@ class Bucket:
 
 
 class Deliveries:
-    """Buckets by the moment at which they begin, the last hour of them."""
+    """The buckets of the last hour, by their start."""
 
     def __init__(self) -> None:
         self.buckets: dict[int, Bucket] = {}
@@ -80,11 +80,11 @@ class ShareGroupHistory:
 
     @property
     def deliveries(self) -> Deliveries:
-        """Every acquisition, where a broker counts them; else those whose end was written down."""
+        """All acquisitions, if a broker counts them; else those whose end was written to the state topic."""
         return self.from_metrics if self.has_metrics else self.from_records
 
     def take_metrics(self, at_ms: int, fact: ShareMetrics) -> None:
-        """Counters only grow; one that fell belongs to a broker that began anew."""
+        """Counters only grow; a smaller value comes from a broker that was restarted."""
         old = self._counters.get(fact.node)
         self._counters[fact.node] = fact
         self._metrics_ms = self.at_ms = at_ms
@@ -103,7 +103,7 @@ def _grow(series: Series, at_ms: int, by: int) -> None:
 
 
 class SharePartitionHistory:
-    """Offsets of a share partition with the state and delivery count that were last written for them."""
+    """The offsets of a share partition with their last written state and delivery count."""
 
     def __init__(self) -> None:
         self.at_ms = 0
@@ -113,7 +113,7 @@ class SharePartitionHistory:
         self.written: dict[int, tuple[int, int]] = {}
         self.has_records = False
         self.start: int | None = None
-        self.waiting_since: int | None = None  # lag, and the start offset stays
+        self.waiting_since: int | None = None  # since when there is lag and the start offset does not move
 
     def take_offsets(self, at_ms: int, fact: ShareOffsets) -> None:
         moved = self._moves(fact.start)
@@ -135,7 +135,7 @@ class SharePartitionHistory:
         self.window, self._window_ms, self.at_ms = fact, at_ms, at_ms
 
     def take_record(self, at_ms: int, fact: ShareState, group: ShareGroupHistory) -> None:
-        """A first snapshot says where things stand, not what just happened."""
+        """Takes a record of the state. The first snapshot gives the present state; it is no event."""
         is_base = not self.has_records and fact.record == "ShareSnapshot"
         when = fact.written_ms if fact.written_ms is not None else at_ms
         for batch in fact.batches:
@@ -180,7 +180,7 @@ class SharePartitionHistory:
 
     @property
     def first_count(self) -> int | None:
-        """How often the record at the start was delivered, if that is known and it is to be delivered again."""
+        """The delivery count of the record at the start offset, if it is known and the record is available."""
         if self.window is not None and self.window.first_count is not None:
             return self.window.first_count
         state, count = self.written.get(self.start if self.start is not None else -1, (_ARCHIVED, 0))

@@ -1,4 +1,4 @@
-"""Numbers, durations, times and lists as they stand in sentences."""
+"""Numbers, durations, times and lists as text for sentences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 def number(value: float) -> str:
-    """`1,234,567`; exact, since what stands in a sentence is compared with other tools."""
+    """`1,234,567`; exact, because users compare it with the output of other tools."""
     return f"{round(value):,}"
 
 
@@ -55,17 +55,17 @@ def duration(ms: float) -> str:
 
 
 def clock(ms: int) -> str:
-    """A moment, in UTC: whoever reads the sentence, wherever, reads the same."""
+    """A time in UTC, the same for every reader."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def word(text: str) -> str:
-    """A name in a command, quoted where a shell would take it for something else."""
+    """A name in a command, quoted for the shell if necessary."""
     return quote(text)
 
 
 def consume_since(topic: str, from_ms: int, key: str, wanted: str, partition: int | None = None) -> str:
-    """The command that shows the records since a moment in which a field is as wanted."""
+    """The command that shows the records since a time whose field has the wanted value."""
     place = "" if partition is None else f" --partition {partition}"
     start = datetime.fromtimestamp(from_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     matches = word(f"{key} == {dumps(wanted, ensure_ascii=False)}")
@@ -86,7 +86,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def join(parts: Iterable[object], nothing: str = "none") -> str:
-    """`a, b, c`, and how many more there are if the list is long."""
+    """`a, b, c`; of a long list the first, and how many more there are."""
     texts = [str(part) for part in parts]
     shown = ", ".join(texts[:_LIST_LONGEST])
     rest = len(texts) - _LIST_LONGEST
@@ -115,7 +115,7 @@ def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def href(*parts: object) -> str:
-    """The address of a page of the console; every byte of a name that could mislead is written as ~XX."""
+    """The path of a page of the console; bytes that have a meaning in URLs are written as ~XX."""
     return "".join("/" + _tilde(str(part)) for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""The rules, entered by being imported, in the order in which they are described."""
+"""The rules. Importing a module registers its rules, in the order in which they are described."""
 
 from ottla.health.rules import (  # noqa: I001  the order of the rules
     partitions,

@@ -12,7 +12,7 @@ from ottla.health.wording import clock, href, join, number, plural, word
 
 MINUTE_MS: Final = 60_000
 ABORTS: Final = 3
-"""Partitions in which a transaction is aborted by steps of their own."""
+"""For so many partitions of a transaction there is a next step that aborts it."""
 OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
@@ -52,7 +52,7 @@ def _held(fact: Transaction) -> Iterator[str]:
 
 
 def _aborts(fact: Transaction) -> list[NextStep]:
-    """It is aborted partition by partition."""
+    """A hanging transaction is aborted partition by partition."""
     where = href("transactions")
     if not fact.partitions:
         return [NextStep("look where it is open", "ottla topics transactions list", where)]
@@ -90,7 +90,7 @@ def auth_failures(ctx: RuleContext) -> Iterator[Match]:
     count = seen.gained(ctx.now_ms, MINUTE_MS) if seen else 0
     others = seen.others(ctx.now_ms, MINUTE_MS) if seen else []
     if count < ctx.limits["per_minute"] or (kind == "address" and len(others) < 2):
-        return  # one user from one address is said of the user
+        return  # the finding about the user says it already
     user, address = (name, join(others)) if kind == "user" else (join(others), name)
     yield Match(
         subject=Subject(kind, name),

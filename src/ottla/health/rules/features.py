@@ -1,4 +1,4 @@
-"""Features that could be on and are not."""
+"""Features that are supported and not enabled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_FROM: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "share.version": ((28, 1),),
     "streams.version": ((29, 1),),
 }
-"""Feature -> (metadata.version, level with which new clusters of that version start), newest first."""
+"""Feature -> (metadata.version, default level of new clusters of that version), newest first."""
 
 STAYS_OFF: Final = {
     "group.version": "the consumer group protocol stays off",
@@ -68,7 +68,7 @@ def _default_level(name: str, metadata_version: int) -> int:
 
 
 def _supported_by_all(fact: Cluster) -> dict[str, int]:
-    """Feature -> the highest level that each node supports; nothing if one of them does not tell."""
+    """Feature -> the highest level that all nodes support; empty if a node does not report its levels."""
     tables = [broker.supported for broker in fact.brokers]
     if not tables or any(table is None for table in tables):
         return {}

@@ -1,4 +1,4 @@
-"""Groups that fall behind, stand still, or lose what they have not read."""
+"""Groups that fall behind, stand still, or lose records before they read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAMS: Final = "streams"
 
 
 def holder(history: History, group: str, topic: str, partition: int) -> str | None:
-    """Who reads a partition."""
+    """The member that reads a partition."""
     seen = history.groups.get(group)
     for member in seen.fact.members if seen else ():
         if seen and _reads(seen, member, topic, partition):
@@ -91,7 +91,7 @@ def lag_growing(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _more_hands(history: History, group: str, partition_count: int) -> str:
-    """Members of share groups have partitions together; of others, each partition has one reader at most."""
+    """Advice on adding members. In share groups several members may read a partition, in other groups only one."""
     if _type(history, group) == SHARE:
         return "add members"
     if _member_count(history, group) < partition_count:
@@ -234,7 +234,7 @@ def lag_no_members(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _grown(ctx: RuleContext, group: str) -> int:
-    """By how much the lag of the topics that the group has read grew."""
+    """By how much the group's lag grew, over all topics that it has read."""
     topics = group_topics(ctx.history, group)
     before = [seen.lags.at(ctx.now_ms - ctx.ms("hold_s")) for seen in topics]
     return round(sum(seen.lag - then for seen, then in zip(topics, before, strict=True) if then is not None))

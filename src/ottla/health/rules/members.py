@@ -1,4 +1,4 @@
-"""Members of groups: rebalances without end, members that vanish, hang or take each other's place."""
+"""Members of groups: endless rebalances, members that vanish or hang, and members with the same instance id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ottla.health.rules.partitions import GROUP_TOPIC, partition_for
 from ottla.health.wording import consume_since, duration, href, join, plural, word
 
 REVOKING: Final = frozenset({"consumer", "streams"})
-"""Kinds of groups in which a member must let go before another may begin."""
+"""Types of groups in which a member must revoke a partition before another member gets it."""
 
 
 def name_of(member: Member) -> str:
@@ -36,28 +36,28 @@ def _members_step(group: str, text: str) -> NextStep:
 )  # fmt: skip
 def epochs_climb(ctx: RuleContext) -> Iterator[Match]:
     group = ctx.history.groups.get(ctx.scope[0])
-    rises = _unprovoked(ctx, group) if group else []
-    count = sum(each.by for each in rises)
+    bumps = _unprovoked(ctx, group) if group else []
+    count = sum(each.by for each in bumps)
     if group is None or count < ctx.limits["rises"]:
         return
     name = group.fact.group
-    converged = any(each.converged for each in rises)
+    converged = any(each.converged for each in bumps)
     is_critical = count >= ctx.limits["critical_rises"] or not converged
     yield Match(
         subject=Subject("group", name),
         severity=Severity.CRITICAL if is_critical else Severity.WARNING,
-        until_ms=_below_ms(rises, ctx.limits["rises"]),
+        until_ms=_below_ms(bumps, ctx.limits["rises"]),
         sentence=f"{name} rebalanced {count} times in 10 min though nobody joined or left",
         evidence={"rises": count, "converged": converged, "group_epoch": group.fact.group_epoch,
-                  "members": len(group.fact.members), "first_ms": rises[0].at_ms},
+                  "members": len(group.fact.members), "first_ms": bumps[0].at_ms},
         next=[NextStep("its records in __consumer_offsets show what changed: metadata hash, regex, topology, assignor; "
-                   "look for a flapping topic or config", _records(ctx.history, group.fact, rises[0].at_ms),
+                   "look for a flapping topic or config", _records(ctx.history, group.fact, bumps[0].at_ms),
                    href("groups", name, "timeline"))],
     )  # fmt: skip
 
 
 def _records(history: History, group: Group, from_ms: int) -> str:
-    """What the coordinator has written about a group since then."""
+    """The command that shows the coordinator's records about a group since then."""
     seen = history.topics.get(GROUP_TOPIC)
     place = partition_for(group.group, len(seen.fact.partitions)) if seen else None
     key = "key.group" if group.type == "classic" else "key.groupId"
@@ -65,27 +65,27 @@ def _records(history: History, group: Group, from_ms: int) -> str:
 
 
 def _unprovoked(ctx: RuleContext, group: GroupHistory) -> list[EpochBump]:
-    """The rises of the window, back to the last that came with other members, subscriptions or partitions."""
+    """The epoch bumps of the window since members, subscriptions or partitions last changed."""
     found: list[EpochBump] = []
-    for rise in reversed(group.rises):
+    for bump in reversed(group.bumps):
         if (
-            rise.at_ms <= ctx.now_ms - WINDOW_MS
-            or rise.fingerprint != group.rises[-1].fingerprint
-            or not rise.same_fingerprint
+            bump.at_ms <= ctx.now_ms - WINDOW_MS
+            or bump.fingerprint != group.bumps[-1].fingerprint
+            or not bump.same_fingerprint
         ):
             break
-        if not rise.is_warmup_step:
-            found.append(rise)
+        if not bump.is_warmup_step:
+            found.append(bump)
     return found[::-1]
 
 
-def _below_ms(rises: list[EpochBump], wanted: float) -> int:
+def _below_ms(bumps: list[EpochBump], wanted: float) -> int:
     total = 0
-    for rise in reversed(rises):
-        total += rise.by
+    for bump in reversed(bumps):
+        total += bump.by
         if total >= wanted:
-            return rise.at_ms + WINDOW_MS
-    return rises[0].at_ms + WINDOW_MS
+            return bump.at_ms + WINDOW_MS
+    return bumps[0].at_ms + WINDOW_MS
 
 
 @rule(
@@ -144,7 +144,7 @@ def _lost(ctx: RuleContext, group: str, lost: Lost) -> Match:
 
 
 def _session_step(history: History, group: str) -> NextStep:
-    """Brokers keep the session time-outs of the newer kinds; members of classic groups have their own."""
+    """The session timeout is a config of the group; in classic groups each member has its own."""
     seen = history.groups.get(group)
     if seen is None or seen.fact.type not in REVOKING:
         return NextStep("if this took too long, shorten session.timeout.ms of its members")
@@ -172,7 +172,7 @@ def member_stuck_revoking(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _present(fact: Group) -> Iterator[Member]:
-    """Without static members that have left for a while: their epoch is -2, and their place is kept for them."""
+    """The members without static members that have left temporarily, whose epoch is -2."""
     return (each for each in fact.members if each.epoch >= 0)
 
 

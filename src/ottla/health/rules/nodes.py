@@ -15,7 +15,7 @@ NODES: Final = "ottla nodes"
 FAILED: Final = frozenset({"KAFKA_STORAGE_ERROR", "LOG_DIR_NOT_FOUND", "56", "57"})
 HOUR_MS: Final = 3_600_000
 MOVED_BEFORE_MS: Final = 60_000
-"""A partition may be seen to have moved before its node is seen to be fenced: topics and nodes are sampled apart."""
+"""A new leader may be sampled before its predecessor is seen to be fenced: topics and nodes are sampled separately."""
 
 
 @rule(

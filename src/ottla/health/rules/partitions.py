@@ -54,7 +54,7 @@ def _offline_sighting(topic: TopicHistory, offline: list[Partition]) -> Match:
 
 
 def _candidates(topic: TopicHistory, partition: Partition) -> tuple[int, ...]:
-    """Those that hold everything that was acknowledged, as far as is known."""
+    """The replicas that, as far as is known, have all acknowledged records."""
     return partition.elr or partition.isr or topic.last_isr.get(partition.partition, ()) or partition.replicas
 
 
@@ -105,7 +105,7 @@ def _hit(history: History, topic: TopicHistory, offline: Container[int]) -> list
 
 
 def _keys(history: History, topic: str) -> Iterator[tuple[str, str]]:
-    """What has a coordinator there, and the key by which that is found."""
+    """The names of what has a coordinator in this topic, each with the key by which the coordinator is found."""
     if topic == GROUP_TOPIC:
         yield from ((each.fact.group, each.fact.group) for each in history.groups.values())
     elif topic == TXN_TOPIC:
@@ -117,7 +117,7 @@ def _keys(history: History, topic: str) -> Iterator[tuple[str, str]]:
 
 
 def partition_for(key: str, count: int) -> int:
-    """Where Kafka puts the coordinator of a key: Java's hash code, without its sign, over the partitions."""
+    """The partition whose leader coordinates a key: Java's hash code without its sign, modulo the partition count."""
     value = 0
     units = key.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):

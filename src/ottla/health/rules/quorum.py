@@ -1,4 +1,4 @@
-"""The controllers: is there a leader, can a majority be had, do all keep up."""
+"""The controllers: whether there is a leader and a majority, and whether all voters keep up."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def voter_lagging(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _behind_ms(ctx: RuleContext, voter: Replica, now_ms: int) -> int:
-    """One that has not fetched from this leader is behind since the leader leads, as far as that was seen."""
+    """How long a voter is behind. One that has not fetched from this leader is behind since the leader was elected."""
     if voter.last_caught_up_ts is not None and voter.last_caught_up_ts >= 0:
         return now_ms - voter.last_caught_up_ts
     elections = ctx.history.quorum.elections
@@ -147,7 +147,7 @@ def quorum_leader_changed(ctx: RuleContext) -> Iterator[Match]:
         subject=QUORUM, since_ms=last.at_ms, seen_ms=last.at_ms, until_ms=last.at_ms + 1,
         sentence=f"Node {last.leader} leads since {clock(last.at_ms)} "
         f"(epoch {last.epoch}, {duration(last.gap_ms)} without leader)",
-        evidence={"leader": last.leader, "epoch": last.epoch, "rise": last.rise, "gap_ms": last.gap_ms},
+        evidence={"leader": last.leader, "epoch": last.epoch, "rise": last.by, "gap_ms": last.gap_ms},
         next=[_step("nothing, if a node was restarted; else read its log")],
     )  # fmt: skip
 
@@ -160,7 +160,7 @@ def quorum_leader_changed(ctx: RuleContext) -> Iterator[Match]:
 )  # fmt: skip
 def election_storm(ctx: RuleContext) -> Iterator[Match]:
     recent = [each for each in ctx.history.quorum.elections if each.at_ms > ctx.now_ms - STORM_MS]
-    count = sum(each.rise for each in recent)
+    count = sum(each.by for each in recent)
     if count < ctx.limits["elections"]:
         return
     leaders = sorted({each.leader for each in recent})
@@ -173,10 +173,10 @@ def election_storm(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _calm_ms(recent: list[Election], wanted: float) -> int:
-    """When so few elections will be left in the window that it is no storm any more."""
+    """When enough elections will have left the window for the storm to be over."""
     total = 0
     for each in reversed(recent):
-        total += each.rise
+        total += each.by
         if total >= wanted:
             return each.at_ms + STORM_MS
     return recent[0].at_ms + STORM_MS

@@ -1,4 +1,4 @@
-"""Share groups: windows that do not move, records that come back."""
+"""Share groups: windows that do not move, and records that are delivered again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MINUTE_MS: Final = 60_000
 DEAD_LETTERS_FROM: Final = 2
 """The share.version with which a group may have a dead-letter topic (KIP-1191)."""
 LISTED: Final = 1_000
-"""Offsets that are listed in the evidence; the count is exact."""
+"""How many offsets the evidence lists; its count is exact."""
 
 
 def _partition(ctx: RuleContext) -> SharePartitionHistory | None:
@@ -60,7 +60,7 @@ def _tier(seen: SharePartitionHistory) -> Tier:
 
 
 def _stalling_count(ctx: RuleContext, seen: SharePartitionHistory) -> int | None:
-    """The delivery count of the record at the start, if it is about to be given up."""
+    """The delivery count of the record at the start offset, if it is near the limit."""
     count = seen.first_count
     return count if count is not None and count >= _setting(ctx, "share.delivery.count.limit") - 1 else None
 
@@ -146,12 +146,12 @@ def _is_hot(ctx: RuleContext, bucket: Bucket | None) -> bool:
 
 
 def _last_full(ctx: RuleContext) -> int:
-    """The start of the newest bucket that is over, with some time for what is written late."""
+    """The start of the newest bucket that is complete, with some time for late records."""
     return (ctx.now_ms - ctx.ms("grace_s")) // BUCKET_MS * BUCKET_MS - BUCKET_MS
 
 
 def _next_bucket(ctx: RuleContext) -> int | None:
-    """Buckets are judged when they are over, whether or not anything comes after them."""
+    """When the next bucket is complete: it is checked then, even if no fact comes."""
     group = ctx.history.share_groups.get(ctx.scope[0])
     newest = max(group.deliveries.buckets, default=0) if group else 0
     if newest < _last_full(ctx) - BUCKET_MS:
@@ -180,7 +180,7 @@ def redelivery_storm(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _first_hot(ctx: RuleContext, deliveries: Deliveries, last: int) -> int:
-    """Back from one hot bucket to the one before it, while they are near enough."""
+    """The first of the hot buckets that lead up to this one without a long gap."""
     first = last
     for start in range(last - BUCKET_MS, min(deliveries.buckets) - BUCKET_MS, -BUCKET_MS):
         if first - start > ctx.ms("within_s"):
@@ -212,7 +212,7 @@ def _storm(ctx: RuleContext, group: ShareGroupHistory, first: int, last: int) ->
 
 
 def _longer_locks(ctx: RuleContext, group: ShareGroupHistory, from_ms: int) -> Iterator[NextStep]:
-    """They help only where locks expire; records of the state do not tell that from a release."""
+    """Longer locks help only if locks expire, which the records of the state do not tell apart from releases."""
     expired = _gained(group.expired, ctx.now_ms, ctx.now_ms - from_ms) if group.has_metrics else 0
     if expired > 0:
         yield _lock_step(
@@ -233,7 +233,7 @@ def _worst(storm: list[Bucket]) -> list[str]:
 
 
 def _archived(ctx: RuleContext, *, at_limit: bool) -> list[Archived]:
-    """What was archived since the finding began, or lately, if something was lately."""
+    """The records that were archived since the finding opened, or lately."""
     group = ctx.history.share_groups.get(ctx.scope[0])
     limit = _setting(ctx, "share.delivery.count.limit")
     mine = [each for each in group.archived if (each.deliveries >= limit) is at_limit] if group else []
@@ -319,10 +319,10 @@ def rejected_records(ctx: RuleContext) -> Iterator[Match]:
 
 def _counted_rejects(ctx: RuleContext, group: ShareGroupHistory) -> Iterator[Match]:
     count = _gained(group.rejected, ctx.now_ms, ctx.ms("window_s"))
-    rose_ms = _last_rise_ms(group.rejected)
+    rose_ms = _last_growth_ms(group.rejected)
     if count <= 0 or rose_ms is None:
         return
-    since_ms = _before_rise_ms(group.rejected, ctx.now_ms - ctx.ms("window_s"))
+    since_ms = _before_growth_ms(group.rejected, ctx.now_ms - ctx.ms("window_s"))
     name = ctx.scope[0]
     yield Match(
         subject=Subject("group", name), seen_ms=rose_ms, until_ms=rose_ms + ctx.ms("window_s"), tier=Tier.OTTLA,
@@ -340,13 +340,13 @@ def _gained(series: Series, now_ms: int, back_ms: int) -> int:
     return round(series.points[-1][1] - (series.points[0][1] if before is None else before))
 
 
-def _last_rise_ms(series: Series) -> int | None:
+def _last_growth_ms(series: Series) -> int | None:
     points = list(series.points)
     return next((new[0] for old, new in zip(points[-2::-1], points[:0:-1], strict=False) if new[1] > old[1]), None)
 
 
-def _before_rise_ms(series: Series, from_ms: int) -> int:
-    """The last moment from there on at which the series had not risen yet."""
+def _before_growth_ms(series: Series, from_ms: int) -> int:
+    """The last time before the series first grew."""
     pairs = pairwise(series.points)
     return next((old[0] for old, new in pairs if new[0] > from_ms and new[1] > old[1]), from_ms)
 

@@ -44,7 +44,7 @@ def streams_not_ready(ctx: RuleContext) -> Iterator[Match]:
 
 
 def _reason(history: History, fact: Group) -> str:
-    """The first that is wrong with the topology's topics, as far as topics were seen."""
+    """The first problem with the topology's topics, as far as topics were seen."""
     parts = fact.subtopologies or ()
     missing = sorted({topic for each in parts for topic in each.source if topic not in history.topics})
     internal = sorted({topic for each in parts for topic in (*each.repartition_source, *each.changelog)
@@ -62,7 +62,7 @@ def _reason(history: History, fact: Group) -> str:
 
 
 def _uneven(history: History, fact: Group) -> dict[str, int]:
-    """The partition counts of the first subtopology whose topics are all there and differ in them."""
+    """The partition counts of the first subtopology whose topics all exist and have different counts."""
     for part in fact.subtopologies or ():
         seen = {name: history.topics.get(name) for name in part.source}
         counts = {name: len(topic.fact.partitions) for name, topic in seen.items() if topic}
