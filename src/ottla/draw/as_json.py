@@ -6,7 +6,7 @@ from ottla.draw.topology import Kind, Topology, TopologyNode
 
 
 def topology_json(topology: Topology) -> dict[str, object]:
-    """Told in the words of a broker's answer: subtopologies with their nodes."""
+    """Subtopologies with their nodes, under the names that a broker's response has."""
     return {
         "subtopologies": [
             {"id": part.id, "global": part.is_global, "nodes": [_node(node) for node in part.nodes]}

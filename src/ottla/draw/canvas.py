@@ -1,4 +1,4 @@
-"""A sheet of cells on which lines join where they belong together and pass each other where they do not."""
+"""A grid of cells for characters and lines. Lines of one net join where they meet; other lines cross."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ottla.draw.text import cells
 
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 WIDE: Final = ""
-"""In the cell after a letter that takes two."""
+"""Fills the cell after a character that is two cells wide."""
 
 
 class Pen(NamedTuple):
-    """The letters of a kind of line: by the sides of the cell that it joins, added up."""
+    """The characters of a kind of line, by the sum of the sides of the cell that the line joins."""
 
     letters: Sequence[str]
 
 
 def pen(upright: str, level: str, corners: str) -> Pen:
-    """`corners`: up-right, right-down, up-left, down-left, then the four with three sides, and the cross."""
+    """`corners` are up-right, right-down, up-left, down-left, then the four with three sides, and the cross."""
     up_right, right_down, up_left, down_left, no_left, no_up, no_right, no_down, cross = tuple(corners)
     letters = [" ", upright, level, up_right, upright, upright, right_down, no_left]
     letters += [level, up_left, level, no_down, down_left, no_right, no_up, cross]
@@ -53,14 +53,14 @@ class Canvas:
             x += width
 
     def line(self, points: Sequence[Point], net: Hashable, pen: Pen) -> None:
-        """Lines of one net join, those of several cross."""
+        """Lines of one net join, lines of different nets cross."""
         for one, other in pairwise(points):
             for at, sides in _steps(one, other):
                 nets = self._crossed.setdefault(at, {})
                 nets[net] = (nets[net][0] | sides if net in nets else sides), pen
 
     def ink(self, style: str = "") -> None:
-        """Put down the lines drawn so far."""
+        """Turn the lines drawn so far into characters."""
         for (x, y), nets in self._crossed.items():
             sides, pen = _on_top(list(nets.values()))
             self.put(x, y, pen.letters[sides], style)
@@ -82,7 +82,7 @@ def _steps(one: Point, other: Point) -> Iterable[tuple[Point, int]]:
 
 
 def _on_top(lines: list[tuple[int, Pen]]) -> tuple[int, Pen]:
-    """Where lines cross, the upright one passes over the other, so that it does not look like a fork."""
+    """Where lines cross, the vertical one is drawn over the other, so that it does not look like a fork."""
     upright = [each for each in lines if each[0] == UP | DOWN]
     if upright and len(lines) > 1:
         return upright[0]
@@ -93,7 +93,7 @@ def _on_top(lines: list[tuple[int, Pen]]) -> tuple[int, Pen]:
 
 
 def _row(letters: Sequence[str], styles: Sequence[str]) -> str:
-    """With colours; the end of the row without spaces, and every colour switched off again."""
+    """A row with its colours, without trailing spaces; every colour is switched off at its end."""
     end = len("".join(letter or "\0" for letter in letters).rstrip())
     found, style = "", ""
     for letter, wanted in zip(letters[:end], styles[:end], strict=True):

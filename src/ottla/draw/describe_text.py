@@ -1,8 +1,8 @@
 """Reads the text of Kafka Streams' `Topology.describe()`.
 
-The text is made for people: names stand in it as they are, with nothing around them, though a name may itself hold ", "
-or " (stores: [". So a list of names is read with the names of the subtopology at hand, and what is told twice (an edge
-at both of its ends) settles what one line leaves open.
+The text is made for people: names are not quoted, though a name may contain ", " or " (stores: [". So a list of names
+is split with the help of the names in the subtopology, and since each edge is listed at both of its ends, one line
+resolves what the other leaves ambiguous.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOBODY = "none"
 
 
 class DescribeTextError(ValueError):
-    """The text is not what Topology.describe() gives; says where."""
+    """The text is not that of Topology.describe(); the message says where."""
 
     def __init__(self, problem: str, line_number: int | None = None) -> None:
         super().__init__(problem if line_number is None else f"line {line_number}: {problem}")
@@ -51,7 +51,7 @@ class _RawPart(NamedTuple):
 
 
 def parse_describe_text(text: str) -> Topology:
-    """DescribeTextError if it is something else. Lines of a log before the heading do not matter."""
+    """Raises DescribeTextError if it is something else. Log lines before the heading are ignored."""
     return Topology(tuple(_subtopology(part) for part in _parts(_body(text))))
 
 
@@ -76,7 +76,7 @@ def _parts(lines: Iterable[_Line]) -> list[_RawPart]:
 
 
 def _take(line: _Line, nodes: list[_RawNode]) -> None:
-    # An arrow first: a name may look like a node's line, but an arrow never does.
+    # Look for an arrow first: a name may look like a node's line, an arrow cannot.
     if (found := ARROW.match(line.text)) and nodes:
         listed = _Line(line.number, found[2])
         if found[1] == "-->":
@@ -103,7 +103,7 @@ def _node(kind: Kind, rest: str, number: int) -> TopologyNode:
 
 
 def _are_topics(inner: str) -> bool:
-    """A pattern may stand in brackets as a list does, such as [a-z]; letters of topics' names tell them apart."""
+    """Whether the brackets hold a list of topics, and not a pattern with characters that topic names lack."""
     return re.fullmatch(r"([A-Za-z0-9._-]+(, [A-Za-z0-9._-]+)*)?", inner) is not None
 
 
@@ -115,7 +115,7 @@ def _subtopology(part: _RawPart) -> Subtopology:
 
 def _successors(raw: _RawNode, nodes: dict[str, _RawNode]) -> Iterator[str]:
     for name in _names(raw.successors, nodes):
-        # Only a node that is really called so can be meant where the text says that there is none.
+        # "none" is a name only if a node is really called so.
         if name != NOBODY or raw.node.name in _names(nodes[name].predecessors, nodes):
             yield name
 
@@ -130,7 +130,7 @@ def _names(listed: _Line | None, nodes: dict[str, _RawNode]) -> tuple[str, ...]:
 
 
 def _split(text: str, nodes: dict[str, _RawNode]) -> tuple[str, ...] | None:
-    """Cut at those ", " that leave nothing but names of nodes; long names first, from the right."""
+    """Split at those ", " that leave only names of nodes; tries long names first, from the right."""
     ends: dict[int, tuple[str, ...]] = {0: ()}
     words = text.split(", ")
     for end in range(1, len(words) + 1):

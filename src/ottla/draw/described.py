@@ -1,4 +1,4 @@
-"""Reads the topology out of a broker's answer: StreamsGroupDescribe from v1 on, on clusters that keep descriptions."""
+"""Reads the topology in a StreamsGroupDescribe response, from v1 on, of clusters that store descriptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS: Final = {1: Kind.SOURCE, 2: Kind.PROCESSOR, 3: Kind.SINK}
 
 
 def topology_of(description: Description) -> Topology:
-    """Global stores come last, as subtopologies of their own; their numbers go on where the others end."""
+    """The topology. Global stores come last, as subtopologies of their own with the next numbers."""
     parts = [Subtopology(each.subtopology_id, tuple(map(_node, each.nodes))) for each in description.subtopologies]
     stores = [
         Subtopology(str(len(parts) + at), (_node(each.source), _node(each.processor)), is_global=True)
@@ -22,7 +22,7 @@ def topology_of(description: Description) -> Topology:
 
 
 def _node(each: Node) -> TopologyNode:
-    # A kind that is not known yet is drawn as the kind that may do everything.
+    # An unknown kind is drawn as a processor, which may have stores and successors.
     kind = KINDS.get(each.node_type, Kind.PROCESSOR)
     return TopologyNode(
         each.name,

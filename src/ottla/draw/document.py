@@ -1,4 +1,4 @@
-"""HTML documents: what every page of ours begins and ends with, and the styles and scripts that all of them share."""
+"""HTML documents: the frame of every page, and the styles and scripts that all pages share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOOTER = (
 
 
 def document(title: str, about: str, head: Markup, body: Markup, root: str | None = None) -> str:
-    """A whole HTML file. `head` is what loads styles and scripts, `root` leads to the root of a site."""
+    """A whole HTML file. `head` holds styles and scripts, `root` is the path to the root of a site."""
     inner = joined(
         [
             element("meta", charset="utf-8"),
@@ -33,7 +33,7 @@ def document(title: str, about: str, head: Markup, body: Markup, root: str | Non
 
 
 def top_bar(about: str, home: str | None = None, tools: Markup = NOTHING) -> Markup:
-    """The bar above every page. The switch between light and dark does nothing without scripts and waits for them."""
+    """The bar above every page. Scripts show the switch between light and dark, which needs them."""
     name = joined([element("strong", "ottla"), " ", element("span", about)])
     brand = element("a", name, class_="brand", href=home) if home else element("span", name, class_="brand")
     switch = element("button", "◐", type="button", class_="theme", aria_label="Colours: as the system", hidden=True)
@@ -49,14 +49,14 @@ def footer() -> Markup:
 
 
 def shared(name: str) -> Markup:
-    """A style or script of all pages: `ground.css`, `theme.js` for the head, `switch.js` for the end."""
+    """A style or script of all pages: `ground.css` and `theme.js` for the head, `switch.js` for the end of the body."""
     return asset("ottla.draw", name)
 
 
 @cache
 def asset(package: str, name: str) -> Markup:
-    """A file of the folder `assets` of a package, to be put into a document as it is."""
-    # importlib.resources would do, too, at 20 ms for its import.
+    """A file in the folder `assets` of a package, to be put into a document unchanged."""
+    # Importing importlib.resources would take 20 ms.
     data = pkgutil.get_data(package, f"assets/{name}")
     assert data is not None, f"{package} has no {name}"
     return Markup(data.decode())

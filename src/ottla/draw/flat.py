@@ -1,4 +1,4 @@
-"""A layered layout of boxes without clusters: layers, order, places and lines, one step after the other."""
+"""A layered layout of boxes without clusters: layers, order, positions and lines, in this order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Point = tuple[int, int]
 
 
 class Flat(NamedTuple):
-    """In cells, from the left and from above."""
+    """Positions in cells, from the left and from the top."""
 
     lefts: list[int]
     tops: list[int]
     paths: list[list[Point]]
-    """Each link from the lowest row of its source to the highest of its target."""
+    """The path of each link, from the last row of its source to the first row of its target."""
     back: list[bool]
     width: int
     height: int
@@ -66,7 +66,7 @@ class _Paths:
 
 
 def _corners(points: Iterable[Point]) -> list[Point]:
-    """Without points that lie on the way between their neighbours."""
+    """The points at which the line changes its direction, and both ends."""
     found: list[Point] = []
     for point in points:
         if found and found[-1] == point:

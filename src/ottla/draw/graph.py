@@ -1,4 +1,4 @@
-"""What is to be drawn: nodes of some kinds, edges between them, and clusters that hold some of the nodes."""
+"""A graph to be drawn: nodes of several kinds, edges between them, and clusters of nodes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class NodeKind(Enum):
-    """The value is the word that stands on the box."""
+    """The value is the word on the box."""
 
     TOPIC = "topic"
     REPARTITION = "repartition topic"
     OPEN = "topics"
-    """Topics whose names are not known beforehand."""
+    """Topics whose names are chosen at run time."""
     SOURCE = "source"
     PROCESSOR = "processor"
     SINK = "sink"
@@ -21,13 +21,13 @@ class NodeKind(Enum):
 
 class EdgeKind(Enum):
     FLOW = "flow"
-    """Records go this way."""
+    """Records flow along this edge."""
     USES = "uses"
-    """A processor and its store; drawn without an arrow."""
+    """From a processor to its store; drawn without an arrow."""
 
 
-class Place(Enum):
-    """Where in its cluster a node has to be."""
+class Rank(Enum):
+    """In which layer of its cluster a node must be."""
 
     ANY = 0
     FIRST = 1
@@ -39,7 +39,7 @@ class Node(NamedTuple):
     name: str
     kind: NodeKind
     cluster: str | None = None
-    place: Place = Place.ANY
+    rank: Rank = Rank.ANY
 
 
 class Edge(NamedTuple):
@@ -54,7 +54,7 @@ class Cluster(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Edges between nodes of different clusters are not drawn well: clusters meet through nodes outside of all."""
+    """Edges must not lead from one cluster into another: clusters are connected by nodes outside of them."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]

@@ -1,8 +1,8 @@
-"""The first steps of a layered layout: which edges go back, which layer a box is on, and what stands in between.
+"""The first steps of a layered layout: finds edges that go back, assigns boxes to layers, and adds points in between.
 
-An edge that passes a layer gets a point there, so that every piece of it goes from one layer to the next. Edges that
-leave a box together share these points as far as they go the same way. An edge back up leaves its box below like any
-other, turns round, climbs through points beside the boxes and comes in from above: its arrow points down, too.
+An edge that passes a layer gets a point there, so that every piece of it leads from one layer to the next. Edges that
+leave a box together share these points as long as they go the same way. An edge that goes back leaves its box at the
+bottom like all others, turns round, goes up through points beside the boxes and enters from above with its arrow down.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from ottla.draw.graph import Place
+from ottla.draw.graph import Rank
 
 POINT_WIDTH: Final = 1
 
@@ -21,32 +21,32 @@ class Item(NamedTuple):
 
     width: int
     height: int
-    place: Place = Place.ANY
+    rank: Rank = Rank.ANY
 
 
 class Link(NamedTuple):
-    """An edge between two boxes, by their numbers."""
+    """An edge between two boxes, which are given by their numbers."""
 
     source: int
     target: int
     net: Hashable = None
-    """Links of a box with the same net leave it together, as one line that forks."""
+    """Links of a box with the same net leave the box as one line that forks."""
     source_span: tuple[int, int] | None = None
-    """The part of the box where the link may begin, in cells from its left side; None stands for all of it."""
+    """The part of the box where the link may begin, in cells from its left side; None for the whole box."""
     target_span: tuple[int, int] | None = None
     weight: float = 1.0
-    """How much it wants to be straight."""
+    """How strongly the layout tries to draw it straight."""
 
 
 class Piece(NamedTuple):
-    """The part of links that lies between two layers. Both ends may be on the same side: there a link turns round."""
+    """The part of links between two layers. If both ends are on the same side, the link turns round here."""
 
     gap: int
-    """Between the layers gap - 1 and gap."""
+    """The gap between the layers gap - 1 and gap."""
     source: int
     target: int
     source_below: bool
-    """Whether the source is above the gap, so that the piece leaves it below."""
+    """Whether the source is above the gap, so that the piece leaves it at the bottom."""
     target_above: bool
     net: Hashable
     source_span: tuple[int, int] | None
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 class Layered(NamedTuple):
-    """Vertices are the boxes, by their numbers, and after them the points."""
+    """The vertices are the boxes, by their numbers, and then the points."""
 
     layers: list[list[int]]
     layer_of: list[int]
@@ -72,12 +72,12 @@ def layered(items: Sequence[Item], links: Sequence[Link]) -> Layered:
 
 
 def back_links(items: Sequence[Item], links: Sequence[Link]) -> list[bool]:
-    """Links that lead to the first layer or away from the last, and those that close a circle.
+    """Links that lead to the first layer or away from the last, and those that close a cycle.
 
-    Circles are found by going down from the boxes that nothing leads to.
+    Cycles are found by a depth-first search from the boxes without incoming links.
     """
     count = len(items)
-    back = [items[each.source].place is Place.LAST or items[each.target].place is Place.FIRST for each in links]
+    back = [items[each.source].rank is Rank.LAST or items[each.target].rank is Rank.FIRST for each in links]
     leaving: list[list[int]] = [[] for _ in items]
     for number, link in enumerate(links):
         if not back[number]:
@@ -110,7 +110,7 @@ def _go_down(start: int, links: Sequence[Link], leaving: list[list[int]], state:
 
 
 def _ranks(items: Sequence[Item], links: Sequence[Link], back: Sequence[bool]) -> list[int]:
-    """Every box below all that lead to it; one that nothing leads to, just above the first that it leads to."""
+    """Each box is below all its predecessors; one without predecessors is just above its first successor."""
     after: list[list[int]] = [[] for _ in items]
     waiting = [0] * len(items)
     for link, is_back in zip(links, back, strict=True):
@@ -127,14 +127,14 @@ def _ranks(items: Sequence[Item], links: Sequence[Link], back: Sequence[bool]) -
             if not waiting[target]:
                 ready.append(target)
     for each, item in enumerate(items):
-        if is_free[each] and after[each] and item.place is not Place.FIRST:
+        if is_free[each] and after[each] and item.rank is not Rank.FIRST:
             ranks[each] = min(ranks[target] for target in after[each]) - 1
     last = max(ranks, default=0)
-    return [last if item.place is Place.LAST else rank for item, rank in zip(items, ranks, strict=True)]
+    return [last if item.rank is Rank.LAST else rank for item, rank in zip(items, ranks, strict=True)]
 
 
 class _Points:
-    """Adds the points."""
+    """Adds the points of links that pass layers."""
 
     def __init__(self, ranks: list[int]) -> None:
         self.layer_of = ranks[:]
@@ -185,7 +185,7 @@ class _Points:
         net = ("back", number)
         low, high = self.layer_of[link.source], self.layer_of[link.target]
         points = [self._point(layer, net) for layer in range(low, high - 1, -1)]
-        # It leaves on its own, not with what goes down from the same box: its line would seem to lead there.
+        # It does not share a line with links that go down from the same box: it would seem to lead there.
         down = self._piece(low + 1, link.source, points[0], True, False, net, link.source_span, None, link.weight)
         up = [
             self._piece(low - at, source, target, False, False, net, None, None, link.weight)

@@ -1,8 +1,8 @@
-"""Where everything of a graph is drawn, on a grid of cells that suits a terminal and is scaled for SVG.
+"""The layout of a graph on a grid of cells, which fits a terminal and is scaled for SVG.
 
-A cluster is laid out by itself and then stands in the layout around it as one large box; a line from outside may enter
-it wherever the box that it leads to lies open above, and leave it where the box lies open below. Parts of the graph
-that have nothing to do with each other are laid out apart and set side by side, in rows.
+A cluster is laid out on its own and then is one large box in the layout around it. A line from outside may enter it
+where nothing is above the box to which the line leads, and leave it where nothing is below. Parts of the graph that are
+not connected are laid out separately and placed side by side, in rows.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.draw.flat import Flat, Point, flat_layout
-from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, Place
+from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, Rank
 from ottla.draw.layers import Item, Link
 from ottla.draw.text import broken, cells, printable
 
 PAD_X: Final = 3
-"""Columns between the frame of a cluster and what is in it, with the frame itself."""
+"""Columns between the frame of a cluster and its content, including the frame."""
 PAD_Y: Final = 2
 PART_GAP_X: Final = 4
 PART_GAP_Y: Final = 2
 BORDER: Final = 2
 WEIGHTS: Final = {EdgeKind.FLOW: 1.0, EdgeKind.USES: 0.05}
-"""What records flow through stays in line; a store stands where there is room."""
+"""Nodes that records flow through stay in line; a store goes where there is room."""
 TITLE_PAD: Final = 5
-"""What a title takes beside its letters: a corner, a piece of the frame and a space before it, two columns after it."""
+"""Columns beside the text of a title: a corner, a piece of the frame and a space before it, two columns after it."""
 NAME_PAD: Final = 2
 NAME_WIDTH: Final = 34
 WIDTH: Final = 200
@@ -67,9 +67,9 @@ class Drawing(NamedTuple):
 
 
 def layout(graph: Graph, *, name_width: int = NAME_WIDTH, width: int = WIDTH) -> Drawing:
-    """`name_width`: where names are broken; `width`: beyond it, parts go to the next row, though one may be wider.
+    """Names are broken at `name_width`; parts go to the next row beyond `width`, though one part may be wider.
 
-    ValueError for an edge that ends nowhere, or that leads into or out of the middle of a cluster.
+    Raises ValueError for an edge with an unknown end, or one that leads into or out of the middle of a cluster.
     """
     _check(graph)
     boxes = _all_sized(graph, name_width)
@@ -79,7 +79,7 @@ def layout(graph: Graph, *, name_width: int = NAME_WIDTH, width: int = WIDTH) ->
 
 
 def layout_within(graph: Graph, *, name_width: int, width: int) -> Drawing | None:
-    """The layout, if it is not wider than that; what is too wide is given up as soon as that shows."""
+    """The layout, or None if it is wider than `width`; it stops as soon as that is known."""
     _check(graph)
     boxes = _all_sized(graph, name_width)
     if max((box.width for box in boxes.values()), default=0) > width:
@@ -110,14 +110,14 @@ def _check(graph: Graph) -> None:
         source, target = nodes.get(edge.source), nodes.get(edge.target)
         if source is None or target is None:
             raise ValueError(f"there is no node at one end of {edge}")
-        enters = target.cluster is None or target.place is Place.FIRST
-        leaves = source.cluster is None or source.place is Place.LAST
+        enters = target.cluster is None or target.rank is Rank.FIRST
+        leaves = source.cluster is None or source.rank is Rank.LAST
         if source.cluster != target.cluster and not (enters and leaves):
             raise ValueError(f"in the middle of a cluster: {edge}")
 
 
 def _sized(node: Node, pins: int, name_width: int) -> Box:
-    """Wide enough for its name and for all lines that end on one side of it."""
+    """A box wide enough for its name and for all lines that end on one side of it."""
     lines = broken(printable(node.name), name_width)
     text = max([cells(node.kind.value) + 2, *map(cells, lines)])
     width = max(text, 2 * pins - 1) + BORDER + NAME_PAD
@@ -128,7 +128,7 @@ def _sized(node: Node, pins: int, name_width: int) -> Box:
 
 
 class _Inside(NamedTuple):
-    """A cluster with its frame at 0, 0."""
+    """The layout of a cluster, with its frame at 0, 0."""
 
     frame: Frame
     boxes: dict[str, Box]
@@ -145,7 +145,7 @@ def _inside(cluster: Cluster, graph: Graph, sized: Mapping[str, Box]) -> _Inside
     edges = [edge for edge in graph.edges if edge.source in ids and edge.target in ids]
     taken_above = Counter(edge.target for edge in edges)
     taken_below = Counter(edge.source for edge in edges)
-    items = [Item(sized[node.id].width, sized[node.id].height, node.place) for node in nodes]
+    items = [Item(sized[node.id].width, sized[node.id].height, node.rank) for node in nodes]
     found = flat_layout(items, [_link_inside(edge, ids, items, taken_above, taken_below) for edge in edges])
     coming = Counter(edge.target for edge in graph.edges if edge.source not in ids and edge.target in ids)
     title_end = cells(cluster.title) + TITLE_PAD
@@ -168,22 +168,22 @@ def _link_inside(
     taken_above: Mapping[str, int],
     taken_below: Mapping[str, int],
 ) -> Link:
-    """A link within a cluster. What leads up to the first layer, or on from the last, keeps to the left part of the box
-    there: the rest of it is for lines from outside. No sound topology has such, but a broker tells what it was told."""
+    """A link within a cluster. One that leads to the first layer, or away from the last, uses the left part of the box
+    there: the rest is for lines from outside. No valid topology has such links, but brokers do not check that."""
     source, target = ids[edge.source], ids[edge.target]
-    below = (1, 2 * taken_below[edge.source] - 1) if items[source].place is Place.LAST else None
-    above = (1, 2 * taken_above[edge.target] - 1) if items[target].place is Place.FIRST else None
+    below = (1, 2 * taken_below[edge.source] - 1) if items[source].rank is Rank.LAST else None
+    above = (1, 2 * taken_above[edge.target] - 1) if items[target].rank is Rank.FIRST else None
     return Link(source, target, edge.kind, below, above, WEIGHTS[edge.kind])
 
 
 def _aside(title_end: int, openings: Sequence[tuple[Box, int]]) -> int:
-    """How far boxes have to move so that the title leaves room above each for the lines that come in."""
+    """How far boxes must move so that the title leaves room above each for incoming lines."""
     return max([0, *(title_end + 2 * count - 1 - (box.x + box.width - 2) for box, count in openings)])
 
 
 def _boxes(found: Flat, sized: Sequence[Box], x: int, y: int) -> dict[str, Box]:
-    places = zip(sized, found.lefts, found.tops, strict=True)
-    return {box.node.id: box._replace(x=left + x, y=top + y) for box, left, top in places}
+    positions = zip(sized, found.lefts, found.tops, strict=True)
+    return {box.node.id: box._replace(x=left + x, y=top + y) for box, left, top in positions}
 
 
 def _lines(found: Flat, edges: Sequence[Edge], x: int, y: int) -> tuple[Line, ...]:
@@ -197,12 +197,12 @@ def _lines(found: Flat, edges: Sequence[Edge], x: int, y: int) -> tuple[Line, ..
 
 
 class _Part(NamedTuple):
-    """What hangs together: clusters and nodes outside of them, by their ids, and the edges between these."""
+    """A connected part: clusters and nodes outside of clusters, by their ids, and the edges between them."""
 
     ids: list[str]
     edges: list[Edge]
     owner: dict[str, str]
-    """The cluster that stands for a node in it."""
+    """Node -> the cluster that contains it."""
 
 
 def _parts(graph: Graph) -> list[_Part]:
@@ -272,7 +272,7 @@ def _moved(line: Line, x: int, y: int) -> Line:
 
 
 def _reaching(line: Line, placed: Mapping[str, Box]) -> Line:
-    """From the frame of a cluster on to the box inside that is meant."""
+    """The line, extended from the frame of a cluster to the box inside."""
     source, target = placed[line.edge.source], placed[line.edge.target]
     (first_x, _), (last_x, _) = line.points[0], line.points[-1]
     points = [(first_x, source.y + source.height - 1), *line.points[1:-1], (last_x, target.y)]
@@ -286,17 +286,17 @@ def _shelved(graph: Graph, drawings: Sequence[_Drawn], width: int) -> Drawing:
     boxes: list[Box] = []
     frames: list[Frame] = []
     lines: list[Line] = []
-    places = list(_places(drawings, width))
-    for drawn, (x, y) in zip(drawings, places, strict=True):
+    positions = list(_positions(drawings, width))
+    for drawn, (x, y) in zip(drawings, positions, strict=True):
         boxes += [box._replace(x=box.x + x, y=box.y + y) for box in drawn.boxes]
         frames += [frame._replace(x=frame.x + x, y=frame.y + y) for frame in drawn.frames]
         lines += [_moved(line, x, y) for line in drawn.lines]
-    right = max((x + drawn.width for drawn, (x, _) in zip(drawings, places, strict=True)), default=0)
-    bottom = max((y + drawn.height for drawn, (_, y) in zip(drawings, places, strict=True)), default=0)
+    right = max((x + drawn.width for drawn, (x, _) in zip(drawings, positions, strict=True)), default=0)
+    bottom = max((y + drawn.height for drawn, (_, y) in zip(drawings, positions, strict=True)), default=0)
     return Drawing(graph, tuple(boxes), tuple(frames), tuple(lines), right, bottom)
 
 
-def _places(drawings: Sequence[_Drawn], width: int) -> Iterator[Point]:
+def _positions(drawings: Sequence[_Drawn], width: int) -> Iterator[Point]:
     x = y = row_height = 0
     for drawn in drawings:
         if x and x + drawn.width > width:

@@ -1,8 +1,8 @@
-"""How lines go between two layers: straight down, or along a track of their own.
+"""Routes lines between two layers: straight down, or along a track of their own.
 
 A line leaves its box at a pin, goes down to its track, along it, and down to the pin of the next box. Two lines never
-run on top of each other: tracks are handed out from above so that lines that would meet in one column do not, and
-otherwise so that they cross as little as possible.
+overlap: tracks are assigned from the top so that lines do not meet in one column, and then so that they cross as little
+as possible.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PIN_DISTANCE: Final = 2
 OUT_DISTANCE_MAX: Final = 6
 ASIDE_MAX: Final = 4
 ROWS_MIN: Final = 2
-"""Of a gap with lines in it: one for the line, one for its arrow."""
+"""The rows of a gap with lines in it: one for the line, one for its arrow."""
 
 
 class _Pin:
-    """Where a line touches a vertex."""
+    """The point at which a line touches a vertex."""
 
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, high
@@ -98,7 +98,7 @@ def _pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[P
 
 
 def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) -> dict[Piece, _Pin]:
-    """Lines that leave a box together do so from one pin; several such pins stand about the middle."""
+    """Lines that leave a box together share a pin; several pins are spread around the middle."""
     leaving: dict[tuple[int, tuple[int, int]], dict[Hashable, list[Piece]]] = {}
     pins: dict[Piece, _Pin] = {}
     for piece in graph.pieces:
@@ -118,7 +118,7 @@ def _source_pins(items: Sequence[Item], graph: Layered, lefts: Sequence[int]) ->
 
 
 def _straight(pin: _Pin, pieces: Sequence[Piece], lefts: Sequence[int], count: int) -> int:
-    """The middle of the box; or a little aside, if a line that goes on to a point is straight there."""
+    """The middle of the box, or a column near it in which a line to a point is straight."""
     points = [lefts[piece.target] for piece in pieces if piece.target >= count]
     near = [x for x in points if len(pieces) == 1 and abs(x - pin.x) <= ASIDE_MAX and pin.low <= x <= pin.high]
     return near[0] if near else pin.x
@@ -141,7 +141,7 @@ def _spread_pins(pins: list[_Pin], wishes: Sequence[int], weights: Sequence[floa
 
 
 def _tracks(nets: list[Net]) -> int:
-    """Gives each net that needs one its track; how high the gap has to be."""
+    """Assigns a track to each net that needs one; returns the height of the gap."""
     if not nets:
         return 0
     _move_apart(nets)
@@ -156,13 +156,13 @@ def _tracks(nets: list[Net]) -> int:
 
 
 def _must_be_above(nets: Sequence[Net]) -> dict[int, set[int]]:
-    """For each net the numbers of those that come down in a column where it goes on down itself."""
+    """For each net, the numbers of the nets whose tracks must be above: both go down in the same column."""
     coming = {pin.x: at for at, net in enumerate(nets) for pin in net.tops}
     return {at: {coming[pin.x] for pin in net.bottoms if coming.get(pin.x, at) != at} for at, net in enumerate(nets)}
 
 
 def _stuck(above: dict[int, set[int]]) -> list[int]:
-    """Nets that wait for each other in a circle, or for such."""
+    """Nets that wait for each other in a cycle, or for such nets."""
     left = dict(above)
     while free := [at for at, others in left.items() if not others & left.keys()]:
         for at in free:
@@ -171,7 +171,7 @@ def _stuck(above: dict[int, set[int]]) -> list[int]:
 
 
 def _move_apart(nets: list[Net]) -> None:
-    """Where nets wait for each other in a circle, a pin moves aside by a cell if its box has room."""
+    """Where nets wait for each other in a cycle, move a pin aside by a cell if its box has room."""
     for _ in range(len(nets)):
         above = _must_be_above(nets)
         stuck = _stuck(above)

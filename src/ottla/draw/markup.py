@@ -1,8 +1,8 @@
 """HTML from Python, escaped in this one place.
 
-`element("a", "a < b", href="x.html")` gives `<a href="x.html">a &lt; b</a>`. What is already markup is of the type
-`Markup` and stays as it is; every other text is escaped. There are no templates and there is no way around it but to
-call `Markup` by name, which only the assets of this package deserve.
+`element("a", "a < b", href="x.html")` gives `<a href="x.html">a &lt; b</a>`. Text of the type `Markup` stays as it is;
+every other text is escaped. There are no templates. Only the assets of our packages are made `Markup` by calling its
+constructor.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TypeAlias
 Attribute: TypeAlias = str | int | bool | None
 _VOID = frozenset({"br", "hr", "input", "link", "meta"})
 _SHOWN_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
-"""Control characters are no characters of HTML; their pictures are."""
+"""HTML does not allow control characters; the pictures of them are shown instead."""
 _SHOWN_DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-"""These would turn the text around them and make it say something else."""
+"""These characters would reverse the text around them."""
 _SHOWN = _SHOWN_CONTROLS | _SHOWN_DIRECTIONS
 
 
@@ -37,7 +37,7 @@ def escaped(text: str) -> Markup:
 
 
 def element(tag: str, *content: str | None, **attributes: Attribute) -> Markup:
-    """One element. `class_` and `for_` are written without the underscore, `data_path` with a dash.
+    """One element. `class_` and `for_` lose the underscore, `data_path` becomes `data-path`.
 
     An attribute that is None or False is left out; one that is True stands alone.
     """
@@ -56,5 +56,5 @@ def _attribute(name: str, value: Attribute) -> str:
 
 
 def joined(parts: Iterable[str], between: str = "") -> Markup:
-    """Pieces of markup or text, one after the other."""
+    """Markup or text, joined."""
     return Markup(escaped(between).join(escaped(part) for part in parts))

@@ -1,14 +1,14 @@
-"""A graph as an outline, for terminals too narrow for boxes: one line for a node, what follows it below.
+"""A graph as an outline, for terminals too narrow for boxes: one line for each node, with its successors below.
 
-What follows alone stays in the column of what it follows, so that a long way down does not run out of the window; only
-where ways part do they move to the right. A node that several lead to is told in full once, and then by its name.
+A single successor stays in the column of its predecessor, so that a long chain does not leave the window; several are
+indented. A node with several predecessors is written in full once, and then by its name.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ottla.draw.graph import Edge, EdgeKind, Graph, Node, Place
+from ottla.draw.graph import Edge, EdgeKind, Graph, Node, Rank
 from ottla.draw.palette import TERMINAL_COLOURS
 from ottla.draw.text import printable
 
@@ -47,8 +47,8 @@ class _Outline:
         for cluster in self._graph.clusters:
             self._rows.append(cluster.title)
             members = [node for node in self._graph.nodes if node.cluster == cluster.id]
-            firsts = [node for node in members if node.place is Place.FIRST]
-            # Whatever the first ones do not lead to comes after: nothing is left out.
+            firsts = [node for node in members if node.rank is Rank.FIRST]
+            # Nodes that the first ones do not lead to come last, so that nothing is left out.
             for start in (*firsts, *members):
                 if start.id not in self._told and not self._is_store(start):
                     self._tell(start)

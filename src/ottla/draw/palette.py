@@ -1,4 +1,4 @@
-"""Colours by kind of node. Every kind is told by its word and its shape as well, so nothing hangs on colour alone."""
+"""Colours by kind of node. Every kind also has its word and its shape, so nothing depends on colour alone."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ TERMINAL_COLOURS: Final = {
     NodeKind.SINK: "31",
     NodeKind.STORE: "35",
 }
-"""Numbers of the terminal's own colours, so that they suit its background."""
+"""Colour numbers of the terminal's own palette, so that they fit its background."""
 TERMINAL_FRAME: Final = "2"

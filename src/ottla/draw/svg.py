@@ -1,7 +1,7 @@
-"""A drawing as SVG: one file that needs no other, light or dark as the reader's system is.
+"""A drawing as SVG: one self-contained file, light or dark according to the reader's system.
 
-Texts have the width that the layout gave them whatever font there is, so they never run into each other. Every box and
-line has a title of its own, which browsers show as a hint and screen readers read.
+Texts have the width that the layout gave them in any font, so they never overlap. Every box and line has a title, which
+browsers show as a tooltip and screen readers read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _text(text: str) -> str:
 
 
 def _told(drawing: Drawing) -> str:
-    """The drawing in one sentence for those who do not see it."""
+    """The drawing in one sentence, for screen readers."""
     kinds = [box.node.kind for box in drawing.boxes]
     counts = [f"{kinds.count(kind)} × {kind.value}" for kind in NodeKind if kind in kinds]
     back = sum(line.is_back for line in drawing.lines)
@@ -105,7 +105,7 @@ def _at(point: Point) -> Point:
 
 
 def _outline(shape: Box | Frame) -> tuple[int, int, int, int]:
-    """Left, top, width and height of the line around it, which goes through the middle of its outer cells."""
+    """Left, top, width and height of its outline, which goes through the middle of its outer cells."""
     left, top = _at((shape.x, shape.y))
     return left, top, (shape.width - 1) * CELL_WIDTH, (shape.height - 1) * ROW_HEIGHT
 
@@ -135,7 +135,7 @@ def _label(kind: str, x: float, y: float, text: str, letter_width: float) -> str
 def _box(box: Box) -> str:
     left, top, width, height = _outline(box)
     middle = left + width / 2
-    # The word of the kind stands in the upper part of the box, the lines of the name below it.
+    # The word of the kind is in the upper part of the box, the lines of the name are below it.
     first = top + height / 2 + (12 if len(box.lines) == 1 else 12 - (len(box.lines) - 1) * ROW_HEIGHT / 2)
     lines = "".join(
         _label("label", middle, first - 2 + number * ROW_HEIGHT, line, LETTER_WIDTH)
@@ -156,7 +156,7 @@ def _shape(kind: NodeKind, left: int, top: int, width: int, height: int) -> str:
 
 
 def _drum(left: int, top: int, width: int, height: int) -> str:
-    """A store is a drum, as in most drawings of databases."""
+    """A store is drawn as a cylinder, as in most drawings of databases."""
     right, bottom, half, bow = left + width, top + height, width / 2, 4
     return (
         f'<path d="M{left},{top + bow}A{half:g},{bow} 0 0 1 {right},{top + bow}V{bottom - bow}'
@@ -168,7 +168,7 @@ def _drum(left: int, top: int, width: int, height: int) -> str:
 
 
 def _back_last(lines: Sequence[Line]) -> Iterator[Line]:
-    """Above the others, since they are the surprising ones."""
+    """Lines that go back are drawn last, above the others, because they are the surprising ones."""
     yield from (line for line in lines if not line.is_back)
     yield from (line for line in lines if line.is_back)
 

@@ -1,4 +1,4 @@
-"""A drawing as text: boxes and lines of box-drawing letters, or of ASCII where the terminal has nothing else."""
+"""A drawing as text: boxes and lines of box-drawing characters, or of ASCII if the terminal has nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EMPTY: Final = "(the topology is empty)\n"
 
 
 class _Border(NamedTuple):
-    """Corners from the upper left clockwise; then the sides, and the lower and the upper one where a line ends."""
+    """Corners clockwise from the upper left, then the sides, then the lower and the upper side where a line ends."""
 
     corners: str
     level: str
@@ -70,7 +70,7 @@ _ASCII = _Letters(
 
 
 def terminal_text(graph: Graph, *, width: int | None = None, ascii_only: bool = False, colour: bool = False) -> str:
-    """Drawn in at most `width` columns; as an outline if boxes do not fit. Without `width` it is as wide as it is."""
+    """The graph in at most `width` columns, or an outline if boxes do not fit. Without `width` there is no limit."""
     if not graph.nodes and not graph.clusters:
         return EMPTY
     drawing = layout(graph) if width is None else _narrowed(graph, width)
@@ -80,13 +80,13 @@ def terminal_text(graph: Graph, *, width: int | None = None, ascii_only: bool = 
 
 
 def _narrowed(graph: Graph, width: int) -> Drawing | None:
-    """With names broken as little as will do."""
+    """The drawing with the widest names that fit."""
     found = (layout_within(graph, name_width=name_width, width=width) for name_width in NAME_WIDTHS)
     return next((drawing for drawing in found if drawing is not None), None)
 
 
 def _ascii(text: str, ascii_only: bool) -> str:
-    """Names may have other letters; each is replaced by as many question marks as it has cells."""
+    """Replaces characters that are not ASCII with question marks, one for each cell."""
     return "".join(each if each.isascii() else "?" * cells(each) for each in text) if ascii_only else text
 
 
@@ -156,7 +156,7 @@ def _ends(canvas: Canvas, line: Line, boxes: Mapping[str, Box], letters: _Letter
 
 
 def _climb(canvas: Canvas, line: Line, letter: str) -> None:
-    """An arrow half way up."""
+    """Draw an arrow half-way along a line that goes up."""
     for (x, y), (_, end_y) in pairwise(line.points):
         if end_y < y:
             canvas.put(x, (y + end_y) // 2, letter)

@@ -1,4 +1,4 @@
-"""How wide text is in cells of a terminal, and how names are broken into lines."""
+"""The width of text in cells of a terminal, and the breaking of names into lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BREAKS: Final = re.compile(r"(?<=[-._ /,:])(?=[^-._ /,:])")
 
 
 def cells(text: str) -> int:
-    """Chinese, Japanese and Korean letters take two cells, marks above a letter none."""
+    """The width in cells: Chinese, Japanese and Korean characters take two, combining marks none."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -23,14 +23,14 @@ def _width(letter: str) -> int:
 
 
 def printable(text: str) -> str:
-    """Without anything that would move the cursor or end a line."""
+    """The text without characters that would move the cursor or end a line."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text) or " "
 
 
 def broken(text: str, width_max: int) -> tuple[str, ...]:
-    """Lines of at most so many cells, broken after a hyphen, a dot and the like if that is possible.
+    """Lines of at most `width_max` cells, as few as possible, broken after a hyphen, a dot and the like if possible.
 
-    As few as can be, and then as even as can be without breaking more words: a box is as wide as its longest line.
+    They are as even as possible without breaking more words: a box is as wide as its longest line.
     """
     if cells(text) <= width_max:
         return (text.strip() or " ",)

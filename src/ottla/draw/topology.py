@@ -1,8 +1,7 @@
 """The topology of a Kafka Streams application, and the graph that shows it.
 
-A source reads topics, a processor works with stores, a sink writes a topic; subtopologies are connected by nothing but
-topics. So in the graph topics and stores are nodes of their own: one sees who shares a store, and which topic ties two
-subtopologies together.
+A source reads topics, a processor uses stores, a sink writes a topic; only topics connect subtopologies. So topics and
+stores are nodes in the graph, which shows which processors share a store and which topic connects two subtopologies.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
-from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Place
+from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Rank
 
 REPARTITION_SUFFIX = "-repartition"
 PER_RECORD = "chosen per record"
@@ -29,11 +28,11 @@ class TopologyNode(NamedTuple):
     name: str
     kind: Kind
     topics: tuple[str, ...] = ()
-    """Read by a source."""
+    """The topics that a source reads."""
     pattern: str | None = None
-    """Of a source that reads whatever topics match."""
+    """The pattern of a source that reads all topics that match."""
     sink_topic: str | None = None
-    """None if a sink chooses it record by record."""
+    """The topic that a sink writes; None if it chooses one for each record."""
     stores: tuple[str, ...] = ()
     successors: tuple[str, ...] = ()
 
@@ -42,7 +41,7 @@ class Subtopology(NamedTuple):
     id: str
     nodes: tuple[TopologyNode, ...]
     is_global: bool = False
-    """Fills a global store; no task runs it."""
+    """Whether it fills a global store, so that no task runs it."""
 
 
 class Topology(NamedTuple):
@@ -50,7 +49,7 @@ class Topology(NamedTuple):
 
 
 def graph_of(topology: Topology) -> Graph:
-    """Subtopologies as clusters, with the topics between them."""
+    """The graph: subtopologies are clusters, topics are outside of them."""
     nodes: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
     clusters: list[Cluster] = []
@@ -71,7 +70,7 @@ def _title(part: Subtopology) -> str:
 
 
 def _repartition_topics(topology: Topology) -> set[str]:
-    """Topics that the application writes for itself."""
+    """Topics that the application both writes and reads."""
     nodes = [node for part in topology.subtopologies for node in part.nodes]
     written = {node.sink_topic for node in nodes if node.sink_topic is not None}
     return {name for node in nodes for name in node.topics if name in written and name.endswith(REPARTITION_SUFFIX)}
@@ -79,8 +78,8 @@ def _repartition_topics(topology: Topology) -> set[str]:
 
 def _inside(node: TopologyNode, cluster: str) -> Iterator[Node]:
     kinds = {Kind.SOURCE: NodeKind.SOURCE, Kind.PROCESSOR: NodeKind.PROCESSOR, Kind.SINK: NodeKind.SINK}
-    places = {Kind.SOURCE: Place.FIRST, Kind.PROCESSOR: Place.ANY, Kind.SINK: Place.LAST}
-    yield Node(_node_id(cluster, node.name), node.name, kinds[node.kind], cluster, places[node.kind])
+    ranks = {Kind.SOURCE: Rank.FIRST, Kind.PROCESSOR: Rank.ANY, Kind.SINK: Rank.LAST}
+    yield Node(_node_id(cluster, node.name), node.name, kinds[node.kind], cluster, ranks[node.kind])
     for store in node.stores:
         yield Node(_store_id(cluster, store), store, NodeKind.STORE, cluster)
 
@@ -116,7 +115,7 @@ def _topics(node: TopologyNode) -> Iterable[str]:
 
 
 def _open_end(node: TopologyNode) -> bool:
-    """Whether a node reads or writes topics whose names the description does not tell."""
+    """Whether a node reads or writes topics whose names are not in the description."""
     return node.kind is not Kind.PROCESSOR and not _topics(node)
 
 

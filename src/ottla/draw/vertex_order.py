@@ -1,7 +1,7 @@
-"""The order of the vertices of a layer: as few crossings as some sweeps can find.
+"""The order of the vertices in each layer, with few crossings.
 
-A sweep sorts each layer by the middle of each vertex's neighbours in the layer before; neighbours may be tried in
-pairs after that. The best order seen is kept. Nothing is left to chance: equal input gives an equal order.
+A sweep sorts each layer by the mean position of each vertex's neighbours in the layer before, and may then try to swap
+adjacent vertices. The best order seen is kept. Nothing is random: equal input gives an equal order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ottla.draw.layers import Item, Layered
 
 SWEEPS: Final = 12
 PATIENCE: Final = 3
-"""Sweeps without a gain until we stop."""
+"""After so many sweeps without an improvement the search stops."""
 
 
 class _Join(NamedTuple):
-    """A piece that leads from one layer to the next: the vertices, and where on them it ends, from 0 to below 1."""
+    """A piece between two layers: its vertices, and where on them it ends, from 0 to below 1."""
 
     upper: int
     lower: int
@@ -26,7 +26,7 @@ class _Join(NamedTuple):
 
 
 def order(items: Sequence[Item], graph: Layered) -> list[list[int]]:
-    """The layers, each in its order from the left."""
+    """The layers, each ordered from the left."""
     joins = _joins(items, graph)
     layers = _first_order(graph, joins)
     best, fewest = [layer[:] for layer in layers], _crossings(layers, joins)
@@ -43,7 +43,7 @@ def order(items: Sequence[Item], graph: Layered) -> list[list[int]]:
 
 
 def _joins(items: Sequence[Item], graph: Layered) -> list[list[_Join]]:
-    """For each layer, what leads to it from the one above."""
+    """For each layer, the pieces that lead to it from the layer above."""
     joins: list[list[_Join]] = [[] for _ in graph.layers]
 
     def part(vertex: int, span: tuple[int, int] | None) -> float:
@@ -62,7 +62,7 @@ def _joins(items: Sequence[Item], graph: Layered) -> list[list[_Join]]:
 
 
 def _first_order(graph: Layered, joins: list[list[_Join]]) -> list[list[int]]:
-    """As they are met on the way down, so that what belongs together begins together."""
+    """The order of a search from the top, which puts connected vertices near each other."""
     below: list[list[int]] = [[] for _ in graph.layer_of]
     for layer in joins:
         for join in layer:
@@ -95,7 +95,7 @@ def _sweep(layers: list[list[int]], joins: list[list[_Join]], *, down: bool) -> 
 
 
 def _sorted(layer: list[int], near: dict[int, list[float]]) -> list[int]:
-    """Vertices without neighbours stay where they are, the others are sorted among themselves."""
+    """Vertices without neighbours stay where they are; the others are sorted."""
     middle = {vertex: sum(near[vertex]) / len(near[vertex]) for vertex in layer if vertex in near}
     moving = iter(sorted(middle, key=middle.__getitem__))
     return [next(moving) if vertex in middle else vertex for vertex in layer]
@@ -106,7 +106,7 @@ def _crossings(layers: list[list[int]], joins: list[list[_Join]]) -> int:
 
 
 def _crossings_above(upper: list[int], lower: list[int], joins: list[_Join]) -> int:
-    """Pairs of joins whose ends are in different orders, counted with a tree of sums."""
+    """The number of pairs of joins that cross, counted with a Fenwick tree."""
     above = {vertex: at for at, vertex in enumerate(upper)}
     below = {vertex: at for at, vertex in enumerate(lower)}
     ends = sorted((above[each.upper] + each.upper_part, below[each.lower] + each.lower_part) for each in joins)

@@ -1,8 +1,8 @@
-"""Where the vertices of ordered layers stand from left to right, and where links end on them.
+"""The horizontal positions of the vertices in ordered layers, and where links end on them.
 
-Each layer in turn gets the places that are nearest to what its neighbours would like, in the order it has and with room
-between. That is a regression with an order kept: where wishes collide, the vertices form a block whose place is the
-mean of the wishes (pool adjacent violators).
+Each layer in turn gets the positions nearest to those that its neighbours want, in its order and with space between.
+That is an isotonic regression: where wishes collide, the vertices form a block at the mean of the wishes (pool adjacent
+violators).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ BOX_GAP: Final = 3
 POINT_GAP: Final = 1
 ROUNDS: Final = 6
 STRAIGHT_WEIGHT: Final = 8.0
-"""How much more two points of one line want to be in line than two boxes do."""
+"""How much more it matters that two points of a line are in one column than that two boxes are."""
 
 
 def spread(wishes: Sequence[float], weights: Sequence[float], distances: Sequence[int]) -> list[int]:
-    """Whole numbers in rising order, `distances[i]` or more between i and i + 1, as near to the wishes as can be."""
+    """Increasing integers as near to the wishes as possible, with `distances[i]` or more between i and i + 1."""
     if not distances:
         return [round(wish) for wish in wishes]
     offsets = [0]
@@ -37,7 +37,7 @@ def spread(wishes: Sequence[float], weights: Sequence[float], distances: Sequenc
             last[1] += total
             last[2] += count
     means = [mean for mean, _, count in blocks for _ in range(int(count))]
-    # Rounding in the same way everywhere keeps the order and the distances.
+    # Rounding all in the same way keeps the order and the distances.
     return [round(mean) + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
@@ -54,9 +54,9 @@ class _Placing:
         self._near: tuple[list[list[tuple[int, float, float]]], ...] = tuple(
             [[] for _ in graph.layer_of] for _ in (0, 1)
         )
-        """Above and below: the neighbour, the distance of its left side from ours that would be straight, a weight."""
+        """For above and below: the neighbour, the distance of the left sides that makes the line straight, a weight."""
         self._climbing: dict[Hashable, list[int]] = {}
-        """The points of each line that goes back up."""
+        """The points of each line that goes back."""
         for piece in graph.pieces:
             self._join(piece)
             if not piece.source_below:
@@ -100,7 +100,7 @@ class _Placing:
             self._left[vertex] = left
 
     def _pull_in(self) -> None:
-        """Lines that go back up on the right of everything come as near as they can; nothing else draws them there."""
+        """Move lines that go back on the far right as near as possible; nothing else pulls them there."""
         before = {other: one for layer in self._layers for one, other in pairwise(layer)}
         climbing = {point for points in self._climbing.values() for point in points}
         outside = {point for layer in self._layers for point in takewhile(climbing.__contains__, reversed(layer))}
@@ -111,7 +111,7 @@ class _Placing:
                     self._left[point] = min(self._left[point], max(needed))
 
     def _right(self, one: int, other: int) -> int:
-        """The first column for `other` right of `one`."""
+        """The first column for `other` to the right of `one`."""
         return self._left[one] + self._widths[one] + self._gap(one, other)
 
     def placed(self) -> list[int]:

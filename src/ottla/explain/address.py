@@ -1,6 +1,6 @@
-"""Where pages lie: the file of each page in the site, and how one leads to another.
+"""The file of each page in the site, and the links between pages.
 
-Addresses are relative, so that the site works from any folder, from a web server and from a disk alike.
+Links are relative, so that the site works in any folder, on a web server and on a disk.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ HOME = "index.html"
 
 
 def exact(ref: PageRef) -> PageRef:
-    """The same page with everything said: an API alone means its request, no version means the default one."""
+    """The complete reference: an API alone means its request, no version means the default one."""
     if ref.kind == "error":
         return ref
     part = (ref.part or "request") if ref.kind == "api" else None
@@ -22,20 +22,20 @@ def exact(ref: PageRef) -> PageRef:
 
 
 def path(ref: PageRef) -> str:
-    """The file of a page, seen from the root of the site: `api/ShareFetch/request-v2.html`."""
+    """The file of a page, relative to the root of the site: `api/ShareFetch/request-v2.html`."""
     if ref.kind == "error":
         return f"error/{ref.name}.html"
     return f"{stem(ref)}{exact(ref).version}.html"
 
 
 def stem(ref: PageRef) -> str:
-    """The file's name up to the version, which all versions of a message share."""
+    """The path without the version, which all versions of a message share."""
     ref = exact(ref)
     return f"{ref.kind}/{ref.name}/{f'{ref.part}-' if ref.part else ''}v"
 
 
 def root_from(file: str) -> str:
-    """What leads from a file to the root of the site: `../../`."""
+    """The path from a file to the root of the site: `../../`."""
     return "../" * file.count("/")
 
 

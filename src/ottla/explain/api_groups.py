@@ -1,4 +1,4 @@
-"""The APIs in groups that belong together, as a reader looks for them."""
+"""The APIs in groups, by subject."""
 
 from __future__ import annotations
 

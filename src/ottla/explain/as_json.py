@@ -1,10 +1,10 @@
 """Trees as JSON, in two forms.
 
 `body_json` has the shape of Kafka's own JsonConverter: field names with their first letter lower, bytes in base64,
-uuids as 22 characters; tagged fields at their default are absent. What was opened stands in the place of the bytes,
-with `holds` saying what it is; a secret is `{"withheldBytes": n}`.
+uuids as 22 characters; tagged fields at their default are absent. The content of opened bytes replaces them, and
+`holds` names it; a secret is `{"withheldBytes": n}`.
 
-`tree_json` adds where everything lies: each node with `start` and `end`, and its fields below it.
+`tree_json` adds positions: each node has `start` and `end`, and its fields below it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = Any
 
 
 def body_json(node: Node) -> Json:
-    """The content of a node, without places."""
+    """The content of a node, without positions."""
     if node.withheld:
         return {"withheldBytes": node.end - node.start}
     if node.value is not NOTHING:
@@ -37,7 +37,7 @@ def body_json(node: Node) -> Json:
 
 
 def tree_json(node: Node) -> Json:
-    """A node with its place, its value and what is below it."""
+    """A node with its position, its value and its children."""
     found: dict[str, Json] = {"name": node.name, "type": node.type, "start": node.start, "end": node.end}
     if node.layer:
         found["layer"] = node.layer

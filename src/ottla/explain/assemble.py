@@ -23,7 +23,7 @@ def build(ref: PageRef) -> Page:
 
 
 def default_version(name: str) -> int:
-    """The highest version that brokers serve without being asked for unstable ones."""
+    """The highest stable version."""
     entry = MESSAGES[name]
     return entry.high - 1 if entry.unstable and entry.high > entry.low else entry.high
 
@@ -32,7 +32,7 @@ def message_page(name: str, version: int) -> MessagePage:
     entry = MESSAGES[name]
     told = story(name, version)
     listeners = entry.listeners
-    if entry.kind == "response":  # the schema says it once, of the request
+    if entry.kind == "response":  # only the request's schema has it
         listeners = MESSAGES[f"{name.removesuffix('Response')}Request"].listeners
     return MessagePage(
         ref=ref_of(name, version),

@@ -1,6 +1,6 @@
 """Record batches byte by byte: every field of the header and, if they are not compressed, of every record.
 
-Only whole batches of magic 2 are opened. What else a records field may hold (a cut last batch, message sets of old
+Only whole batches of magic 2 are opened. Anything else in a records field (a truncated last batch, message sets of old
 brokers) stays one span.
 """
 
@@ -48,7 +48,7 @@ def batch_spans(data: bytes, path: str) -> list[RawSpan]:
 
 
 def _whole_batch(data: bytes, at: int) -> BatchView | None:
-    """The batch at `at`, or None for what is not a whole batch of magic 2."""
+    """The batch at `at`; None if there is no whole batch of magic 2."""
     if len(data) - at < HEADER_BYTES or data[at + MAGIC_POSITION] != MAGIC:
         return None
     size = int.from_bytes(data[at + 8 : at + LOG_OVERHEAD_BYTES], "big", signed=True) + LOG_OVERHEAD_BYTES
@@ -81,7 +81,7 @@ def _batch(data: bytes, at: int, batch: BatchView, path: str) -> list[RawSpan]:
 
 
 class _Records:
-    """Walks records and labels as it goes; leaves with IndexError or OverflowError where they are damaged."""
+    """Labels the fields of records; raises IndexError or OverflowError where records are damaged."""
 
     def __init__(self, data: bytes, at: int, end: int, path: str) -> None:
         self.data = data

@@ -47,14 +47,14 @@ State = Literal["undecided", "reading", "foreign", "over"]
 
 
 class Seen(NamedTuple):
-    """An exchange or a loss, and on which connection."""
+    """An exchange or a loss, and its connection."""
 
     label: Label
     event: Exchange | Loss
 
 
 class Notice(NamedTuple):
-    """Something to be said about a connection."""
+    """A note about a connection."""
 
     label: Label
     text: str
@@ -63,7 +63,7 @@ class Notice(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What a capture was made of."""
+    """Counts of packets and connections in a capture."""
 
     packet_count: int = 0
     segment_count: int = 0
@@ -74,7 +74,7 @@ class Tally:
     foreign_count: int = 0
     """Other TCP connections."""
     unknown_links: set[int] = field(default_factory=set)
-    """Link types that are not understood."""
+    """Link types that cannot be read."""
     end: int = 0
     """How far the file has been read."""
 
@@ -94,7 +94,7 @@ class Capture:
         self._at_ns = 0
 
     def read(self, packets: Iterable[RawPacket]) -> Iterator[Seen | Notice]:
-        """Everything that a capture holds. A CaptureError comes after all that could be read before it."""
+        """Exchanges, losses and notices of a capture. If it is damaged, CaptureError is raised after the last of them."""
         broken: CaptureError | None = None
         try:
             for packet in packets:
@@ -109,7 +109,7 @@ class Capture:
 
     @property
     def held_bytes(self) -> int:
-        """What is kept in memory for all flows."""
+        """The bytes that are kept in memory for all flows."""
         return self._held_bytes
 
     def _packet(self, packet: RawPacket) -> Iterator[Seen | Notice]:
@@ -146,12 +146,12 @@ class Capture:
         self._weigh(flow)
 
     def _weigh(self, flow: _Flow) -> None:
-        """Keep the sum of what all flows hold, without asking all of them for each packet."""
+        """Update the sum of the bytes that all flows hold, without asking each flow for every packet."""
         before, flow.weight = flow.weight, flow.held_bytes
         self._held_bytes += flow.weight - before
 
     def _new_flow(self, segment: Segment) -> _Flow:
-        """Who opens is the client; in mid-stream the side whose port is not the broker's, or has the higher port."""
+        """The client sends the SYN. In mid-stream it is the side without the broker's port, or with the higher port."""
         client, broker = segment.source, segment.target
         if segment.is_syn:
             if segment.acknowledged is not None:  # the answer to a SYN that was not captured
@@ -218,7 +218,7 @@ class _Flow:
             yield from self.end(at_ns)
 
     def end(self, at_ns: int) -> Iterator[Seen | Notice]:
-        """The connection is over, or is not followed any further."""
+        """The connection has ended, or is dropped."""
         if self.state in ("undecided", "reading"):
             yield from self._pieces(self._duplex.flush(), at_ns)
         if self._connection is not None:
@@ -290,7 +290,7 @@ class _Flow:
         return head
 
     def _turn_round(self) -> None:
-        """In mid-stream the ports may deceive: who sends requests is the client."""
+        """Swap client and broker: in mid-stream the ports may mislead, but only the client sends requests."""
         self._client, self._broker = self._broker, self._client
         self._duplex.turn_round()
 

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 __all__ = ["CaptureError", "RawPacket", "read_packets"]
 
 PACKET_BYTES_MAX = 16 * 1024 * 1024
-"""Larger than anything an interface gives; a length beyond it is damage."""
+"""Larger than any packet; a greater length means that the file is damaged."""
 
 _NS = 1_000_000_000
 _PCAP_MAGICS = {
@@ -28,7 +28,7 @@ _PCAP_MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1_000, 16),
     b"\xa1\xb2\x3c\x4d": (">", 1, 16),
     b"\x4d\x3c\xb2\xa1": ("<", 1, 16),
-    # "Modified" pcap: eight more bytes a packet, which say nothing that is needed here.
+    # "Modified" pcap: each packet has eight more bytes, which are not needed here.
     b"\xa1\xb2\xcd\x34": (">", 1_000, 24),
     b"\x34\xcd\xb2\xa1": ("<", 1_000, 24),
 }
@@ -41,7 +41,7 @@ _LINK_TYPE_MASK = 0xFFFF
 
 
 class CaptureError(ValueError):
-    """The file is no capture, or is cut off or damaged at some byte. What was read before it stays good."""
+    """The file is not a capture, or it is truncated or damaged. Packets that were read before are good."""
 
 
 class RawPacket(NamedTuple):
@@ -55,7 +55,7 @@ class RawPacket(NamedTuple):
 
 
 def read_packets(file: BinaryIO) -> Iterator[RawPacket]:
-    """The packets of a capture, in the order of the file. Raises CaptureError where it cannot be read on."""
+    """The packets of a capture, in the order of the file. Raises CaptureError where reading cannot go on."""
     magic = file.read(4)
     if magic in _PCAP_MAGICS:
         return _read_pcap(_Source(file, 4), *_PCAP_MAGICS[magic])
@@ -75,7 +75,7 @@ def _not_a_capture(magic: bytes) -> str:
 
 
 class _Source:
-    """A file that knows how far it has been read and complains when it ends too early."""
+    """A file that counts the bytes read and raises an error if it ends too early."""
 
     def __init__(self, file: BinaryIO, position: int) -> None:
         self.file = file
@@ -168,7 +168,7 @@ def _read_interface(source: _Source, order: str, content: bytes) -> _Interface:
     units, offset = 1_000_000, 0
     for code, value in _options(order, content[8:]):
         if code == _OPTION_RESOLUTION and value:
-            # The highest bit chooses between powers of 2 and of 10.
+            # The highest bit selects powers of 2 or of 10.
             units = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
         elif code == _OPTION_OFFSET and len(value) >= 8:
             (offset,) = unpack_from(f"{order}q", value)
@@ -186,7 +186,7 @@ def _options(order: str, data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_packet(source: _Source, order: str, kind: int, content: bytes, interfaces: list[_Interface]) -> RawPacket:
-    if kind == _SIMPLE:  # no time, no interface number: the first one is meant
+    if kind == _SIMPLE:  # it has no time and no interface number; it belongs to the first interface
         (original,) = unpack_from(f"{order}I", content) if len(content) >= 4 else (0,)
         number, ticks, start = 0, 0, 4
         captured = min(original, interfaces[0].snap_bytes or original) if interfaces else original

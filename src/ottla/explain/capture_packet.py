@@ -1,8 +1,8 @@
 """From a captured packet to the TCP segment in it.
 
-The link header is looked at here, as only its length and the protocol behind it matter: Ethernet with VLAN tags, Linux
-"cooked" captures (tcpdump -i any), BSD loopback, raw IP. dpkt, loaded with the first packet, takes IP and TCP apart:
-options, IPv6 extension headers, padding behind the packet, lengths of 0 that offloading leaves.
+This module reads the link header, of which only the length and the protocol matter: Ethernet with VLAN tags, Linux
+"cooked" captures (tcpdump -i any), BSD loopback, raw IP. dpkt, which is loaded with the first packet, parses IP and
+TCP: options, IPv6 extension headers, padding after the packet, lengths of 0 that offloading leaves.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FRAGMENT = 44
 
 
 class Segment(NamedTuple):
-    """What TCP says in one packet. `payload` may be shorter than what was sent, if the capture cut packets short."""
+    """A TCP segment. `payload` may be shorter than what was sent, if the capture truncated packets."""
 
     source: Endpoint
     target: Endpoint
@@ -88,7 +88,7 @@ def _ip_start(link_type: int, data: bytes) -> int | None:
     if link_type == 113:
         return _behind_type(data, 14)
     if link_type == 276:
-        # The protocol stands first here, the packet behind 20 bytes.
+        # The protocol comes first, the packet after 20 bytes.
         return 20 if data[:2] in (b"\x08\x00", b"\x86\xdd") else None
     if link_type in _LOOPBACKS:
         return 4
@@ -121,7 +121,7 @@ def _read_ip(packet_class: Any, data: bytes) -> Segment | None:
     try:
         packet = packet_class(data)
     except (dpkt.error, struct_error, KeyError, IndexError, AttributeError):
-        return None  # dpkt raises whatever its reading of a broken extension header raises
+        return None  # dpkt raises all kinds of exceptions for a broken extension header
     tcp = packet.data
     if not isinstance(tcp, dpkt.tcp.TCP) or _is_fragment(packet):
         return None
@@ -136,7 +136,7 @@ def _read_ip(packet_class: Any, data: bytes) -> Segment | None:
 
 
 def _is_fragment(packet: Any) -> bool:
-    """Part of a packet that IP cut up: rare for TCP, and not put together here."""
+    """Whether it is an IP fragment: these are rare for TCP and are not reassembled."""
     if packet.v == 4:
         return bool(packet.mf or packet.offset)
     return _FRAGMENT in packet.extension_hdrs

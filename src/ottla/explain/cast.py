@@ -1,11 +1,11 @@
-"""Who plays in the examples: one cluster, its topics and its clients, the same on every page.
+"""The cast of the examples: one cluster, its topics and its clients, the same on every page.
 
-Brokers 1 to 3 and controllers 3001 to 3003 run the cluster. The topic `orders` is written by a shop, read by the
-consumer group `orders-app`, worked off by the share group `orders-workers` and summed up by the Streams application
-`orders-totals`. Ids are made as real clients make them: Java's members draw a uuid and print it in base64, classic
-members get their client id and a uuid from the broker, producer ids come in blocks of 1000.
+Brokers 1 to 3 and controllers 3001 to 3003 run the cluster. A shop writes the topic `orders`; the consumer group
+`orders-app`, the share group `orders-workers` and the Streams application `orders-totals` read it. Ids look like those
+of real clients: members of Java clients draw a uuid and print it in base64, classic members get their client id and a
+uuid from the broker, producer ids come in blocks of 1000.
 
-Scenes name all this by `$word`; `value` looks a word up.
+Scenes refer to the cast by `$word`; `value` looks a word up.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _PLAIN: dict[str, Any] = {
 
 
 def value(word: str) -> Any:
-    """The value that `$word` stands for in a scene; KeyError for a word that nobody defined."""
+    """The value of `$word` in a scene. Raises KeyError for an unknown word."""
     return _PLAIN[word] if word in _PLAIN else _built(word)
 
 

@@ -1,7 +1,6 @@
-"""Who says what when: purpose, sender, what comes before and after, and which errors may come back.
+"""The story of a message: its purpose and sender, the messages before and after it, and the errors of its API.
 
-The schema text tells all this of a request, and its response shares it: what a response answers, and what its errors
-mean, is the request's story seen from the other side.
+The schema text has all this for a request; the response shares it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ GENERAL_ERRORS = {
     ErrorCode.UNSUPPORTED_VERSION: "The receiver does not serve this version; ApiVersions tells which it does.",
     ErrorCode.UNKNOWN_SERVER_ERROR: "Something failed that no other code describes; the broker's log has the cause.",
 }
-"""Every API may answer with these. Where a schema says more about one of them, its own words are taken."""
+"""Every API may answer with these. If a schema describes one of them, its description is used."""
 _FILES = {
     "QuorumStateData": "__cluster_metadata-0/quorum-state",
     "AbortedTxn": "*.txnindex",
@@ -44,7 +43,7 @@ class Story(NamedTuple):
 
 
 def story(name: str, version: int) -> Story:
-    """What a page tells before it comes to bytes."""
+    """The first part of a page, before the bytes."""
     message = message_schema(name)
     if message.kind == "response":
         return _response_story(name, version)
@@ -80,7 +79,7 @@ def summary(name: str) -> str:
 
 
 def counterpart(name: str, version: int) -> PageRef | None:
-    """The page that belongs to this one: of the answer, of the question, of the key, of the value."""
+    """The page of the response to a request, of the value to a key, and the other way round."""
     pairs = (("Request", "Response"), ("Response", "Request"), ("Key", "Value"), ("Value", "Key"))
     for end, other_end in pairs:
         other = name.removesuffix(end) + other_end
@@ -91,7 +90,7 @@ def counterpart(name: str, version: int) -> PageRef | None:
 
 
 def stored_in(name: str) -> str | None:
-    """The topic or file where records of this type lie."""
+    """The topic or file that holds records of this type."""
     entry = MESSAGES[name]
     if name in _FILES:
         return _FILES[name]

@@ -1,7 +1,7 @@
 """The wire diagram: every field in the order of its bytes, with type and size.
 
-A struct's rows stand one level deeper below the field that holds it, and each struct that has a tagged section shows
-it as its own last row. So one sees which section belongs to whom, which a flat list of structs cannot show.
+The rows of a struct follow the field that holds it, one level deeper, and its tagged section is its last row. So the
+reader sees which section belongs to which struct.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FRAMING_ROWS = {
     "version16": (("Version", "int16", "2"),),
     "frame-varints": (("FrameVersion", "uvarint", "1"), ("RecordType", "uvarint", "1"), ("Version", "uvarint", "1")),
 }
-"""What stands before a stored record, by the name of the form."""
+"""The fields before a stored record, by the kind of framing."""
 RECORDS_TYPES = ("records", "compact records")
 RECORD_ROWS: tuple[tuple[int, str, str, str, tuple[str, ...]], ...] = (
     (0, "Records", "[]Record", "n×(…)", ()),
@@ -42,7 +42,7 @@ RECORD_ROWS: tuple[tuple[int, str, str, str, tuple[str, ...]], ...] = (
 
 
 def header_of(name: str, version: int) -> tuple[str, int] | None:
-    """Name and version of the header that goes before a message; None for what is not sent alone."""
+    """Name and version of the header of a message; None for a type that is not sent on its own."""
     entry = MESSAGES[name]
     if entry.kind == "request":
         assert entry.key is not None
@@ -54,7 +54,7 @@ def header_of(name: str, version: int) -> tuple[str, int] | None:
 
 
 def diagram(name: str, version: int) -> tuple[Block, ...]:
-    """All blocks of a message in a version: frame and header, or what stands before a record, then the body."""
+    """All blocks of a message in a version: frame and header, or the framing of a record, then the body."""
     blocks = []
     if header := header_of(name, version):
         blocks.append(Block("frame", "Frame", False, (DiagramRow(0, "Size", "int32", "4", (), SIZE_PATH),)))
@@ -68,7 +68,7 @@ def diagram(name: str, version: int) -> tuple[Block, ...]:
 
 
 def _batch_block(path: str, name: str) -> Block:
-    """What a records field holds: the header of a batch, and its records if they are not compressed."""
+    """The content of a records field: the header of a batch, and its records if they are not compressed."""
     inner = f"{path}.Batch[]"
     rows = [
         DiagramRow(0, field, kind, str(FIXED_SIZES[kind]), (), f"{inner}.{field}") for field, kind, _ in HEADER_FIELDS
@@ -125,13 +125,13 @@ def type_text(shape: Type) -> str:
 
 
 def size_text(shape: Type) -> str:
-    """Bytes of a value: what stands before it and its content. The tag and size of a tagged field are not counted."""
+    """The bytes of a value: its length and its content. The tag and size of a tagged field are not counted."""
     if shape.is_fixed:
         return str(FIXED_SIZES[shape.kind])
     if shape.kind == "struct":
         assert shape.struct is not None
         inner = struct_size_text(shape.struct)
-        # The marker of a nullable struct is a byte, be it an int8 in line or a varint in a tagged field.
+        # The marker of a nullable struct is one byte: an int8, or in a tagged field a varint.
         return f"1+{inner}" if shape.nullable else inner
     if shape.kind == "array":
         assert shape.element is not None
@@ -164,7 +164,7 @@ def lifetime(message: Message, field: Field) -> Range:
 
 
 def marks(message: Message, member: Member, around: Range) -> tuple[str, ...]:
-    """What the reader must know of a field beside its type; `around` are the versions of the struct that holds it."""
+    """Notes on a field beside its type; `around` are the versions of the struct that holds it."""
     found = []
     field = member.field
     if member.type.nullable:

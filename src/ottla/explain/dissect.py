@@ -1,7 +1,7 @@
-"""Taking bytes apart: from a message, a frame or a run of record batches to trees that can be shown.
+"""Dissects bytes: turns a message, a frame or a run of record batches into trees that can be shown.
 
-Every tree that leaves this module has been opened (`open_records`, `open_fields`) and redacted (`redact`): nobody who
-prints one has to think of secrets.
+Every tree that this module returns has been opened (`open_records`, `open_fields`) and redacted (`redact`), so code
+that prints one need not care about secrets.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["Dissection", "TopicLookup", "dissect", "dissect_message", "no_topic_
 _SIZE = Struct(">i")
 
 TopicLookup = Callable[[bytes], str | None]
-"""The name of the topic with this id, where it is known."""
+"""Topic id -> name of the topic; None if it is unknown."""
 
 
 def no_topic_names(topic_id: bytes) -> str | None:
-    """Knows only the id that is the same everywhere."""
+    """Knows only the topic of the metadata log, which has the same id in every cluster."""
     return METADATA_TOPIC if topic_id == METADATA_TOPIC_ID else None
 
 
 class Dissection(NamedTuple):
-    """Bytes taken apart: what stands before the message (size, header), the message, and where it breaks off."""
+    """Dissected bytes: the parts before the message (size, header), the message, and the error that ends it."""
 
     name: str
     version: int
@@ -50,7 +50,7 @@ class Dissection(NamedTuple):
 def dissect(
     data: bytes, name: str, version: int, wrapping: Wrapping, *, topic_names: TopicLookup = no_topic_names
 ) -> Dissection:
-    """A message behind whatever stands before it. The wrapping must be one that the message can have."""
+    """A message and what precedes it. The wrapping must be one that the message can have."""
     nodes: list[Node] = []
     at = 0
     if wrapping.has_size:
@@ -78,9 +78,9 @@ def dissect_message(
     topic_names: TopicLookup = no_topic_names,
     with_records: bool = True,
 ) -> tuple[Node, WireError | None]:
-    """The tree of a bare message and, if it is only half of one, where it breaks off."""
+    """The tree of a bare message and, if it is incomplete, the error that ends it."""
     shape = message_shape(name, version)
-    # The tree needs spans only, so the classes are not loaded.
+    # The tree needs only spans, so the classes are not loaded.
     traced = trace(shape, lambda _: dict, data)
     root = grow(shape, traced, offset)
     _open_records(root, (), topic_names, with_records=with_records)
@@ -90,13 +90,13 @@ def dissect_message(
 
 
 def _grow_whole(name: str, version: int, data: bytes, offset: int) -> Node | None:
-    """What `open_fields` and `open_records` call for a message inside: its tree, or None if it is not whole."""
+    """The tree of a message inside another, for `open_fields` and `open_records`; None if it is incomplete."""
     root, error = dissect_message(name, version, data, offset)
     return root if error is None else None
 
 
 def dissect_batches(data: bytes, topic: str | None = None) -> Iterator[Node]:
-    """Bare record batches, such as a log segment: one tree each, made when it is asked for."""
+    """Bare record batches, such as a log segment: yields one tree for each."""
     return open_batches(data, 0, topic, _grow_whole)
 
 
@@ -110,7 +110,7 @@ def _shifted(error: WireError, offset: int) -> WireError:
 def _dissect_before(
     data: bytes, at: int, name: str, version: int, wrapping: Wrapping
 ) -> tuple[list[Node], int, WireError | None]:
-    """The nodes of header or prefix, where the body begins, and the error if not even they are whole."""
+    """The nodes of header or prefix, the position of the body, and the error if header or prefix are incomplete."""
     if wrapping.before in ("request header", "response header"):
         return _dissect_header(data, at, name, version, wrapping)
     if wrapping.before == "frame":
@@ -169,7 +169,7 @@ def _open_field(node: Node, trail: Trail, topic_names: TopicLookup, *, with_reco
     topic = _topic_of(trail, topic_names)
     position = trail[-1].child("Position") if trail else None
     if node.name == "UnalignedRecords" and (position is None or position.value != 0):
-        node.withhold()  # a piece from the middle of a snapshot, in which credentials may lie
+        node.withhold()  # part of a snapshot, which may hold credentials
         return
     node.children = list(open_batches(data, node.end - len(data), topic, _grow_whole, with_records=with_records))
     node.value = NOTHING if node.children else b""
@@ -179,7 +179,7 @@ def _open_field(node: Node, trail: Trail, topic_names: TopicLookup, *, with_reco
 
 
 def _topic_of(trail: Trail, topic_names: TopicLookup) -> str | None:
-    """The topic that the nearest struct around names, by name or by id."""
+    """The topic in the nearest enclosing struct that has a name or an id of a topic."""
     for struct in reversed(trail):
         for field in struct.children:
             if field.entity == "topicName" and isinstance(field.value, str) and field.value:

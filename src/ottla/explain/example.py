@@ -1,8 +1,8 @@
 """Examples: a plausible value of a message, encoded by the real codec, with every byte labelled.
 
-A value is made field by field: what the scene of the message says, else what the rules say of the entity type or the
-name, else the default of the type. The result is encoded and traced by the interpreter, which for one message is
-quicker than compiling a codec; both refuse what a version cannot carry, so no example is beyond the codec.
+A value is made field by field: from the scene of the message, else by the rules for the entity type or the name, else
+the default of the type. The interpreter encodes and traces the result, which for one message is faster than compiling a
+codec. Both reject a value that a version cannot carry, so the codec can encode every example.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def make(name: str, version: int) -> Made:
 
 
 def example(name: str, version: int) -> Example:
-    """The whole example: value, bytes and spans, with frame and header or with what stands before a stored record."""
+    """The whole example: value, bytes and spans, with frame and header, or with the framing of a stored record."""
     message, scene = make(name, version)
     body = encode_slowly(message_shape(name, version), message)
     before, header = _before(name, version, scene, body)
@@ -64,7 +64,7 @@ class _Before(NamedTuple):
 
 
 def _before(name: str, version: int, scene: Scene, body: bytes) -> tuple[_Before, dict[str, Any] | None]:
-    """What goes before the body, and the header in it."""
+    """The bytes before the body, and the header in them."""
     header = header_of(name, version)
     if header is None:
         return _stored(name, version), None
@@ -97,7 +97,7 @@ def _header(name: str, version: int, header_name: str, scene: Scene) -> Any:
 
 
 def _stored(name: str, version: int) -> _Before:
-    """What stands before a record on disk; nothing for data that is kept or sent bare."""
+    """The framing before a record on disk; empty for data that has none."""
     form = framing(name)
     if form is None:
         return _Before(b"", [])
@@ -118,12 +118,12 @@ def _framing_number(row: str, name: str, version: int) -> int:
 
 
 def _resolved(value: Any) -> Any:
-    """A scene's value with the cast's in place of its $words."""
+    """A scene's value, with its $words replaced by values of the cast."""
     return cast.value(value[1:]) if isinstance(value, str) and value.startswith("$") else value
 
 
 class _Maker:
-    """Walks a shape and fills it."""
+    """Makes a value of a shape, field by field."""
 
     def __init__(self, name: str, version: int, classes: Classes) -> None:
         self.name = name
@@ -135,7 +135,7 @@ class _Maker:
         for member in (*shape.plain, *shape.tagged):
             value = given.get(member.name, NO_RULE)
             if value is NO_RULE and member.tag is not None:
-                continue  # a tagged field is on the wire only when something is to be said
+                continue  # a tagged field at its default is not sent
             values[member.attr] = self.member(member, value, f"{path}.{member.name}")
         return self.classes(shape.class_name)(**values)
 
@@ -156,7 +156,7 @@ class _Maker:
         return leaf(shape, given, path)
 
     def structs(self, member: Member, struct: Struct, given: Any, path: str) -> Any:
-        """A struct, or an array of them: one made by the rules unless it may be left out or the scene says more."""
+        """A struct, or an array of them: by default one that the rules make, or none if it is optional."""
         if given is NO_RULE:
             if member.type.nullable and member.default in (None, ()):
                 return None if member.default is None else ()
@@ -170,7 +170,7 @@ class _Maker:
 
 
 def leaf(shape: Type, given: Any, path: str) -> Any:
-    """A scene's value as the codec wants it."""
+    """A scene's value, converted to the type that the codec expects."""
     value = _resolved(given)
     if value is None or isinstance(value, bytes):
         return value

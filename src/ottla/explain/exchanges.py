@@ -1,7 +1,7 @@
 """Exchanges: pairs the requests and responses in the bytes of both directions of a connection.
 
-A response says neither which API it answers nor in which version: it repeats the correlation id, and the request knows
-the rest. So requests are remembered until their response comes.
+A response has neither its API nor its version, only the correlation id of its request, which has both. So requests are
+kept until their response comes.
 
     connection = Connection()                                    # or Connection(in_sync=False) in mid-stream
     for event in connection.receive(Side.CLIENT, data, at_ns):   # and Side.BROKER
@@ -30,8 +30,8 @@ unpaired    a response whose request was not seen (the capture began later, or l
 Bare SASL tokens: after SaslHandshake v0 the client and the broker exchange tokens that have a size but no header. They
 become messages of the name SASL_TOKEN without a body; the phase ends with the first frame that is a whole request.
 
-Nothing here does input or output or looks at a clock. Bounds: `pending_max` requests wait at a time; when the waiting
-ones hold more than `pending_bytes_max` bytes, the oldest keep their header only.
+Nothing here does input or output or reads a clock. Bounds: at most `pending_max` requests wait; if they hold more than
+`pending_bytes_max` bytes, the oldest keep only their headers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Outcome = Literal["answered", "one-way", "unanswered", "unpaired"]
 
 
 class Side(Enum):
-    """Who sent it."""
+    """The sender."""
 
     CLIENT = "client"
     BROKER = "broker"
@@ -75,12 +75,12 @@ class Message:
     """A request or a response. `body` is None where it could not be read; `error` then says why."""
 
     name: str
-    """As the codec knows it: "FetchRequest". SASL_TOKEN for a bare token, "" for a response to an unseen request."""
+    """The codec's name: "FetchRequest". SASL_TOKEN for a bare token, "" for a response to an unseen request."""
     version: int
-    """That of the request, but 0 for ApiVersions answers in which the broker fell back to it; -1 if unknown."""
+    """The version of the request; 0 if the broker fell back to it in an ApiVersions response; -1 if unknown."""
     correlation_id: int
     client_id: str | None
-    """A response has that of its request."""
+    """A response has the client id of its request."""
     body: Any | None
     body_start: int
     """Where the body begins in `frame.data`."""
@@ -126,7 +126,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Bytes of one direction that belong to no frame: lost in the capture, or passed over to find the next frame."""
+    """Bytes of one direction that belong to no frame: lost in the capture, or skipped to find the next frame."""
 
     sender: Side
     lost_bytes: int
@@ -143,7 +143,7 @@ class Conversation:
     """Frames of one connection in, exchanges out."""
 
     def __init__(self, *, pending_max: int = PENDING_MAX, pending_bytes_max: int = PENDING_BYTES_MAX) -> None:
-        self._pending: list[Message] = []  # in the order of sending, which is the order of answering
+        self._pending: list[Message] = []  # in the order in which they were sent and are answered
         self._pending_max = pending_max
         self._pending_bytes_max = pending_bytes_max
         self._is_token_phase = False
@@ -155,11 +155,11 @@ class Conversation:
 
     @property
     def is_token_phase(self) -> bool:
-        """Frames are bare SASL tokens, not requests and responses."""
+        """Whether frames are bare SASL tokens, not requests and responses."""
         return self._is_token_phase
 
     def request(self, frame: Frame) -> list[Exchange]:
-        """A frame from the client: nothing yet, or what it ended."""
+        """Takes a frame from the client; returns the exchanges that it ends."""
         if self._is_token_phase:
             if not resync.is_whole_request(frame.data):
                 return self._remember(Message(SASL_TOKEN, -1, -1, None, None, 0, frame))
@@ -170,7 +170,7 @@ class Conversation:
         return self._remember(message)
 
     def response(self, frame: Frame) -> list[Exchange]:
-        """A frame from the broker: its exchange."""
+        """Takes a frame from the broker; returns its exchange."""
         if self._pending and self._pending[0].name == SASL_TOKEN:
             request = self._pending.pop(0)
             return [Exchange(request, Message(SASL_TOKEN, -1, -1, None, None, 0, frame), "answered")]
@@ -223,7 +223,7 @@ class Conversation:
 
 
 def read_request(frame: Frame) -> Message:
-    """The request in a frame; what cannot be read becomes the message's error, never an exception."""
+    """The request in a frame. If it cannot be read, the message has an error; no exception is raised."""
     try:
         header, at = frames.read_request_header(frame.data)
     except WireError as broken:
@@ -241,7 +241,7 @@ def read_response(frame: Frame, request: Message) -> Message:
     version = request.version
     at, body, error = _read_versioned(name, version, frame)
     if name == "ApiVersionsResponse" and error is not None and version != 0:
-        # A broker that does not know the client's version answers in version 0, as nothing else is sure to be read.
+        # A broker that does not know the client's version answers in version 0, which every client can read.
         fallen_back = _read_versioned(name, 0, frame)
         if fallen_back[2] is None:
             at, body, error = fallen_back
@@ -260,7 +260,7 @@ def _read_versioned(name: str, version: int, frame: Frame) -> tuple[int, Any | N
 
 
 def response_body_start(data: bytes, name: str, version: int) -> int:
-    """Where the body of a response begins: behind the correlation id and, in flexible versions, the header's tags."""
+    """Where the body of a response begins: after the correlation id and, in flexible versions, the header's tags."""
     api_key = resync.api_keys().get(name.removesuffix("Response"))
     if api_key is None:
         raise WireError(name, None, "there is no API of this name")
@@ -297,7 +297,7 @@ def _begins_token_phase(response: Message) -> bool:
 class Connection:
     """The bytes of both directions of one connection in, exchanges and losses out.
 
-    `in_sync` is False where the first bytes may lie in the middle of a frame.
+    `in_sync` is False if the first bytes may be in the middle of a frame.
     """
 
     def __init__(self, *, in_sync: bool = True, hold_bytes: int = HOLD_BYTES) -> None:
@@ -309,7 +309,7 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        """What this connection keeps in memory, requests without their decoded values."""
+        """The bytes that this connection keeps in memory, without decoded values."""
         waiting = sum(len(message.frame.data) for message in self.conversation.pending)
         return waiting + sum(reader.held_bytes for reader in self._readers.values())
 
@@ -350,7 +350,7 @@ class Connection:
         return self.conversation.request(frame) if sender is Side.CLIENT else self.conversation.response(frame)
 
     def _is_nonsense(self, sender: Side, frame: Frame) -> bool:
-        """Whether the stream must have got out of step before this frame."""
+        """Whether this cannot be a frame, so that the reader must have lost its position before."""
         if self.conversation.is_token_phase or self._answers_token(sender):
             return False
         if sender is Side.CLIENT:
@@ -371,7 +371,7 @@ class Connection:
         if request is None:
             return resync.is_some_response(data)
         response = read_response(Frame(data, len(data) + 4, 0), request)
-        # A response in a version that we do not have cannot be judged, so its correlation id must do.
+        # A response in an unknown version cannot be decoded, so only its correlation id is checked.
         return response.error is None or response.error.byte_offset is None
 
     def _next_response(self, buffer: bytes, starts: object) -> int | None:

@@ -1,7 +1,6 @@
-"""What matters in a message at a glance: groups, topics, errors, records.
+"""The facts of an exchange for its summary line: groups, topics, errors, records.
 
-Where these stand follows from the schemas: fields that name a group or a topic, ids of topics, error codes, records.
-For each message and version a plan is made once that visits those fields and nothing else.
+The schemas say which fields hold them. For each message and version, a plan that visits only those fields is made once.
 
 Newer versions name topics by id only. `TopicNames` learns from every struct that holds both.
 """
@@ -35,7 +34,7 @@ What = Literal["group", "topic", "topic id", "error", "records"]
 
 @dataclass(slots=True)
 class Facts:
-    """Of one exchange, in the order in which they came."""
+    """The facts of one exchange, in the order of its fields."""
 
     groups: dict[str, None] = field(default_factory=dict)
     topics: dict[str, None] = field(default_factory=dict)
@@ -47,7 +46,7 @@ class Facts:
 
 
 class TopicNames:
-    """Ids of topics and their names, as far as messages have told."""
+    """The names of topic ids, learned from messages."""
 
     def __init__(self) -> None:
         self._names = {METADATA_TOPIC_ID: METADATA_TOPIC}
@@ -67,7 +66,7 @@ class TopicNames:
 def exchange_facts(exchange: Exchange, topic_names: TopicNames) -> Facts:
     """The facts of request and response together."""
     facts = Facts()
-    # What the response tells about ids holds for the request, too.
+    # The response may give the names of topic ids in the request.
     for message in (exchange.response, exchange.request):
         if message is not None and message.body is not None:
             _learn(message.body, _plan_of(message.name, message.version), topic_names)
@@ -97,10 +96,10 @@ class _Plan(NamedTuple):
     leaves: tuple[_Leaf, ...]
     steps: tuple[_Step, ...]
     name_attr: str | None
-    """Where both are set, this struct tells the name of a topic id."""
+    """If both are set, the struct has a topic id and its name."""
     id_attr: str | None
     teaches: bool
-    """Whether it, or something below it, does so."""
+    """Whether the struct, or one below it, has both."""
 
 
 @cache
@@ -193,14 +192,14 @@ def _count_records(data: bytes | memoryview, facts: Facts) -> None:
     try:
         for batch in split_batches(data):
             facts.batch_count += 1
-            # How many messages a compressed set of the old formats holds is not worth decompressing it.
+            # A compressed message set of the old formats is not decompressed only to count its messages.
             facts.record_count += batch.record_count if isinstance(batch, BatchView) else 1
-    except WireError:  # the tree says more; a glance counts what can be counted
+    except WireError:  # count what can be counted; the tree shows the error
         return
 
 
 def _add_coordinator_keys(message: Message, facts: Facts) -> None:
-    """FindCoordinator asks for groups, transactions and share partitions in one field."""
+    """FindCoordinator has groups, transactional ids and share partitions in one field."""
     body: Any = message.body
     if message.name != "FindCoordinatorRequest" or body.key_type != GROUP_KEY_TYPE:
         return

@@ -28,7 +28,7 @@ class UnknownApi(LookupError):
 
 
 class Filters(NamedTuple):
-    """Empty ones let everything pass."""
+    """The filters; an empty one admits everything."""
 
     apis: frozenset[str] = frozenset()
     client_ids: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Filters(NamedTuple):
         return not any(self)
 
     def admits_api(self, exchange: Exchange) -> bool:
-        """What can be said before the facts are gathered."""
+        """The filters that do not need the facts."""
         first = exchange.first
         if self.apis and first.api not in self.apis:
             return False
@@ -57,7 +57,7 @@ class Filters(NamedTuple):
 def make_filters(
     apis: Iterable[str] = (), client_ids: Iterable[str] = (), groups: Iterable[str] = (), topics: Iterable[str] = ()
 ) -> Filters:
-    """Filters from what a person typed. Raises UnknownApi."""
+    """Filters from the words of a command line. Raises UnknownApi."""
     return Filters(frozenset(map(api_named, apis)), tuple(client_ids), tuple(groups), tuple(topics))
 
 

@@ -1,9 +1,9 @@
-"""What message some bytes are, when nobody says.
+"""Guesses which message some bytes are.
 
-Every message in every version is tried in every way in which it may be wrapped: bare, behind a header, behind size and
-header, behind the type or version that records of internal topics have. Readings that reach the last byte and that an
-encoder would write back to the same bytes are ranked by `ottla.explain.likelihood`; versions with the same layout
-become one candidate. Only when no reading reaches the end are those ranked that break off, as half a message.
+Every message is tried in every version and every wrapping: bare, after a header, after size and header, after the type
+or version that records of internal topics have. Readings that reach the last byte, and that an encoder would write as
+the same bytes, are ranked by `ottla.explain.likelihood`; versions with the same layout become one candidate. Only if no
+reading reaches the end are incomplete ones ranked.
 
 `sureness` is the best candidate's share against the next *different* message.
 """
@@ -48,34 +48,34 @@ _CORRELATION_BITS = 20.0
 _WRAP_BITS = {"nothing": 6.0, "type": 3.0, "version": 3.0, "frame": 3.0, "response header": 4.0}
 _API_BITS = 10.0  # one of 91 APIs in one of its versions
 _BROKEN_BITS = 40.0
-_CERTAIN_BITS = 200.0  # a checksum or a whole header that fits is no accident
+_CERTAIN_BITS = 200.0  # a correct checksum or header is no accident
 _SURE_SCALE_BITS = 6.0
 _CANDIDATES_MAX = 5
 
 
 class Wrapping(NamedTuple):
-    """What stands before the body: a size or not, then a header or what records have."""
+    """The bytes before the body: a size or none, then a header or the framing of a record."""
 
     has_size: bool
     before: Before
 
 
 class Candidate(NamedTuple):
-    """One message that the bytes may be."""
+    """A message that the bytes may be."""
 
     name: str
     versions: tuple[int, ...]
-    """All versions that read the bytes alike; for a record batch empty."""
+    """All versions that read the bytes alike; empty for a record batch."""
     wrapping: Wrapping
     body_start: int
     gain_bits: float
-    """How much better than noise it explains the bytes."""
+    """How many bits it saves against random bytes."""
     error: WireError | None
-    """Where it breaks off; None for a reading to the last byte."""
+    """The error that ends the reading; None if it reaches the last byte."""
 
     @property
     def version(self) -> int:
-        """The newest of the versions, but a stable one if there is one."""
+        """The newest stable version, or the newest if none is stable."""
         if not self.versions:
             return -1
         entry = MESSAGES[self.name]
@@ -90,7 +90,7 @@ class Verdict(NamedTuple):
     sureness: float
     """0 to 1."""
     size: int
-    """Of the input."""
+    """The size of the input."""
 
     @property
     def best(self) -> Candidate | None:
@@ -98,7 +98,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_convincing(self) -> bool:
-        """Whether the best candidate can hardly be an accident."""
+        """Whether the best candidate is hardly an accident."""
         best = self.best
         return best is not None and best.error is None and best.gain_bits >= 24.0
 
@@ -125,7 +125,7 @@ class _Reading(NamedTuple):
     wrapping: Wrapping
     body_start: int
     extra_bits: float
-    """What the wrapping costs."""
+    """The cost of the wrapping."""
 
 
 # --- the ways in ------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def guess(data: bytes) -> Verdict:
 
 
 def guess_name(data: bytes, names: Iterable[str], version: int | None = None) -> Verdict:
-    """The wrapping, and if it is not given the version, of a message whose name, or one of whose names, is known."""
+    """Guesses the wrapping, and the version if it is not given, of a message with one of these names."""
     wanted = frozenset(names)
     readings = [
         reading
@@ -156,7 +156,7 @@ def guess_name(data: bytes, names: Iterable[str], version: int | None = None) ->
     return _verdict(_ranked(data, readings) or _ranked(data, readings, broken=True) or [], data)
 
 
-@lru_cache(maxsize=4)  # a search for frames and then a printer ask for the same bytes
+@lru_cache(maxsize=4)  # the search for frames and the printer guess the same bytes
 def guess_response(data: bytes) -> Verdict:
     """The response that the content of a frame may be: correlation id, perhaps tags, body."""
     found = _ranked(data, _response_readings(data, 0, has_size=True))
@@ -164,7 +164,7 @@ def guess_response(data: bytes) -> Verdict:
 
 
 def split_frames(data: bytes) -> list[bytes] | None:
-    """The frames, sizes included, of bytes that hold several one after the other, as a recorded stream does.
+    """The frames, with their sizes, of bytes that hold several in sequence, such as a recorded stream.
 
     The last one may be cut off. None if the bytes are anything else.
     """
@@ -194,7 +194,7 @@ def _verdict(found: list[Candidate], data: bytes) -> Verdict:
         return Verdict((), 0.0, len(data))
     ahead = best[0].gain_bits - best[1].gain_bits if len(best) > 1 else inf
     share = 1.0 / (1.0 + 2.0 ** (-ahead / _SURE_SCALE_BITS))
-    # One candidate alone may still be an accident when it explains little.
+    # Even a single candidate may be an accident if it explains little.
     alone = 1.0 / (1.0 + 2.0 ** (-max(best[0].gain_bits, 0.0) / _SURE_SCALE_BITS))
     return Verdict(tuple(best), min(share, alone), len(data))
 
@@ -213,7 +213,7 @@ def _all_readings(data: bytes) -> Iterator[_Reading]:
 
 
 def _framed_reading(name: str, version: int, data: bytes) -> Iterator[_Reading]:
-    """Records of internal topics: behind their type, version or both."""
+    """Records of internal topics: after their type, version or both."""
     form = keyed.framing(name)
     if form == "frame-varints":
         try:
@@ -235,7 +235,7 @@ def _framed_reading(name: str, version: int, data: bytes) -> Iterator[_Reading]:
 
 
 def _response_readings(data: bytes, start: int, *, has_size: bool) -> Iterator[_Reading]:
-    """Responses behind their header, whose version follows from the API's."""
+    """Responses after their header, whose version follows from the API's."""
     at = start + _SIZE.size
     if len(data) < at:
         return
@@ -259,7 +259,7 @@ def _response_readings(data: bytes, start: int, *, has_size: bool) -> Iterator[_
 
 
 def _request_readings(data: bytes) -> Iterator[_Reading]:
-    """The request that a header at the start, or behind a size, announces."""
+    """The request whose header is at the start, or after a size."""
     for start in (_SIZE.size, 0) if _SIZE.size < len(data) else (0,):
         try:
             header, at = frames.read_request_header(data[start:])
@@ -273,7 +273,7 @@ def _request_readings(data: bytes) -> Iterator[_Reading]:
 
 
 def _header_readings() -> Iterator[_Reading]:
-    """Headers are no messages of their own, so they are never guessed; but they can be asked for."""
+    """Headers are not messages, so they are never guessed; but they can be named."""
     for name, entry in MESSAGES.items():
         if entry.kind == "header":
             for version in range(entry.low, entry.high + 1):
@@ -281,7 +281,7 @@ def _header_readings() -> Iterator[_Reading]:
 
 
 def _request_candidate(data: bytes) -> Candidate | None:
-    """A request behind its header: whole, or cut off."""
+    """A request after its header, whole or truncated."""
     candidates = []
     for reading in _request_readings(data):
         candidate = _candidate(data, reading)
@@ -317,7 +317,7 @@ def _shape(name: str, version: int) -> Struct:
 
 
 def _read(data: bytes, reading: _Reading) -> Trace:
-    # Values are judged by their spans; building the classes would cost more than all the rest.
+    # Readings are judged by their spans; building the values would cost more than all the rest.
     return trace(_shape(reading.name, reading.version), lambda _: dict, data[reading.body_start :])
 
 
@@ -351,13 +351,13 @@ def _ranked(data: bytes, readings: Iterable[_Reading], *, broken: bool = False) 
 
 
 def _broken(data: bytes) -> list[Candidate]:
-    """Half a message: what explains its beginning best, if that is better than nothing."""
+    """Candidates for a truncated message: those that explain its beginning best."""
     found = _ranked(data, _all_readings(data), broken=True) or []
     return [candidate for candidate in found if candidate.gain_bits > 0]
 
 
 def _batch_candidate(data: bytes) -> Candidate | None:
-    """A record batch or message set at the start: magic, lengths and checksum fit."""
+    """A record batch or message set at the start, whose magic, lengths and checksum are right."""
     from ottla.wire.batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, split_batches
 
     if len(data) < _BATCH_START.size:
@@ -381,7 +381,7 @@ def _batch_candidate(data: bytes) -> Candidate | None:
 
 
 def _looks_like_batch(data: bytes) -> bool:
-    """Whether the header of a batch is sound, where its checksum cannot tell."""
+    """Whether the header of a batch is plausible, if its checksum cannot be computed."""
     from ottla.wire.batch import read_header
 
     try:

@@ -1,9 +1,9 @@
 """Annotated hex: the bytes of an example in rows, each byte in the colour of its field, with labels at the right.
 
 Spans of one field (its length and its value, the count and the numbers of an array) form a group with one label. Each
-group has rows of its own, of up to 16 bytes, so the view can be read without colours, too. Labels are indented as
-deep as the field lies; an element of an array is named by its index alone, since the row with the count has just
-named the array.
+group has rows of its own, of up to 16 bytes, so the view can be read without colours. Labels are indented by the depth
+of the field; an element of an array has only its index as name, because the row with the count has just named the
+array.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _group(spans: tuple[Span, ...], counted: set[str]) -> Group:
 
 
 def _placed(path: str, counted: set[str]) -> tuple[int, str]:
-    """How deep a field lies, and what to call it there.
+    """The depth of a field, and its name at that depth.
 
     Elements of arrays are one deeper than the array and go by their index; batches and records, which no count
     announces, go by name and index; a struct that is no element keeps the depth and puts its name before its fields'.

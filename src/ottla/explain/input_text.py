@@ -1,8 +1,8 @@
-"""Bytes from what people paste: hex in all its guises, base64, or the bytes themselves.
+"""Reads bytes from pasted text: hex in many forms, base64, or the bytes themselves.
 
-Understood without being told: plain hex with spaces, colons, commas or line breaks; `0x` and `\\x` before bytes; dumps
-of xxd, hexdump -C, od -A x -t x1 and tcpdump -X, with offsets and the text column; base64, the URL-safe kind too. Text
-that is both hex and base64 is hex. What is not text at all is taken as it is.
+Recognised forms: plain hex with spaces, colons, commas or line breaks; `0x` and `\\x` before bytes; dumps of xxd,
+hexdump -C, od -A x -t x1 and tcpdump -X, with offsets and the text column; base64, also URL-safe. Text that is both hex
+and base64 is read as hex. Data that is not text is taken as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PREFIXES = re.compile(r"0x|\\x", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-fA-F]*")
 _NOT_HEX = re.compile(r"[^0-9a-fA-F]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-# An offset, then bytes or pairs of bytes, then perhaps a text column behind two spaces or a bar.
+# An offset, then bytes or pairs of bytes, then optionally a text column after two spaces or a bar.
 _DUMP_LINE = re.compile(
     r"\s*(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?P<colon>:?)\s+"
     r"(?P<hex>(?:[0-9a-fA-F]{2}){1,8}(?:[ \t]{1,2}(?:[0-9a-fA-F]{2}){1,8})*)"
@@ -33,7 +33,7 @@ _DUMP_LINE_BYTES_MAX = 64
 
 
 class InputError(ValueError):
-    """The text is not bytes in any form: what is wrong, and what to do."""
+    """The text is not in any of these forms: what is wrong, and what to do."""
 
     def __init__(self, problem: str, advice: str = "") -> None:
         super().__init__(f"{problem}; {advice}" if advice else problem)
@@ -42,7 +42,7 @@ class InputError(ValueError):
 
 
 def bytes_of(data: bytes, form: Form | None = None) -> bytes:
-    """The bytes that a file or standard input means: text in hex or base64, or itself."""
+    """The bytes in a file or standard input: decoded from hex or base64, or as they are."""
     if form == "raw":
         return data
     is_text = all(byte in _TEXT_BYTES for byte in data)
@@ -55,7 +55,7 @@ def bytes_of(data: bytes, form: Form | None = None) -> bytes:
 
 
 def bytes_from_text(text: str, form: Form | None = None) -> bytes:
-    """The bytes that a text writes down. Raises InputError."""
+    """The bytes that a text encodes. Raises InputError."""
     if form == "raw":
         return text.encode()
     if not text.strip():
@@ -94,7 +94,7 @@ def _looks_like_base64(text: str) -> bool:
     packed = "".join(text.split())
     if not _BASE64.fullmatch(packed) or len(packed) % 4 == 1:
         return False
-    # One odd letter among hex digits is a slip. Base64 of a frame may be mostly A, for zeros, but it mixes cases.
+    # One other letter among hex digits is a typo. Base64 of a frame may be mostly A, for zeros, but it mixes cases.
     letters = [char for char in packed.rstrip("=") if not _HEX.fullmatch(char)]
     is_mixed = len(letters) > 1 and not packed.islower() and not packed.isupper()
     return is_mixed or 4 * len(letters) > len(packed) or packed.endswith("=")
@@ -110,7 +110,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _from_dump(text: str) -> bytes | None:
-    """The bytes of a hex dump, or None if the text is none: every line has an offset, and the offsets add up."""
+    """The bytes of a hex dump, in which every line has an offset and the offsets add up; None for other text."""
     lines = [line for line in text.splitlines() if line.strip()]
     found = bytearray()
     start: int | None = None
@@ -118,7 +118,7 @@ def _from_dump(text: str) -> bytes | None:
         match = _DUMP_LINE.fullmatch(line)
         if match is None:
             if index and index == len(lines) - 1 and _LAST_OFFSET.fullmatch(line):
-                break  # hexdump ends with the offset behind the last byte
+                break  # hexdump ends with the offset after the last byte
             return None
         offset = int(match["offset"], 16)
         start = offset if start is None else start

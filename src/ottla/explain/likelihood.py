@@ -1,12 +1,11 @@
-"""How many bits a reading of some bytes costs: the measure by which guesses are compared.
+"""The cost of a reading in bits, by which guesses are compared.
 
-A reading is what the interpreter made of the bytes: spans with field, type and value. Each span costs as many bits as
-a writer would need who knows what Kafka's fields usually hold: an error code of 0 costs next to nothing, a throttle
-time of two years a lot. All readings explain the same bytes, so the one with the fewest bits is the likeliest. Bytes
-without any meaning cost 8 bits each, so `8 * len(data)` is the price of explaining nothing.
+A reading is a list of spans with field, type and value. Each span costs as many bits as an encoder would need that
+knows the usual values of Kafka's fields: an error code of 0 costs next to nothing, a throttle time of two years a lot.
+All readings explain the same bytes, so the one with the fewest bits is the likeliest. Bytes without a meaning cost 8
+bits each, so `8 * len(data)` is the cost of explaining nothing.
 
-The figures below are judgements, not measurements; what is measured is how often they find the right message
-(tests/unit/explain/test_guess.py).
+The figures below are estimates; tests/unit/explain/test_guess.py measures how often they find the right message.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BYTE_BITS = 8.0
 UNKNOWN_TAG_BITS = 24.0
 KNOWN_TAG_BITS = 3.0
 NULL_BITS = 1.5
-ABSURD_BITS = 8.0  # on top of the type's own bits, for a value that nobody would send
+ABSURD_BITS = 8.0  # added to the type's own bits, for an implausible value
 ERROR_CODE_MAX = 136
 HOUR_MS = 3_600_000
 # Times between 2001 and 2065, in milliseconds.
@@ -32,7 +31,7 @@ EPOCH_MS_BITS = 30.0
 UUID_RANDOM_BITS = 122.0
 SMALL_MAX = 1 << 20
 
-# Fields whose text is one of a few words, nearly always.
+# Fields whose text is nearly always one of a few words.
 _WORDS = {
     "Mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"),
     "Mechanisms": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"),
@@ -47,7 +46,7 @@ def reading_bits(spans: Iterable[Span]) -> float:
 
 
 def is_canonical(spans: Iterable[Span], data: bytes) -> bool:
-    """Whether an encoder would have written these very bytes: no padded varint, no odd marker or boolean."""
+    """Whether an encoder would write the same bytes: no padded varint, no unusual marker or boolean."""
     return all(_is_written_so(span, data) for span in spans)
 
 

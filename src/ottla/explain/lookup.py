@@ -1,4 +1,4 @@
-"""From what a person types to the pages that are meant, and the list of all pages.
+"""Finds pages by the words that a user types, and lists all pages.
 
 `ottla explain` takes names in any case, with or without Request and Response, record names with or without Key and
 Value, API keys, error names and the names of Java's exceptions.
@@ -40,7 +40,7 @@ FAMILY_TITLES = {
 
 
 class NotFound(LookupError):
-    """Nothing can be explained under what was typed: why, and the nearest that can."""
+    """There is no page for these words; has the reason, and the nearest name that exists."""
 
     def __init__(self, problem: str, advice: str = "") -> None:
         super().__init__(f"{problem}; {advice}" if advice else problem)
@@ -167,7 +167,7 @@ def _messages_by_word() -> dict[str, tuple[str, ...]]:
         stem = _stem(name, entry.kind)
         if stem is not None:
             found[_folded(stem)] = (*found.get(_folded(stem), ()), name)
-    # A full name goes before a stem that happens to be spelled alike.
+    # A full name takes precedence over a stem with the same spelling.
     return found | {_folded(name): (name,) for name in MESSAGES}
 
 
@@ -192,7 +192,7 @@ def all_refs() -> Iterator[PageRef]:
 
 
 def catalogue() -> tuple[CatalogueSection, ...]:
-    """The list of what can be explained: APIs by key, records by where they lie, errors by code."""
+    """The list of all pages: APIs by key, records by the topic or file that holds them, errors by code."""
     families: dict[str, list[str]] = {family: [] for family in FAMILY_TITLES}
     for name, entry in MESSAGES.items():
         if entry.kind not in PARTS:

@@ -1,4 +1,4 @@
-"""Opening bytes fields: what Kafka's brokers carry without looking inside.
+"""Opens bytes fields, whose content Kafka's brokers do not read.
 
 =======================================  ==============================================================================
 field                                    content
@@ -9,8 +9,8 @@ GroupMetadataValue of __consumer_offsets both of these
 Envelope                                 a whole request or response without its size, and the principal who sent it
 =======================================  ==============================================================================
 
-Each is tried and left closed if the bytes are something else: group protocols other than the consumer's are the
-clients' own business. What an Envelope holds may be a secret, so it is withheld if it cannot be opened.
+A field stays closed if the bytes are something else, such as another group protocol than the consumer's. The content of
+an Envelope may be secret, so it is withheld if it cannot be opened.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Opening(NamedTuple):
 
 
 def open_fields(message: str, root: Node, grow: Grow) -> None:
-    """Open the fields of a message that hold something of their own."""
+    """Open the fields of a message that hold another message."""
     for opening in OPENINGS.get(message, ()):
         for node, trail in list(root.find(opening.path)):
             if isinstance(node.value, bytes):
@@ -68,10 +68,10 @@ def _open_assignment(node: Node, trail: Trail, grow: Grow) -> None:
 
 
 def _said(trail: Trail, *names: str) -> object:
-    """What the message says in the nearest field of one of these names; None if it does not say."""
+    """The value of the nearest field with one of these names; None if there is none."""
     for struct in reversed(trail):
         for name in names:
-            # The records of __consumer_offsets begin their names in lower case.
+            # In the records of __consumer_offsets, field names begin in lower case.
             node = struct.child(name) or struct.child(name[0].lower() + name[1:])
             if node is not None:
                 return node.value
@@ -79,7 +79,7 @@ def _said(trail: Trail, *names: str) -> object:
 
 
 def _open_versioned(name: str, node: Node, grow: Grow) -> Node | None:
-    """A message behind its int16 version. A newer version than ours begins like our newest."""
+    """A message after its int16 version. An unknown newer version is read as our newest."""
     assert isinstance(node.value, bytes)
     if len(node.value) < _INT16.size:
         return None
@@ -137,7 +137,7 @@ def _open_request(node: Node, trail: Trail, grow: Grow) -> None:
 
 
 def _withhold_response(node: Node, trail: Trail, grow: Grow) -> None:
-    """Which response it is only the request knows; CreateDelegationToken's holds a secret."""
+    """Only the request tells which response it is, and that of CreateDelegationToken holds a secret."""
     node.withhold()
 
 

@@ -1,10 +1,10 @@
-"""Opening record batches: header, records, and what the records of internal topics mean.
+"""Opens record batches: header, records, and the messages in the records of internal topics.
 
-Damage stays where it is: a batch with a wrong checksum is opened all the same and says so, a record that cannot be read
-ends its batch and not the message, and a cut last batch (usual in fetch answers) is named as such.
+Damage is contained: a batch with a wrong checksum is opened and marked, a record that cannot be read ends its batch and
+not the message, and a truncated last batch (usual in fetch responses) is named as such.
 
-Which records are typed follows from the topic. Where it is not known, the content decides: if every record of a batch
-reads as one of the same internal topic, to the last byte, it is taken to be from there.
+The topic says how keys and values are read. If it is unknown, the content decides: if every record of a batch reads to
+its last byte as a record of the same internal topic, it is taken to be one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["METADATA_TOPIC", "METADATA_TOPIC_ID", "open_batches"]
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
-"""The topic of the quorum has this id in every cluster."""
+"""The metadata topic has this id in every cluster."""
 DECOMPRESSED: Final = "decompressed"
 
 _V2_FIELDS: Final = (
@@ -233,7 +233,7 @@ def _open_legacy(batch: LegacyBatch, node: Node, offset: int, topic: str | None,
 
 
 class _Typed:
-    """Opens keys and values of records whose topic, or control bit, says what they are."""
+    """Opens keys and values of records whose type is known from the topic or the control bit."""
 
     def __init__(self, is_control: bool, topic: str | None, grow: Grow) -> None:
         self.is_control = is_control
@@ -252,7 +252,7 @@ class _Typed:
             else:
                 self.open_metadata(record, value)
             if self.topic == METADATA_TOPIC and isinstance(value.value, bytes):
-                value.withhold()  # it may be a credential, and we cannot tell
+                value.withhold()  # it may be a credential
 
     def open_control(self, record: Node, key: Node, value: Node) -> None:
         if not self.attach(key, "ControlRecordTypeSchema", 2):
@@ -298,7 +298,7 @@ class _Typed:
         self.attach(value, name, at, version)
 
     def attach(self, node: Node, name: str, prefix: int, version: int | None = None) -> bool:
-        """Open a key or value behind a prefix, which holds its version if none is given."""
+        """Open a key or value after a prefix, which holds its version if none is given."""
         data = node.value
         if not isinstance(data, bytes) or len(data) < prefix:
             return False
@@ -323,7 +323,7 @@ def _control_type(number: object) -> ControlRecordType:
 
 
 def _read_frame(data: object) -> tuple[int, int, int] | None:
-    """Record type, version and where the record begins, of a record of the metadata log."""
+    """Type, version and start of a record of the metadata log."""
     if not isinstance(data, bytes):
         return None
     try:
@@ -341,7 +341,7 @@ def _is_coordinator(topic: str) -> bool:
 
 
 def _sniffed_topic(section: Section, batch: BatchView) -> str | None:
-    """The one internal topic of which every record (of the first ones) can be; None if there is no such topic."""
+    """The only internal topic to which all of the first records can belong; None if there is none."""
     data = bytes(section.data)
     pairs = []
     for place in walk(section, batch.record_count):

@@ -1,12 +1,11 @@
 """A page about the protocol, as data.
 
-One page tells about one message in one version, or about one error code. Renderers only print what stands here, so the
-terminal, JSON, Markdown and HTML cannot say different things; the JSON form is the page itself (keys in camelCase).
+A page is about one message in one version, or about one error code. Renderers only print what is in it, so terminal,
+JSON, Markdown and HTML always agree; the JSON form is the page itself (keys in camelCase).
 
 Paths name fields the same way everywhere. A span of the example has a full path with indexes
 (`ShareFetchRequest.Topics[0].TopicId`); diagram rows and schema rows have the same path without them
-(`ShareFetchRequest.Topics[].TopicId`), which a span repeats as `field`. So a renderer finds the
-bytes of a row.
+(`ShareFetchRequest.Topics[].TopicId`), which a span repeats as `field`, so that renderers find the bytes of a row.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 
 
 class PageRef(Struct, frozen=True, rename="camel"):
-    """Names a page. An API is named without Request or Response; without `version` its default one is meant."""
+    """Refers to a page. An API is named without Request or Response; without `version` the default one is meant."""
 
     kind: PageKind
     name: str
@@ -46,7 +45,7 @@ def plain(prose: Prose) -> str:
 
 
 class ErrorRow(Struct, frozen=True, rename="camel"):
-    """An error that the answer may carry, and what it means in this API."""
+    """An error that the response may have, and what it means in this API."""
 
     name: str
     code: int
@@ -55,7 +54,7 @@ class ErrorRow(Struct, frozen=True, rename="camel"):
     reserved: bool
     """Documented for the API, but no released broker is known to send it."""
     general: bool
-    """Any API may answer with it; nothing is special about it here."""
+    """Any API may answer with it; it has no special meaning here."""
 
 
 class DiagramRow(Struct, frozen=True, rename="camel"):
@@ -73,7 +72,7 @@ class DiagramRow(Struct, frozen=True, rename="camel"):
 
 
 class Block(Struct, frozen=True, rename="camel"):
-    """A titled part of the diagram: frame, header, what stands before a record, body, the batch in a records field."""
+    """A titled part of the diagram: frame, header, framing of a record, body, the batch in a records field."""
 
     kind: BlockKind
     title: str
@@ -82,14 +81,14 @@ class Block(Struct, frozen=True, rename="camel"):
 
 
 class SchemaRow(Struct, frozen=True, rename="camel"):
-    """A field of the schema in this version with what it is for; `depth` as in the diagram."""
+    """A field of the schema in this version with its description; `depth` as in the diagram."""
 
     depth: int
     name: str
     signature: str
-    """Type and qualities as schema text has them: `[]FetchTopic`, `string? = null (groupId)`, `int32 tag 1 = -1`."""
+    """Type and attributes in schema text: `[]FetchTopic`, `string? = null (groupId)`, `int32 tag 1 = -1`."""
     versions: str
-    """In which versions of the message the field exists: "0+", "1-3"."""
+    """The versions of the message that have the field: "0+", "1-3"."""
     nullable: bool
     tag: int | None
     about: Prose
@@ -97,7 +96,7 @@ class SchemaRow(Struct, frozen=True, rename="camel"):
 
 
 class Span(Struct, frozen=True, rename="camel"):
-    """Bytes `start` to `end` (exclusive) of the example and what they are. The spans of an example tile its bytes."""
+    """A label for the bytes `start` to `end` (exclusive) of the example. Its spans cover every byte once."""
 
     start: int
     end: int
@@ -110,7 +109,7 @@ class Span(Struct, frozen=True, rename="camel"):
     """value, length, count, null, present, tags, tag, tag size. All but `value` are bytes around the value."""
     type: str
     value: str
-    """What the bytes say, as text."""
+    """The value of the bytes, as text."""
     hue: int
     """0 to 7; neighbouring fields differ, and a field's length has the hue of its value."""
 
@@ -120,14 +119,14 @@ class Span(Struct, frozen=True, rename="camel"):
 
 
 class Example(Struct, frozen=True, rename="camel"):
-    """A plausible message as JSON and as bytes, with all that stands before it on the wire or on disk."""
+    """A plausible message as JSON and as bytes, with everything before it on the wire or on disk."""
 
     caption: str
-    """What is going on here: `A member with two partitions stays in the group.`"""
+    """The situation: `A member with two partitions stays in the group.`"""
     value: dict[str, Any]
     """The body, as `wire.to_json` writes it."""
     header: dict[str, Any] | None
-    """The header's fields likewise; None where no header goes before."""
+    """The fields of the header; None if there is no header."""
     hex: str
     spans: tuple[Span, ...]
     body_at: int
@@ -142,11 +141,11 @@ class FieldChange(Struct, frozen=True, rename="camel"):
     kind: ChangeKind
     path: str
     detail: str
-    """`int32`, or `int32 → int64`, or `nullable`: what came, went or became of it."""
+    """The type that was added or removed, or the change: `int32`, `int32 → int64`, `nullable`."""
 
 
 class VersionRow(Struct, frozen=True, rename="camel"):
-    """What a version changed against the one before it; the first one has no changes."""
+    """The changes of a version since the one before it; the first has none."""
 
     version: int
     notes: tuple[Prose, ...]
@@ -154,11 +153,11 @@ class VersionRow(Struct, frozen=True, rename="camel"):
     flexible: bool
     unstable: bool
     shown: bool
-    """This is the version of the page."""
+    """Whether it is the version of the page."""
 
 
 class MessagePage(Struct, frozen=True, rename="camel"):
-    """All about one message (or record type, or header) in one version."""
+    """The page of one message (or record type, or header) in one version."""
 
     ref: PageRef
     title: str
@@ -168,16 +167,16 @@ class MessagePage(Struct, frozen=True, rename="camel"):
     kind: str
     """request, response, header, data, coordinator-key, coordinator-value, metadata."""
     api_key: int | None
-    """The API key; for a record its type; None where there is no such number."""
+    """The API key; for a record its type; None if there is none."""
     version: int
     versions: tuple[int, ...]
     """All versions that exist."""
     flexible_from: int | None
     unstable: bool
-    """This version is not served unless the user asks for unstable ones."""
+    """Whether brokers serve this version only if unstable versions are enabled."""
     listeners: tuple[str, ...]
     framing: str | None
-    """How a record is stored: type16, version16, frame-varints; None for what stands bare and for APIs."""
+    """The framing of a stored record: type16, version16, frame-varints; None if there is none, and for APIs."""
     stored_in: str | None
     """The internal topic or file that holds such records."""
     summary: Prose
@@ -218,14 +217,14 @@ class ErrorPage(Struct, frozen=True, rename="camel"):
     general: bool
     """Every API may answer with it."""
     uses: tuple[ErrorUse, ...]
-    """The APIs that say something about it, by API key."""
+    """The APIs whose schemas describe it, by API key."""
 
 
 Page: TypeAlias = MessagePage | ErrorPage
 
 
 class CatalogueRow(Struct, frozen=True, rename="camel"):
-    """One line of the list of all that can be explained."""
+    """One line of the list of all pages."""
 
     ref: PageRef
     api_key: int | None

@@ -9,10 +9,10 @@ from ottla.explain.page import PageRef, Piece, Prose
 from ottla.wire.errors import ErrorCode
 from ottla.wire.index import MESSAGES
 
-# The metadata log is no request, even at the beginning of a sentence.
+# "Metadata log" at the beginning of a sentence does not mean the request.
 _WORD = re.compile(r"\b(?!Metadata log)[A-Z][A-Za-z0-9_]*[A-Za-z0-9]")
 _ORDINARY_WORDS = frozenset({"NONE"})
-"""Names that also are words of the language, in texts that mean the word."""
+"""Names that are also ordinary words."""
 
 
 @cache
@@ -44,7 +44,7 @@ def message_of(ref: PageRef) -> str:
 
 
 def linked(text: str, *, besides: str = "") -> Prose:
-    """The text with links, but none to the message or error `besides`, whose own page the text stands on."""
+    """The text with links, except to the message or error `besides`, on whose page the text is."""
     own = besides.removesuffix("Request").removesuffix("Response")
     pieces: list[Piece] = []
     at = 0

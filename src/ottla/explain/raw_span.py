@@ -1,4 +1,4 @@
-"""A labelled piece of bytes before it gets its colour, and what its value is in words."""
+"""A label for some bytes, before it gets its colour, and values as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ottla.wire.errors import ErrorCode
 from ottla.wire.frames import api_names
 
 EPOCH_MS = range(946_684_800_000, 4_102_444_800_000)
-"""Numbers of 64 bits that are taken for times: those of the years 2000 to 2099 in milliseconds."""
+"""64-bit numbers that are shown as times: milliseconds in the years 2000 to 2099."""
 _HEX_MAX = 40
 
 
 class RawSpan(NamedTuple):
-    """Bytes `start` to `end`; see `ottla.explain.page.Span` for the words."""
+    """Bytes `start` to `end`; see `ottla.explain.page.Span` for the fields."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ def _error_names() -> dict[int, str]:
 
 
 def _meaning(value: int, kind: str, name: str) -> str:
-    """What a number stands for, if it is one of those that stand for something."""
+    """The meaning of a number, if it has one."""
     if name.endswith("ErrorCode"):
         return _error_names().get(value, "")
     if name == "RequestApiKey":

@@ -1,19 +1,18 @@
 """TCP reassembly: segments in any order become the bytes that were sent.
 
-Theory of operation. A `Direction` knows the position in the stream up to which it has handed out bytes. Sequence
-numbers are compared with it modulo 2^32. A segment that continues there is handed out, with all that was held and
-continues now; one that lies ahead is held; what lies behind has been seen (a retransmission) and is dropped. Where
-segments overlap, the bytes that came first stand.
+Theory of operation. A `Direction` knows the position in the stream up to which it has returned bytes. Sequence numbers
+are compared with it modulo 2^32. A segment at this position is returned, with the held segments that follow it; one
+beyond it is held; bytes before it were seen already (a retransmission) and are dropped. Where segments overlap, the
+bytes that came first count.
 
-A hole is given up, as a `Gap` of so many bytes, when it cannot be filled any more:
+A hole becomes a `Gap` of so many bytes when it cannot be filled any more:
 
 - more than HELD_BYTES_MAX are held behind it;
 - the stream ends: RST, FIN from both sides, the end of the capture;
-- the other side has acknowledged what is missing: it arrived, so it will not be sent again, the capture has lost it.
-  Then PATIENCE_PACKETS more packets are waited for, as captures are sometimes out of order themselves.
+- the other side has acknowledged the missing bytes: they will not be sent again, so the capture has lost them.
+  PATIENCE_PACKETS more packets are read first, because captures are sometimes out of order.
 
-While such a hole waits in the client's direction, the broker's bytes are kept back: a response must not overtake its
-request.
+While the client's direction has such a hole, the broker's bytes are held back: no response may overtake its request.
 
 A stream whose beginning was not captured starts at its first segment.
 """
@@ -29,7 +28,7 @@ __all__ = ["HELD_BYTES_MAX", "PATIENCE_PACKETS", "Direction", "Duplex", "Gap"]
 HELD_BYTES_MAX = 4 * 1024 * 1024
 PATIENCE_PACKETS = 16
 ACKNOWLEDGED_AHEAD_MAX = 64 * 1024 * 1024
-"""More than any window holds: such a number is damaged, or so much is lost that other signs will tell."""
+"""More than any TCP window: a larger distance means damage, or a loss that shows in other ways."""
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 
@@ -46,7 +45,7 @@ Piece = bytes | Gap
 class _Held(NamedTuple):
     position: int
     arrival: int
-    """Breaks ties: of two segments at one place, the one that came first."""
+    """Breaks ties: of two segments at one position, the one that came first counts."""
     data: bytes
 
 
@@ -73,12 +72,12 @@ class Direction:
 
     @property
     def has_ended(self) -> bool:
-        """Everything up to the FIN has been handed out."""
+        """Whether everything up to the FIN has been returned."""
         return self._end is not None and self._position >= self._end
 
     @property
     def lacks_proven(self) -> bool:
-        """Whether the other side has what we have not: it will not be sent again."""
+        """Whether the other side has acknowledged bytes that are missing here: they will not be sent again."""
         return self._acknowledged > self._position
 
     def start(self, sequence: int) -> None:
@@ -111,29 +110,29 @@ class Direction:
             self._acknowledged = max(self._acknowledged, position)
 
     def finish(self, sequence: int) -> None:
-        """A FIN with this sequence number (behind the segment's data): nothing comes at or after it."""
+        """A FIN with this sequence number (after the segment's data): nothing comes at or after it."""
         if self._next is None:
             self._next = sequence
         self._end = max(self._position + self._ahead(sequence), self._position)
 
     def give_up_hole(self) -> Iterator[Piece]:
-        """Hand out a gap up to the next byte that is there, or that is known to have been sent, and go on."""
+        """Return a gap up to the next byte that is held, or that is known to have been sent, and what follows it."""
         target = self._held[0].position if self._held else max(self._acknowledged, self._end or 0)
         missing = target - self._position
         if missing > 0:
             self._move(missing)
-            # A FIN is acknowledged like a byte; one that was not captured leaves this and nothing else behind.
+            # A FIN is acknowledged like a byte; this is all that shows of one that was not captured.
             if missing > 1 or self._held or self._end is not None:
                 yield Gap(missing)
         yield from self._continued()
 
     def flush(self) -> Iterator[Piece]:
-        """The stream is over: everything that is still held, with gaps between."""
+        """The stream has ended: everything that is still held, with gaps between."""
         while self._held or self.lacks_proven or (self._end is not None and self._position < self._end):
             yield from self.give_up_hole()
 
     def _ahead(self, sequence: int) -> int:
-        """How far a sequence number lies ahead of the next byte; below 0 for what is behind."""
+        """The distance of a sequence number from the next byte; below 0 for earlier bytes."""
         assert self._next is not None
         return (sequence - self._next + _HALF) % _MODULUS - _HALF
 
@@ -158,7 +157,7 @@ class Direction:
         self._held_bytes += len(data)
 
     def _continued(self) -> Iterator[Piece]:
-        """What was held and is due now."""
+        """The held segments that follow now."""
         while self._held and self._held[0].position <= self._position:
             held = self._held.pop(0)
             self._held_bytes -= len(held.data)
@@ -171,7 +170,7 @@ S = TypeVar("S")
 
 
 class Duplex(Generic[S]):
-    """Both directions of a connection. `asker` and `answerer` are what the caller calls the two senders."""
+    """Both directions of a connection. `asker` and `answerer` are the caller's names for the two senders."""
 
     def __init__(self, asker: S, answerer: S, *, patience_packets: int = PATIENCE_PACKETS) -> None:
         self.directions = {asker: Direction(), answerer: Direction()}
@@ -191,13 +190,13 @@ class Duplex(Generic[S]):
         return all(direction.has_ended for direction in self.directions.values())
 
     def turn_round(self) -> None:
-        """It has turned out that the answerer asks."""
+        """Swap the two: the answerer sends requests."""
         self._asker, self._answerer = self._answerer, self._asker
 
     def segment(
         self, sender: S, sequence: int, data: bytes, acknowledged: int | None, *, is_fin: bool = False
     ) -> list[tuple[S, Piece]]:
-        """What can be handed out now, with who sent it."""
+        """The pieces that are complete now, each with its sender."""
         direction = self.directions[sender]
         new = list(direction.segment(sequence, data))
         if is_fin:
@@ -215,7 +214,7 @@ class Duplex(Generic[S]):
         return self._ordered({who: list(direction.flush()) for who, direction in self.directions.items()})
 
     def _given_up(self, who: S) -> list[Piece]:
-        """The hole of this direction, once there has been time enough to fill it."""
+        """The gap of this direction, once enough packets have passed."""
         direction = self.directions[who]
         if not direction.lacks_proven:
             self._waited[who] = 0
@@ -224,7 +223,7 @@ class Duplex(Generic[S]):
         return list(direction.give_up_hole()) if self._waited[who] > self._patience else []
 
     def _ordered(self, found: dict[S, list[Piece]]) -> list[tuple[S, Piece]]:
-        """Questions before answers, and no answers while a question is known to be missing."""
+        """Requests before responses, and no responses while a request is known to be missing."""
         out = [(self._asker, piece) for piece in found[self._asker]]
         self._kept_back += [(self._answerer, piece) for piece in found[self._answerer]]
         if not self.directions[self._asker].lacks_proven:

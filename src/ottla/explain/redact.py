@@ -1,7 +1,7 @@
-"""Secrets: which fields hold them, and how they are kept out of everything that is printed.
+"""Secrets: which fields hold them, and how they are withheld from all output.
 
-A secret is shown in no form: not as text, not as hex, not in JSON; only where it lies and how many bytes it has. That
-holds for half a message too, where the rules err on the side of withholding. Secret are
+A secret is never shown, neither as text nor as hex or JSON; only its position and its size are. That holds for an
+incomplete message too: in doubt, a field is withheld. Secrets are
 
 - SASL tokens, bare or inside SaslAuthenticate;
 - SCRAM credentials, sent by AlterUserScramCredentials and stored in the metadata log;
@@ -9,7 +9,7 @@ holds for half a message too, where the rules err on the side of withholding. Se
 - values of settings that the broker marks as sensitive or whose name says so;
 - tagged fields that we do not know, in messages that carry any of these.
 
-Requests inside an Envelope are opened and judged like others; what cannot be opened there is withheld.
+Requests inside an Envelope are opened and treated like others; if one cannot be opened, it is withheld.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["RULES", "Rule", "carries_secret", "is_sensitive_setting", "redact"]
 
 
 class Rule(NamedTuple):
-    """A field that is secret: always, or if a setting's name beside it or a flag says so."""
+    """A secret field: always secret, or depending on a flag or on the name of a setting beside it."""
 
     path: str
     named_by: str | None = None
@@ -55,7 +55,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 """Message -> its secret fields."""
 
 _SECRET_BYTES_MIN = 4
-# Kafka's own settings of type PASSWORD, and what plugins are likely to call theirs.
+# Kafka's own settings of type PASSWORD, and likely names of plugins' settings.
 _SENSITIVE = re.compile(
     r"passw|passphrase|secret|jaas|credential|private|token|scram|hmac|keystore\.(key|certificate)"
     r"|truststore\.certificate|(api|access)[._-]?key|(^|[._-])key$",
@@ -64,7 +64,7 @@ _SENSITIVE = re.compile(
 
 
 def is_sensitive_setting(name: str) -> bool:
-    """Whether the value of a setting of this name is to be withheld."""
+    """Whether the value of a setting with this name is withheld."""
     return _SENSITIVE.search(name) is not None
 
 
@@ -87,12 +87,12 @@ def _is_secret(rule: Rule, struct: Node) -> bool:
         return True
     if rule.flagged_by is not None:
         flag = struct.child(rule.flagged_by)
-        if flag is None or flag.value is True:  # in half a message the flag may be missing
+        if flag is None or flag.value is True:  # an incomplete message may lack the flag
             return True
     name = struct.child(rule.named_by)
     return name is None or not isinstance(name.value, str) or is_sensitive_setting(name.value)
 
 
 def carries_secret(root: Node) -> bool:
-    """Whether something in the tree is withheld that is long enough to be a secret."""
+    """Whether the tree has a withheld value that is long enough to be a secret."""
     return any(node.withheld and node.end - node.start > _SECRET_BYTES_MIN for node in root.walk())

@@ -1,8 +1,8 @@
-"""Finding the next frame in bytes whose beginning is not known: after a loss, or in the middle of a stream.
+"""Finds the next frame after a loss, or in the middle of a stream.
 
-A request carries enough to be recognised: a size, an API key and a version that exist, a client id that is text and
-fits. A response carries only a size and the correlation id of a request, so it is looked for by the ids that are waited
-for, or, at the start of a segment, by whether the whole frame reads as some response.
+A request can be recognised: it has a size, an existing API key and version, and a client id that is text. A response
+has only a size and the correlation id of a request, so the search looks for the ids of waiting requests or, at the
+start of a segment, for a whole frame that reads as some response.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = [
 REQUEST_BYTES_MIN = 10
 """API key, version, correlation id and the client id's length."""
 UNSEEN_BYTES_MAX = 4 * 1024 * 1024
-"""A frame found in the middle of a segment must not be larger: a wrong one makes us wait for its end."""
+"""The largest frame that is accepted in the middle of a segment: a wrong size would make us wait for its end."""
 CLIENT_ID_BYTES_MAX = 1024
 
 _SIZE = Struct(">i")
 _START = Struct(">hhih")
 _FRAME_START = Struct(">ihhih")
 _RESPONSE_START = Struct(">ii")
-# A possible size (not below ten, so not among zeros), a key and a version that are not far too high. The rest is looked
-# at closely.
+# A possible size (at least ten, so that zeros do not match), a key and a version that are not far too high; a first
+# filter.
 _CANDIDATE = re.compile(rb"(?=(?!\x00\x00\x00[\x00-\x09])[\x00-\x06].{3}\x00[\x00-\x7f]\x00[\x00-\x20])", re.DOTALL)
 
 
@@ -61,7 +61,7 @@ def first_fields(data: bytes) -> tuple[int, int, int]:
 
 
 def skip_tags(data: bytes, at: int, path: str) -> int:
-    """The position behind a section of tagged fields."""
+    """The position after a section of tagged fields."""
     try:
         count, at = read_varint(data, at)
         return read_unknown_tags(data, at, count)[1] if count else at
@@ -73,7 +73,7 @@ def skip_tags(data: bytes, at: int, path: str) -> int:
 
 
 def next_request(buffer: bytes, starts: Sequence[int]) -> int | None:
-    """Where the first frame begins that looks like a request."""
+    """The start of the first frame that looks like a request."""
     for match in _CANDIDATE.finditer(buffer):
         at = match.start()
         if len(buffer) - at < _FRAME_START.size:
@@ -84,7 +84,7 @@ def next_request(buffer: bytes, starts: Sequence[int]) -> int | None:
 
 
 def _is_request_at(buffer: bytes, at: int, *, is_segment_start: bool) -> bool:
-    """A whole frame must read as a request to its end; of half a frame the header must say more than zeros do."""
+    """A whole frame must read as a request to its end; in a truncated one, the header must not be all zeros."""
     (size,) = _SIZE.unpack_from(buffer, at)
     content = buffer[at + _SIZE.size : at + _SIZE.size + size]
     if not is_request_start(content, size) or not has_known_version(content):
@@ -96,9 +96,9 @@ def _is_request_at(buffer: bytes, at: int, *, is_segment_start: bool) -> bool:
 
 
 def is_request_start(data: bytes, size: int) -> bool:
-    """Whether a request header may stand at the beginning of a content of `size` bytes, as far as it is there.
+    """Whether a frame's content of `size` bytes, of which `data` is the beginning, may start with a request header.
 
-    An API or a version that we do not have passes: others may.
+    Unknown APIs and versions are allowed.
     """
     if size < REQUEST_BYTES_MIN or size > frames.FRAME_MAX_BYTES:
         return False
@@ -111,7 +111,7 @@ def is_request_start(data: bytes, size: int) -> bool:
 
 
 def is_whole_request(data: bytes) -> bool:
-    """Whether a frame's content is a request from its first to its last byte."""
+    """Whether a frame's content is exactly one request."""
     try:
         frames.read_request(data)
     except WireError:
@@ -120,7 +120,7 @@ def is_whole_request(data: bytes) -> bool:
 
 
 def is_foreign_request(data: bytes, size: int | None = None) -> bool:
-    """Whether the header is sound but the API or the version is not one of ours, so that the body cannot be judged."""
+    """Whether the header is valid but the API or the version is unknown, so that the body cannot be checked."""
     if not is_request_start(data, len(data) if size is None else size) or len(data) < _START.size:
         return False
     key, version, _ = first_fields(data)
@@ -129,12 +129,12 @@ def is_foreign_request(data: bytes, size: int | None = None) -> bool:
 
 
 def has_known_version(data: bytes) -> bool:
-    """Whether the header names an API that there is, in a version that there is or was."""
+    """Whether the header has an existing API, in a version that exists or existed."""
     key, version, _ = first_fields(data)
     name = frames.api_names().get(key)
     if name is None:
         return False
-    # ApiVersions is sent in the newest version that a client has, known to us or not.
+    # Clients send ApiVersions in their newest version, which may be unknown to us.
     return name == "ApiVersions" or version <= MESSAGES[f"{name}Request"].high
 
 
@@ -142,7 +142,7 @@ def _is_text(raw: bytes) -> bool:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        # The end may be cut in the middle of a character; anything else is no client id.
+        # The end may be truncated in the middle of a character; anything else is no client id.
         return len(raw) > 3 and _is_text(raw[:-3]) if raw and raw[-1] > 0x7F else False
     return text.isprintable()
 
@@ -151,7 +151,7 @@ def _is_text(raw: bytes) -> bool:
 
 
 def next_response(buffer: bytes, starts: Sequence[int], waiting: Collection[int]) -> int | None:
-    """Where the first frame begins that answers one of the waiting requests, or that is a response for certain."""
+    """The start of the first frame that answers a waiting request, or that is certainly a response."""
     found = [at for correlation_id in waiting if (at := _find_answer(buffer, correlation_id, starts)) is not None]
     for start in starts:
         if found and start >= min(found):
@@ -180,7 +180,7 @@ def _is_response_at(buffer: bytes, start: int) -> bool:
 
 
 def is_some_response(data: bytes) -> bool:
-    """Whether a frame's content reads as the response of some API, in some version, and not by mere chance."""
+    """Whether a frame's content is hardly anything but a response of some API in some version."""
     from ottla.explain.guess import guess_response
 
     return guess_response(data).is_convincing

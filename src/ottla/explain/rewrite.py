@@ -1,9 +1,8 @@
-"""Rewriting the addresses of nodes in responses, so that a client stays behind a proxy.
+"""Rewrites the addresses of nodes in responses, so that a client keeps using a proxy.
 
-Clients learn in responses where the nodes are and connect there. Where such addresses stand follows from the schemas:
-a struct with a `Host` and a `Port` beside the id of a node, in the struct itself or in the one around it (the listeners
-of a quorum voter). Addresses of other things have no node id (a Streams application's endpoint, a client's host) and
-stay as they are.
+Clients learn the addresses of nodes from responses and connect to them. The schemas say where addresses are: in a
+struct with a `Host` and a `Port` beside the id of a node, in the struct itself or in the one around it (the listeners
+of a quorum voter). Other addresses have no node id (a Streams application's endpoint, a client's host) and stay.
 
     changed = rewrite_response(response, version, lambda host, port, node_id: ("localhost", 9000 + node_id))
     sent = rewrite_frame(exchange.response, mapping)             # the same for a message of ottla.explain.exchanges
@@ -25,11 +24,11 @@ from ottla.wire.shape import Member, Struct
 __all__ = ["Mapping", "has_addresses", "rewrite_frame", "rewrite_response"]
 
 Mapping = Callable[[str, int, int], tuple[str, int]]
-"""`mapping(host, port, node_id)` gives the host and port that the client is to see."""
+"""`mapping(host, port, node_id)` returns the host and port that the client gets."""
 
 
 class _Step(NamedTuple):
-    """A field that holds addresses, here or further down."""
+    """A field that holds addresses, itself or in structs below it."""
 
     attr: str
     is_array: bool
@@ -37,7 +36,7 @@ class _Step(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What to do with a struct. `node_attr` is the field with the node's id, None: that of the struct around it."""
+    """How to rewrite a struct. `node_attr` is the field with the node's id; None if the enclosing struct has it."""
 
     is_address: bool
     node_attr: str | None
@@ -49,7 +48,7 @@ class _Plan(NamedTuple):
 
 
 def has_addresses(name: str, version: int) -> bool:
-    """Whether the message can carry addresses of nodes in this version."""
+    """Whether the message has addresses of nodes in this version."""
     entry = MESSAGES.get(name)
     if entry is None or entry.kind != "response" or not entry.low <= version <= entry.high:
         return False
@@ -57,7 +56,7 @@ def has_addresses(name: str, version: int) -> bool:
 
 
 def rewrite_response(response: Any, version: int, mapping: Mapping) -> Any:
-    """The response with the mapping applied to every node's address; the same object where nothing changed."""
+    """The response with the mapping applied to every node's address; the same object if nothing changed."""
     name = type(response).__name__
     if not has_addresses(name, version):
         return response
@@ -65,9 +64,9 @@ def rewrite_response(response: Any, version: int, mapping: Mapping) -> Any:
 
 
 def rewrite_frame(message: Message, mapping: Mapping) -> bytes:
-    """The whole frame of a response, size included, as the client is to get it.
+    """The whole frame of a response, with its size, as the client gets it.
 
-    What could not be decoded, and what carries no address, comes out byte for byte as it came in.
+    A frame that cannot be decoded or has no address is returned unchanged.
     """
     data = message.frame.data
     if message.body is None:
@@ -112,7 +111,7 @@ def _rewrite(value: Any, plan: _Plan, mapping: Mapping, node_id: int | None) -> 
         changed = _rewrite_held(held, step, mapping, node_id)
         if changed is not held:
             changes[step.attr] = changed
-    if plan.is_address and value.host:  # "" says that no such node is known
+    if plan.is_address and value.host:  # "" means that the node is unknown
         assert node_id is not None
         host, port = mapping(value.host, value.port, node_id)
         if (host, port) != (value.host, value.port):

@@ -1,6 +1,6 @@
-"""What a field of an example holds where no scene says otherwise: by entity type, then by name, then by type.
+"""The default values of fields in examples: by entity type, then by name, then by type. Scenes override them.
 
-Rules know nothing of the message but whose group it is about; what depends on more is a scene's business.
+Of the message, the rules use only the type of its group; values that depend on more are in scenes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NO_RULE = object()
 
 
 class Players(NamedTuple):
-    """Who appears in a message: share, streams and other groups have members of their own."""
+    """The group and the members in a message, by type of group."""
 
     group: str
     member: str
@@ -103,11 +103,11 @@ _BY_SUFFIX: tuple[tuple[str, Any], ...] = (
     ("Timestamp", cast.NOW_MS),
     ("TimeMs", cast.NOW_MS),
 )
-"""Matched in this order, only where the name alone is not in the table."""
+"""Matched in this order, if the name alone is not in the table."""
 
 
 def rule_value(member: Member, leaf: Type, message_name: str) -> Any:
-    """The scene-like value that the rules give to a field, or NO_RULE."""
+    """The value that the rules give to a field, written as in a scene; or NO_RULE."""
     field = member.field
     if member.type.kind == "array":
         return _list_rule(member, message_name)
@@ -146,7 +146,7 @@ def _by_name(name: str, leaf: Type) -> Any:
 
 
 def _fits(found: Any, leaf: Type) -> bool:
-    """Names recur with other types: an Id may be a uuid or a number, a ProducerEpoch has 16 or 32 bits."""
+    """Whether the value has the field's type: an Id may be a uuid or a number, a ProducerEpoch has 16 or 32 bits."""
     if isinstance(found, str):
         return leaf.kind in ("string", "uuid") or found == "$broker_epoch"
     limits = INTEGER_LIMITS.get(leaf.kind)

@@ -1,6 +1,6 @@
-"""Scenes: what happens in the example of a message, written down as text.
+"""Scenes: the values of the example of a message, written as text.
 
-A scene overrides what the rules would make of single fields. Files in `scenes/` hold them::
+A scene overrides the rules for single fields. Files in `scenes/` hold scenes::
 
     file    = { scene | comment | blank }            comment = "--" text, alone on its line
     scene   = Name [" -- " caption]                  then its lines, two spaces deep
@@ -8,8 +8,8 @@ A scene overrides what the rules would make of single fields. Files in `scenes/`
     path    = names of fields, joined by "."         an array of structs on the way has one element
     value   = JSON, in which $word (also without quotes) stands for a member of the cast, $version for the version
 
-An array of structs may also be given as a whole, `[{"Name": "a"}, {"Name": "b"}]`; what an element leaves out, the
-rules make. `@range` limits a line to versions of the message.
+An array of structs may also be given as a whole, `[{"Name": "a"}, {"Name": "b"}]`; the rules make the fields that an
+element leaves out. `@range` limits a line to versions of the message.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ EMPTY = Scene("", ())
 
 @cache
 def scene_of(name: str) -> Scene:
-    """The scene of a message; an empty one where the rules do well alone."""
+    """The scene of a message; an empty one if the rules are enough."""
     block = _blocks().get(name)
     return EMPTY if block is None else _parse_scene(block)
 
@@ -80,7 +80,7 @@ class _Block(NamedTuple):
 
 @cache
 def _blocks() -> dict[str, _Block]:
-    """The text of every scene; only the one that is needed will be parsed."""
+    """The text of every scene, not yet parsed."""
     found: dict[str, _Block] = {}
     for file in (files(__package__) / "scenes").iterdir():
         if file.name.endswith(".txt"):

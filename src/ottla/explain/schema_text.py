@@ -1,7 +1,7 @@
 """The schema of one version in ottla's own notation, field by field with descriptions.
 
-The notation is that of the schema files (`ottla.wire.text`), with one difference: what holds for other versions only
-is left out, and a shared struct is written where it is used.
+The notation is that of the schema files (`ottla.wire.text`), but without the parts for other versions, and with shared
+structs written where they are used.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _default_text(field: Field) -> str:
 
 
 def versions_text(message: Message, field: Field) -> str:
-    """In which versions of the message the field is there, within those that the message has."""
+    """The versions of the message that have the field."""
     low, high = lifetime(message, field)
     if high == message.versions.high:
         return f"{low}+"

@@ -1,6 +1,6 @@
-"""What the search of the site knows: every message, field and error, small enough to be loaded with a page.
+"""The search index of the site: every message, field and error, small enough to be loaded with a page.
 
-The index is a script that sets one variable, since a page opened from a disk may load scripts but no data files.
+The index is a script that sets one variable, because a page that is opened from a disk may not load data files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Message:
 
 @dataclass(slots=True)
 class SearchIndex:
-    """Gathers what can be found while the pages go by."""
+    """Collects the entries of the index from pages."""
 
     messages: dict[PageRef, _Message] = field(default_factory=dict)
     errors: list[ErrorPage] = field(default_factory=list)
@@ -51,7 +51,7 @@ class SearchIndex:
 
 
 def _message_entry(found: _Message) -> list[object]:
-    """Name, key, where its pages lie, default version, summary, KIPs and fields by the version to show them in."""
+    """Name, key, path of its pages, default version, summary, KIPs, and fields by the version to show them in."""
     page = found.page
     fields: dict[int, list[str]] = {}
     for anchor, version in sorted(found.fields.items(), key=lambda item: item[1] != page.version):

@@ -4,8 +4,8 @@ The line::
 
     04:12:01.123  #1 consumer-orders-1  Fetch v17  54 B → 1.2 kB  503.1 ms  topic orders  12 records
 
-`Label` says which connection it is, by number and by its ends. Secrets: what is printed comes from
-`ottla.explain.dissect`, which has withheld them, or from messages of which no field can be secret.
+`Label` names the connection by its number and its endpoints. Secrets are not printed: trees come from
+`ottla.explain.dissect`, which withholds them, and other messages have no secret fields.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Label", "exchange_block", "exchange_json", "exchange_line", "loss_js
 
 NAMES_SHOWN_MAX = 3
 WIDE = 130
-"""From this width on the parts of lines are aligned."""
+"""In terminals at least this wide, the parts of lines are aligned."""
 GUESS_BYTES_MAX = 1024 * 1024
 _NS = 1_000_000_000
 
@@ -54,7 +54,7 @@ class Label(NamedTuple):
 
 
 def exchange_line(exchange: Exchange, facts: Facts, label: Label, width: int) -> Line:
-    """One exchange in one line, cut to the width; in a wide terminal its parts stand below each other."""
+    """One exchange in one line, cut to the width; in a wide terminal its parts are aligned with other lines."""
     first = exchange.first
     latency = "" if exchange.latency_ns is None else latency_text(exchange.latency_ns)
     parts = [
@@ -201,7 +201,7 @@ def _message_lines(message: Message, ends: str, width: int, topic_names: TopicLo
 
 
 def message_dissection(message: Message, topic_names: TopicLookup) -> Dissection | None:
-    """The message taken apart; None if it is not known what it is, or if a secret may be in it."""
+    """The dissected message; None if its type is unknown, or if it may hold a secret."""
     name, version = message.name, message.version
     if not name:
         if not message.frame.is_whole or message.size_bytes > GUESS_BYTES_MAX:
@@ -221,14 +221,14 @@ def message_dissection(message: Message, topic_names: TopicLookup) -> Dissection
 
 
 def _is_doubtful(message: Message) -> bool:
-    """A whole response that does not read as what its request asked for: perhaps it answers another one."""
+    """Whether a complete response cannot be read as the one to its request: it may answer another request."""
     return message.error is not None and message.name.endswith("Response") and message.frame.is_whole
 
 
 def _judged(message: Message) -> tuple[Verdict, bool]:
-    """What a response without its request may be, and whether it may be shown.
+    """A guess at a response without its request, and whether it may be shown.
 
-    If any message with a secret fits, nothing is shown: the guess may be wrong, the secret would be out.
+    If any message with a secret fits, nothing is shown, because the guess may be wrong.
     """
     data = message.frame.data
     return guess_response(data), not _may_be_secret(data)
@@ -236,7 +236,7 @@ def _judged(message: Message) -> tuple[Verdict, bool]:
 
 @lru_cache(maxsize=4)
 def _may_be_secret(data: bytes) -> bool:
-    """Whether the content of a frame reads as some response in which something is withheld."""
+    """Whether the content of a frame can be read as some response with a secret."""
     for name, version in _careful_responses():
         try:
             at = response_body_start(data, name, version)
@@ -260,7 +260,7 @@ def _careful_responses() -> tuple[tuple[str, int], ...]:
 
 
 def guess_text(message: Message) -> str:
-    """What a response without its request may be, in words."""
+    """The guess at a response without its request, in words."""
     if not message.frame.is_whole:
         return "not whole, so not guessed"
     if message.size_bytes > GUESS_BYTES_MAX:
@@ -351,7 +351,7 @@ def _body(message: Message, topic_names: TopicLookup, *, with_records: bool) -> 
 
 @cache
 def _needs_care(name: str, version: int) -> bool:
-    """Whether something in the message is a secret, or is to be opened."""
+    """Whether the message may hold secrets, or fields to be opened."""
     return name in RULES or name in OPENINGS or _has_records(message_shape(name, version))
 
 

@@ -1,4 +1,4 @@
-"""A tree in the terminal: offset, bytes, field, value; never wider than it is.
+"""A tree in the terminal: offset, bytes, field, value; never wider than the terminal.
 
 ::
 
@@ -6,7 +6,7 @@
        4  00 00 00 07                CorrelationId: 7                                      int32
        8  00                       FetchResponse
 
-Offsets in brackets count in decompressed bytes. In a narrow terminal the type goes first, then the bytes.
+Offsets in brackets count decompressed bytes. A narrow terminal shows no types, and a very narrow one no bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEX_SHORT_WIDTH = 72
 TYPE_WIDTH_MIN = 90
 VALUE_WIDTH_MIN = 12
 ELEMENTS_TEXT_MAX = 2000
-"""How much of an array of numbers is put into one line, before that line is cut to the width."""
+"""How much of an array of numbers is formatted, before the line is cut to the width."""
 
 
 class _Layout(NamedTuple):
@@ -62,7 +62,7 @@ def _node_lines(node: Node, data: bytes, layout: _Layout, depth: int) -> Iterato
 
 
 def _flat_text(node: Node) -> str | None:
-    """An array of plain values in one line; None for everything that has lines of its own."""
+    """An array of plain values in one line; None for a node with lines of its own."""
     if node.kind != "array" or not node.children:
         return None
     texts, length = [], 0
@@ -88,7 +88,7 @@ def _line(node: Node, flat: str | None, data: bytes, layout: _Layout, depth: int
 
 
 def _field(node: Node, flat: str | None, depth: int, room: int) -> Line:
-    # Deep structures must not push their fields out of sight.
+    # Deep nesting must not push fields out of the terminal.
     indent = " " * min(INDENT * depth, room // 3)
     value = flat if flat is not None else value_text(node)
     name = f"{node.type} {node.name}" if node.name.startswith("[") and node.kind == "struct" else node.name
@@ -112,7 +112,7 @@ def _value_style(node: Node) -> str:
 
 
 def _fitted(pieces: Line, node: Node, layout: _Layout, room: int) -> Line:
-    """The pieces cut to the room, and the type at the right end if there is still some."""
+    """The pieces cut to the room, and the type at the right end if there is room left."""
     fitted: Line = []
     left = room
     for piece in pieces:
@@ -126,7 +126,7 @@ def _fitted(pieces: Line, node: Node, layout: _Layout, room: int) -> Line:
 
 
 def _hex(node: Node, data: bytes, layout: _Layout, *, is_leaf: bool) -> str:
-    """The first bytes of a leaf. Those of a secret are never shown, those of decompressed data are not here."""
+    """The first bytes of a leaf. Secret bytes are never shown, and decompressed bytes are not available here."""
     size = node.end - node.start
     if not is_leaf or not size:
         return " " * layout.hex_width

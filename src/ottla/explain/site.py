@@ -1,6 +1,6 @@
 """All pages as a site: files that link to each other, a list of everything, and a search that needs no server.
 
-`files` gives the files one by one; whoever calls it writes them. The same package always gives the same bytes.
+`files` yields the files, and the caller writes them. One version of ottla always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.explain.lookup import all_refs, catalogue
 from ottla.explain.page import CatalogueRow, Page, PageRef
 from ottla.explain.render.html import article, bar, description, own
 from ottla.explain.render.html_list import list_page
-from ottla.explain.render.html_parts import Place
+from ottla.explain.render.html_parts import PageLinks
 from ottla.explain.search_index import SearchIndex
 
 ASSETS = ("page.css", "site.css", "theme.js", "page.js", "site.js")
@@ -55,17 +55,17 @@ def _page_file(page: Page, neighbours: dict[tuple[str, str], _Beside]) -> SiteFi
     def link(ref: PageRef) -> str:
         return f"{root}{path(ref)}"
 
-    place = Place(link, home=f"{root}{HOME}")
+    links = PageLinks(link, home=f"{root}{HOME}")
     beside = neighbours.get((page.ref.kind, page.ref.name))
-    pager = _pager(beside, page.ref, place) if beside else NOTHING
-    content = main(article(page, place), pager)
+    pager = _pager(beside, page.ref, links) if beside else NOTHING
+    content = main(article(page, links), pager)
     return SiteFile(file, _document(f"{page.title} · {TITLE}", description(page), content, root))
 
 
 def _home() -> str:
-    place = Place(path, home=HOME)
+    links = PageLinks(path, home=HOME)
     about = "Every request, response, record and error of Apache Kafka: what it is for and what its bytes look like."
-    return _document(TITLE, about, main(list_page(catalogue(), place)), "")
+    return _document(TITLE, about, main(list_page(catalogue(), links)), "")
 
 
 def _document(title: str, about: str, content: Markup, root: str) -> str:
@@ -77,7 +77,7 @@ def _document(title: str, about: str, content: Markup, root: str) -> str:
 
 
 def _search() -> Markup:
-    """The search box. It waits for the script, without which it could find nothing."""
+    """The search box, which the script shows because it needs the script."""
     box = element(
         "input",
         id="search",
@@ -106,7 +106,7 @@ class _Beside(NamedTuple):
 
 
 def _neighbours() -> dict[tuple[str, str], _Beside]:
-    """Kind and name of a page -> what stands beside it in the list, within its kind."""
+    """Kind and name of a page -> its neighbours in the list, within its kind."""
     found: dict[tuple[str, str], _Beside] = {}
     by_kind: dict[str, list[CatalogueRow]] = {}
     for section in catalogue():
@@ -118,14 +118,14 @@ def _neighbours() -> dict[tuple[str, str], _Beside]:
     return found
 
 
-def _pager(beside: _Beside, own: PageRef, place: Place) -> Markup:
+def _pager(beside: _Beside, own: PageRef, links: PageLinks) -> Markup:
     """Links to the neighbours; from a response to a response."""
-    links = [
-        element("a", _pager_text(row), href=place.link(exact(PageRef(row.ref.kind, row.ref.name, own.part))), rel=rel)
+    items = [
+        element("a", _pager_text(row), href=links.link(exact(PageRef(row.ref.kind, row.ref.name, own.part))), rel=rel)
         for row, rel in ((beside.before, "prev"), (beside.after, "next"))
         if row is not None
     ]
-    return element("nav", *links, class_="pager", aria_label="Neighbours")
+    return element("nav", *items, class_="pager", aria_label="Neighbours")
 
 
 def _pager_text(row: CatalogueRow) -> str:

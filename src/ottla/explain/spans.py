@@ -1,4 +1,4 @@
-"""Labels for bytes: spans of the interpreter, and what lies inside them where a field holds a batch of records.
+"""Labels for bytes: the interpreter's spans, and spans inside record batches.
 
 Every byte gets exactly one label. A records field is opened: the fields of each batch's header, and of each record if
 they are not compressed, get spans of their own.
@@ -22,7 +22,7 @@ _ROLE_WORDS = {"value": "", "tags": "tagged fields"}
 
 
 def traced_spans(name: str, version: int, data: bytes, *, at: int = 0) -> list[RawSpan]:
-    """The spans of a message that begins at byte `at` of its frame; WireError for bytes that are no such message."""
+    """The spans of a message that begins at byte `at` of its frame. Raises WireError if the bytes are something else."""
     traced = trace(message_shape(name, version), classes_of(name), data)
     if traced.error is not None:
         raise traced.error
@@ -59,14 +59,14 @@ def labelled(raw: list[RawSpan]) -> tuple[Span, ...]:
 
 
 def label(span: RawSpan) -> str:
-    """`Topics[0].TopicId`, `GroupId length`: the path without the message's name, and what the bytes are to it."""
+    """`Topics[0].TopicId`, `GroupId length`: the path without the message's name, and the role of the bytes."""
     _, _, inner = span.path.partition(".")
     word = _ROLE_WORDS.get(span.role, span.role)
     return f"{inner} {word}".strip() if word else inner
 
 
 def _hues(raw: list[RawSpan]) -> Iterator[int]:
-    """One hue for each field after the other; the numbers of one array are one field."""
+    """The hues, a new one for each field; the numbers of one array are one field."""
     hue = -1
     previous = ""
     for span in raw:

@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes that may have holes.
+"""Reads frames from a stream of bytes that may have holes.
 
 Theory of operation. A `FrameReader` reads one direction of one connection. Bytes and holes go in (`receive`,
 `receive_gap`), events come out one at a time (`next_event`): a `Frame`, or `Skipped` for bytes that belong to no frame.
@@ -15,9 +15,9 @@ in sync    an impossible size, `reject`    searching, from the byte behind the s
 searching  the search finds a frame        `Skipped` (what was lost, what was passed over); in sync
 =========  ==============================  =====================================================================
 
-Where a frame may begin after a hole is for the caller to know (`ottla.explain.resync`). A frame found by searching is
-marked `found`: whoever finds it to be nonsense calls `reject` and the search goes on. Without a search an impossible
-size raises WireError.
+The caller supplies the search for the next frame after a hole (`ottla.explain.resync`). A frame found by searching is
+marked `found`: a caller that cannot read it calls `reject`, and the search goes on. Without a search an impossible size
+raises WireError.
 
 Bounds: at most `hold_bytes` of a frame are kept (the rest is counted in `cut_bytes`), at most SEARCH_BYTES_MAX are
 searched at a time.
@@ -42,7 +42,7 @@ _SIZE = Struct(">i")
 Search = Callable[[bytes, Sequence[int]], int | None]
 """`search(buffer, starts)`: where the next frame begins, or None if none can be seen yet.
 
-`starts` are the places in the buffer at which a segment began: writers mostly begin a frame with a new segment."""
+`starts` are the positions in the buffer at which a segment began: most frames begin with a new segment."""
 
 
 class Frame(NamedTuple):
@@ -50,15 +50,15 @@ class Frame(NamedTuple):
 
     data: bytes
     size_bytes: int
-    """Of the whole frame on the wire, its four size bytes included."""
+    """The size of the whole frame on the wire, including its four size bytes."""
     at_ns: int
     """When its last byte came."""
     missing_bytes: int = 0
     """Lost inside the frame: neither these nor what follows them is in `data`."""
     cut_bytes: int = 0
-    """Came, but not kept, as the frame is larger than what is held."""
+    """Received, but not kept, because the frame is larger than `hold_bytes`."""
     found: bool = False
-    """The first one after a search: probably a frame, not certainly."""
+    """Whether it was found by a search: probably a frame, not certainly."""
 
     @property
     def is_whole(self) -> bool:
@@ -66,7 +66,7 @@ class Frame(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """Bytes between frames: `lost_bytes` never came, `passed_bytes` came but belong to nothing that can be read."""
+    """Bytes between frames: `lost_bytes` never came, `passed_bytes` came but belong to no readable frame."""
 
     lost_bytes: int
     passed_bytes: int
@@ -74,7 +74,7 @@ class Skipped(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """What came in: bytes, of which those before `start` are used up, or a hole."""
+    """Input: bytes, of which those before `start` are consumed, or a hole."""
 
     data: bytes
     gap_bytes: int
@@ -83,7 +83,7 @@ class _Piece(NamedTuple):
 
 
 class FrameReader:
-    """Bytes of one direction in, frames out. `in_sync` is False where reading starts in the middle of a stream."""
+    """Bytes of one direction in, frames out. `in_sync` is False if reading starts in the middle of a stream."""
 
     def __init__(self, search: Search | None = None, *, in_sync: bool = True, hold_bytes: int = HOLD_BYTES) -> None:
         assert in_sync or search is not None, "only a search can find the first frame"
@@ -105,7 +105,7 @@ class FrameReader:
 
     @property
     def held_bytes(self) -> int:
-        """What this reader keeps in memory."""
+        """The bytes that this reader keeps in memory."""
         return len(self._buffer) + self._held + sum(len(piece.data) - piece.start for piece in self._pieces)
 
     def receive(self, data: bytes, at_ns: int) -> None:
@@ -131,7 +131,7 @@ class FrameReader:
         return None
 
     def reject(self, frame: Frame) -> None:
-        """The frame given last was none: search for the next one behind its first byte."""
+        """The last frame was not one: search for the next after its first byte."""
         if frame.is_whole:
             again = _SIZE.pack(frame.size_bytes - _SIZE.size) + frame.data
             self._pieces.appendleft(_Piece(again[1:], 0, frame.at_ns))
@@ -142,7 +142,7 @@ class FrameReader:
         self._begin_search()
 
     def close(self, at_ns: int) -> Frame | Skipped | None:
-        """The stream has ended: what is left of it, as an event."""
+        """The stream has ended: returns the rest as an event."""
         self._pieces.clear()
         if self._is_searching:
             self._passed_bytes += len(self._buffer)
@@ -180,7 +180,7 @@ class FrameReader:
         return self._finish(piece.at_ns, self._missing) if self._got == self._size else None
 
     def _take_size(self, piece: _Piece, at: int) -> bool:
-        """Read the size; False if it is impossible and the search has begun behind its first byte."""
+        """Read the size; False if it is impossible and the search has begun after its first byte."""
         (size,) = _SIZE.unpack(self._buffer)
         if 0 <= size <= FRAME_MAX_BYTES:
             self._size = size
@@ -196,7 +196,7 @@ class FrameReader:
 
     def _keep(self, data: bytes) -> None:
         self._got += len(data)
-        if self._missing:  # behind a hole nothing can be read
+        if self._missing:  # nothing can be read after a hole
             return
         room = self._hold_bytes - self._held
         if len(data) > room:

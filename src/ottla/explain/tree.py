@@ -1,8 +1,8 @@
-"""The tree of a message: its fields with their values and the bytes that they came from.
+"""The tree of a message: its fields with their values and bytes.
 
-The interpreter's spans are flat and tile the bytes; a `Node` gathers those of one field and of all below it. Bytes that
-hold something of their own (record batches, a consumer's subscription, an embedded request) get that as children; where
-it was compressed, the children's offsets count in the decompressed bytes, and `layer` says so.
+The interpreter's spans are a flat list; a `Node` collects those of one field and of all fields below it. Bytes with a
+content of their own (record batches, a consumer's subscription, an embedded request) get it as children; if it was
+compressed, the children's offsets count decompressed bytes, and `layer` says so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ottla.wire.trace import Span, Trace
 __all__ = ["NOTHING", "Kind", "Node", "grow", "type_text"]
 
 Kind = Literal["value", "struct", "array", "mark", "derived"]
-"""`mark`: bytes that only hold the message together, such as the count of tagged fields. `derived`: no bytes of its
-own, computed from others, such as a record's offset."""
+"""`mark`: bytes without a value of their own, such as the count of tagged fields. `derived`: computed from other
+fields, without bytes of its own, such as a record's offset."""
 
 
 class _Nothing:
@@ -28,12 +28,12 @@ class _Nothing:
 
 
 NOTHING = _Nothing()
-"""The value of a node that has none of its own: a struct, or bytes that are not shown."""
+"""The value of a node without one: a struct, or bytes that are not shown."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A field, an element, a struct or something opened."""
+    """A field, an element, a struct or opened content."""
 
     name: str
     type: str
@@ -46,11 +46,11 @@ class Node:
     holds: str = ""
     """The message that bytes were opened as, with its version."""
     layer: str = ""
-    """What the offsets count in, if not in the input: "decompressed"."""
+    """Is "decompressed" if the offsets do not count bytes of the input."""
     withheld: bool = False
-    """The bytes are a secret and shown in no form."""
+    """Whether the bytes are a secret and are never shown."""
     entity: str | None = None
-    """What the value names, as the schema has it: groupId, topicName, ..."""
+    """The entity type in the schema: groupId, topicName, ..."""
 
     def child(self, name: str) -> Node | None:
         """The field of this name."""
@@ -80,7 +80,7 @@ class Node:
                 yield node, (*trail, self)
 
     def withhold(self) -> None:
-        """Forget what the bytes say; where they are and how many stays."""
+        """Forget the value of the bytes; keep their position and size."""
         self.withheld = True
         self.value = NOTHING
         self.children.clear()
@@ -96,7 +96,7 @@ def type_text(shape: Type) -> str:
 
 
 def grow(shape: Struct, traced: Trace, offset: int = 0) -> Node:
-    """The tree of what the interpreter could read; `offset` is where its bytes begin in the input."""
+    """The tree of the fields that the interpreter could read; `offset` is the position of its bytes in the input."""
     grower = _Grower(shape, offset)
     for span in traced.spans:
         grower.add(span)
@@ -111,7 +111,7 @@ def _broken(error: WireError) -> str:
 
 
 class _Grower:
-    """Puts spans into a tree by their path. A struct's type says which children it can have."""
+    """Puts spans into a tree by their path. A struct's type determines its children."""
 
     def __init__(self, shape: Struct, offset: int) -> None:
         self.offset = offset
@@ -141,7 +141,7 @@ class _Grower:
         return found
 
     def sprout(self, path: str) -> Node:
-        """A new node below its parent, which is made too if need be."""
+        """A new node below its parent, which is created if it is missing."""
         at = path.rindex("[") if path.endswith("]") else path.rindex(".")
         above, name = path[:at], path[at:].lstrip(".")
         parent = self.node(above)
@@ -166,7 +166,7 @@ _BYTES = Type("bytes", nullable=False, compact=True)
 
 
 def _member_type(above: Type, name: str) -> tuple[Type, str | None]:
-    """The type of an element or field, and the entity that it names; unknown tagged fields are bytes."""
+    """The type of an element or field, and its entity type; unknown tagged fields are bytes."""
     if name.startswith("["):
         assert above.element is not None
         return above.element, None

@@ -1,4 +1,4 @@
-"""Values as people read them: errors by name, times as dates, ids as Kafka writes them, bytes as text if they are."""
+"""Values as text: errors by name, times as dates, ids as Kafka writes them, bytes as text if they are readable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["bytes_text", "count_text", "error_name", "value_text"]
 
 
 def value_text(node: Node) -> str:
-    """The value of a node; "" for one that has none of its own."""
+    """The value of a node; "" if it has none."""
     value = node.value
     if node.withheld:
         return f"withheld ({node.end - node.start} bytes)"

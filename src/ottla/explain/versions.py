@@ -1,7 +1,7 @@
-"""What each version of a message changed: the schema's notes, and the differences of the layouts themselves.
+"""The changes in each version of a message: the schema's notes, and the differences of the layouts.
 
-Differences are computed from the shapes of neighbouring versions, so a version whose note forgot a field still shows
-it. That compact lengths come with the first flexible version is said once, not for every field.
+Differences are computed from the shapes of neighbouring versions, so they are complete even if a note is not. The
+compact lengths of the first flexible version are mentioned once, not for every field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ottla.wire.shape import Struct, shape_of
 FLEXIBLE_DETAIL = "compact lengths, a tagged section after each struct"
 
 
-class _Place(NamedTuple):
+class _FieldLayout(NamedTuple):
     type: str
     nullable: bool
     tag: int | None
@@ -48,47 +48,47 @@ def version_rows(name: str, shown: int) -> tuple[VersionRow, ...]:
 
 
 def changes(old: Struct, new: Struct) -> tuple[FieldChange, ...]:
-    """What came, went or changed between two versions, in the order of the fields."""
-    before, after = places(old), places(new)
+    """The fields that were added, removed or changed between two versions, in their order."""
+    before, after = field_layouts(old), field_layouts(new)
     found = []
     if new.flexible and not old.flexible:
         found.append(FieldChange("changed", new.class_name, FLEXIBLE_DETAIL))
-    for path, place in after.items():
+    for path, layout in after.items():
         if path not in before:
             if not _parent_among(path, after.keys() - before.keys()):
-                found.append(FieldChange("added", path, place.signature))
-        elif detail := _difference(before[path], place):
+                found.append(FieldChange("added", path, layout.signature))
+        elif detail := _difference(before[path], layout):
             found.append(FieldChange("changed", path, detail))
-    for path, place in before.items():
+    for path, layout in before.items():
         if path not in after and not _parent_among(path, before.keys() - after.keys()):
-            found.append(FieldChange("removed", path, place.signature))
+            found.append(FieldChange("removed", path, layout.signature))
     return tuple(found)
 
 
-def places(shape: Struct) -> dict[str, _Place]:
+def field_layouts(shape: Struct) -> dict[str, _FieldLayout]:
     """Every field by its path."""
-    found: dict[str, _Place] = {}
+    found: dict[str, _FieldLayout] = {}
     _collect(shape, shape.class_name, found)
     return found
 
 
-def _collect(shape: Struct, path: str, found: dict[str, _Place]) -> None:
+def _collect(shape: Struct, path: str, found: dict[str, _FieldLayout]) -> None:
     for member in (*shape.plain, *shape.tagged):
         inner = f"{path}.{member.name}"
         text = signature(member)
-        found[inner] = _Place(text.split()[0].rstrip("?"), member.type.nullable, member.tag, text)
+        found[inner] = _FieldLayout(text.split()[0].rstrip("?"), member.type.nullable, member.tag, text)
         element = member.type.element if member.type.kind == "array" else member.type
         if element is not None and element.struct is not None:
             _collect(element.struct, f"{inner}[]" if member.type.kind == "array" else inner, found)
 
 
 def _parent_among(path: str, paths: set[str]) -> bool:
-    """Whether a struct around the field is itself new (or gone), which says it all."""
+    """Whether a struct around the field is itself among the added (or removed) fields."""
     parents = path.split(".")[:-1]
     return any(".".join(parents[:depth]).removesuffix("[]") in paths for depth in range(1, len(parents) + 1))
 
 
-def _difference(old: _Place, new: _Place) -> str:
+def _difference(old: _FieldLayout, new: _FieldLayout) -> str:
     parts = []
     if old.type != new.type:
         parts.append(f"{old.type} → {new.type}")

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Place
+from ottla.draw.graph import Cluster, Edge, EdgeKind, Graph, Node, NodeKind, Rank
 from ottla.draw.layout import layout
 from tests.property.drawing_rules import check_drawing
 from tests.unit.draw.pictures import NAMES, graph, plain
@@ -53,8 +53,8 @@ def test_sources_are_first_and_sinks_last_in_their_cluster():
     for frame in drawing.frames:
         boxes = [box for box in drawing.boxes if box.node.cluster == frame.cluster.id]
         first, last = min(box.y for box in boxes), max(box.y for box in boxes)
-        assert {box.y for box in boxes if box.node.place is Place.FIRST} == {first}
-        assert {box.y for box in boxes if box.node.place is Place.LAST} <= {last}
+        assert {box.y for box in boxes if box.node.rank is Rank.FIRST} == {first}
+        assert {box.y for box in boxes if box.node.rank is Rank.LAST} <= {last}
 
 
 def test_parts_that_have_nothing_in_common_stand_in_rows():

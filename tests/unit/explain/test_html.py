@@ -14,11 +14,11 @@ from ottla import explain
 from ottla.explain.page import MessagePage, Page, PageRef, Piece, plain
 from ottla.explain.render import html, html_bytes
 from ottla.explain.render.html_diagram import type_family
-from ottla.explain.render.html_parts import Place
+from ottla.explain.render.html_parts import PageLinks
 from tests.unit.explain.html_reader import Tag, read, tags
 from tests.unit.explain.page_list import error_pages, message_pages, page_of
 
-NOWHERE = Place(lambda ref: None)
+NOWHERE = PageLinks(lambda ref: None)
 HOSTILE = '</p><script>alert("x")</script> & <img src=x onerror=alert(1)>'
 
 
@@ -30,7 +30,7 @@ def everywhere(ref: PageRef) -> str:
 def articles() -> tuple[tuple[MessagePage, Tag], ...]:
     """Each message's page in its highest version, read back once for all tests."""
     pages = [page for page in message_pages() if page.version == page.versions[-1]]
-    return tuple((page, read(html.article(page, Place(everywhere)))) for page in pages)
+    return tuple((page, read(html.article(page, PageLinks(everywhere)))) for page in pages)
 
 
 def test_every_page_is_well_formed():
@@ -43,7 +43,7 @@ def test_every_page_is_well_formed():
 
 def test_the_quick_look_at_tags_sees_what_the_parser_sees():
     for page in message_pages()[::50]:
-        text = html.article(page, Place(everywhere))
+        text = html.article(page, PageLinks(everywhere))
         parsed = [tag for tag in read(text).walk() if tag.name]
         assert [name for name, _ in tags(text)] == [tag.name for tag in parsed]
 
@@ -253,7 +253,7 @@ def test_no_styles_or_handlers_in_the_markup():
 
 
 def test_the_switches_lead_to_the_other_half_and_to_all_versions():
-    document = read(html.article(page_of("ShareFetchRequest", 2), Place(everywhere)))
+    document = read(html.article(page_of("ShareFetchRequest", 2), PageLinks(everywhere)))
     switches = {tag.text: tag.attributes.get("href") for nav in document.with_class("switch") for tag in nav.named("a")}
     assert switches == {"Response": "api-ShareFetch-response-2", "v1": "api-ShareFetch-request-1"}
     current = [
@@ -263,7 +263,7 @@ def test_the_switches_lead_to_the_other_half_and_to_all_versions():
 
 
 def test_keys_and_values_are_halves_too():
-    document = read(html.article(page_of("StreamsGroupMetadataValue", 0), Place(everywhere)))
+    document = read(html.article(page_of("StreamsGroupMetadataValue", 0), PageLinks(everywhere)))
     assert [tag.text for nav in document.with_class("switch") for tag in nav.named("li")] == ["Key", "Value"]
 
 
@@ -290,7 +290,7 @@ def test_hostile_text_stays_text():
     assert [tag.name for tag in document.walk() if tag.name != "code"] == [name for name in expected if name != "code"]
     assert HOSTILE in document.text
     assert document.named("title")[0].text == HOSTILE
-    linked = read(html.article(hostile, Place(lambda ref: ref.name)))
+    linked = read(html.article(hostile, PageLinks(lambda ref: ref.name)))
     assert HOSTILE in linked.values("href")
 
 
@@ -302,7 +302,7 @@ def test_scripts_can_stand_inside_a_document():
 
 def test_error_pages_tell_what_to_do_and_where_it_comes_from():
     page = explain.error_page("FENCED_MEMBER_EPOCH")
-    document = read(html.article(page, Place(everywhere)))
+    document = read(html.article(page, PageLinks(everywhere)))
     assert plain(page.remedy) in document.text
     assert "not retriable" in document.text
     assert page.exception

@@ -1,1 +1,1 @@
-"""Ways to print a page. Each takes a Page and gives text; none knows more than the page."""
+"""Renderers of pages. Each takes a Page and returns text, and uses nothing but the page."""

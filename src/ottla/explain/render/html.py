@@ -2,7 +2,7 @@
 
 `article` is the page itself: plain, semantic markup without scripts and styles, readable as it is. `render` makes one
 file of it that needs nothing else; the site (`ottla.explain.site`) puts the same articles into files that share
-styles and scripts. Where a link leads is the caller's to say; a page that is not at hand gets no link.
+styles and scripts. The caller decides where links lead; a page that is not available gets no link.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ottla.explain.address import exact
 from ottla.explain.page import ErrorPage, Page, plain
 from ottla.explain.render.html_error import error_parts
 from ottla.explain.render.html_message import message_parts
-from ottla.explain.render.html_parts import Place
+from ottla.explain.render.html_parts import PageLinks
 
 TAG_LINE = "Kafka’s protocol, byte by byte"
 _GROUND = {"page.css": "ground.css", "page.js": "switch.js"}
-"""What all pages of ours share -> goes before what only these have."""
+"""Style or script of these pages -> the one that all pages share, which goes before it."""
 
 
 def render(page: Page) -> str:
@@ -28,10 +28,12 @@ def render(page: Page) -> str:
 
 
 def render_all(pages: Sequence[Page]) -> str:
-    """One page or several in a file; they link to each other, and names of all other pages are no links."""
+    """One page or several in a file. They link to each other; the names of other pages are not links."""
     prefixes = {page.ref: f"p{number}-" if len(pages) > 1 else "" for number, page in enumerate(pages)}
     anchors = {ref: f"#{prefix}top" for ref, prefix in prefixes.items()}
-    articles = [article(page, Place(lambda ref: anchors.get(exact(ref)), prefix=prefixes[page.ref])) for page in pages]
+    articles = [
+        article(page, PageLinks(lambda ref: anchors.get(exact(ref)), prefix=prefixes[page.ref])) for page in pages
+    ]
     head = joined([element("style", own("page.css")), element("script", own("theme.js"))])
     scripts = element("script", own("page.js"))
     title = " · ".join(page.title for page in pages)
@@ -47,14 +49,14 @@ def bar(home: str | None = None, tools: Markup = NOTHING) -> Markup:
 
 
 def own(name: str) -> Markup:
-    """A style or script of these pages, with what it stands on."""
+    """A style or script of these pages, after the shared one that it needs."""
     if name == "theme.js":
         return shared(name)
     text = asset("ottla.explain.render", name)
     return joined([shared(_GROUND[name]), text], "\n") if name in _GROUND else text
 
 
-def article(page: Page, place: Place) -> Markup:
+def article(page: Page, links: PageLinks) -> Markup:
     """A page for any document."""
-    parts = error_parts(page, place) if isinstance(page, ErrorPage) else message_parts(page, place)
-    return element("article", *parts, class_="page", id=f"{place.prefix}top")
+    parts = error_parts(page, links) if isinstance(page, ErrorPage) else message_parts(page, links)
+    return element("article", *parts, class_="page", id=f"{links.prefix}top")

@@ -1,7 +1,7 @@
 """The example in HTML: its bytes beside the tree of its fields, both labelled with the same paths.
 
 A field is named by its path with indexes in `data-path`, here and in the tree; rows of the diagram and of the schema
-carry the path without indexes in `data-field`. The script needs no more to mark what belongs together.
+carry the path without indexes in `data-field`. With these the script highlights what belongs together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Node:
     value: str = ""
     hue: int | None = None
     is_mark: bool = False
-    """These bytes only hold the message together: a count of tagged fields."""
+    """Whether the bytes have no value of their own, such as a count of tagged fields."""
     children: list[Node] = field(default_factory=list)
 
 
@@ -63,7 +63,7 @@ def row_field(row: DiagramRow) -> str:
 
 
 def _value(group: hexview.Group) -> str:
-    """What stands behind the name. Of records that are opened below, only their size is told."""
+    """The text after the name; for records that are opened below, only their size."""
     first = group.spans[0]
     if first.role == "length" and not any(span.is_value for span in group.spans) and first.value != "0":
         return f"{first.value} bytes"
@@ -73,7 +73,7 @@ def _value(group: hexview.Group) -> str:
 
 
 def _node(path: str, nodes: dict[str, Node], roots: list[Node], start: int) -> Node:
-    """The node of a path; those above it are made on the way."""
+    """The node of a path; missing ancestors are created."""
     if path in nodes:
         return nodes[path]
     above, name = _split(path)
@@ -84,7 +84,7 @@ def _node(path: str, nodes: dict[str, Node], roots: list[Node], start: int) -> N
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Where a node hangs, and its name there: a field, an element such as [0], or a tagged section."""
+    """The parent of a node, and its name there: a field, an element such as [0], or a tagged section."""
     if path.endswith(" tags"):
         return path.removesuffix(" tags"), "tagged fields"
     if path.endswith("]"):
@@ -156,7 +156,7 @@ def _halves(example: Example) -> Iterator[Markup]:
 
 
 def _piece(span: Span, at: int, data: bytes) -> Markup:
-    """The bytes of a span in one half of a row. Only where the span begins stands what it says."""
+    """The bytes of a span in one half of a row. Only the first part of a span has its value."""
     note = None
     if at == span.start:
         size = span.end - span.start

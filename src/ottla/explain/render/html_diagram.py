@@ -10,7 +10,7 @@ from ottla.explain.page import Block, DiagramRow
 from ottla.explain.render.html_bytes import row_field
 
 Anchor = Callable[[DiagramRow], str | None]
-"""Where the name of a field leads."""
+"""The link target of a field's name."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def _classes(cell: _Cell) -> str:
 
 
 def type_family(kind: str) -> str:
-    """What a type is to the eye: number, text, bytes or a container."""
+    """The colour class of a type: number, text, bytes or a container."""
     name = kind.removeprefix("compact ")
     if name.startswith("[]") or name[:1].isupper():
         return "many"

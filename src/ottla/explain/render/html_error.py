@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.page import ErrorPage, ErrorUse
-from ottla.explain.render.html_parts import Place, badge, crumbs, named, prose, section, table
+from ottla.explain.render.html_parts import PageLinks, badge, crumbs, named, prose, section, table
 
 
-def error_parts(page: ErrorPage, place: Place) -> Iterator[Markup]:
-    yield crumbs(page, place)
+def error_parts(page: ErrorPage, links: PageLinks) -> Iterator[Markup]:
+    yield crumbs(page, links)
     marks = [badge("retriable", "ok") if page.retriable else badge("not retriable", "critical")]
     if page.general:
         marks.append(badge("any API"))
     title = element("h1", page.name, " ", element("span", str(page.code), class_="version"))
-    lead = element("p", prose(page.meaning, place), class_="lead")
+    lead = element("p", prose(page.meaning, links), class_="lead")
     chips = [element("li", mark) for mark in marks]
     if page.exception:
         chips.append(element("li", "Java clients raise ", element("code", page.exception)))
@@ -28,24 +28,24 @@ def error_parts(page: ErrorPage, place: Place) -> Iterator[Markup]:
     )
     yield element("div", head, class_="masthead")
     if page.remedy:
-        yield section("remedy", "What to do", place, element("p", prose(page.remedy, place)))
+        yield section("remedy", "What to do", links, element("p", prose(page.remedy, links)))
     if page.uses or page.general:
-        yield section("uses", "APIs that answer with it", place, *_uses(page, place))
+        yield section("uses", "APIs that answer with it", links, *_uses(page, links))
 
 
-def _uses(page: ErrorPage, place: Place) -> Iterator[Markup]:
+def _uses(page: ErrorPage, links: PageLinks) -> Iterator[Markup]:
     if page.general:
         yield element("p", "Every API may; these say more about it." if page.uses else "Every API may.")
     if page.uses:
-        rows = [_use_row(use, place) for use in page.uses]
+        rows = [_use_row(use, links) for use in page.uses]
         yield table("APIs with this error", ("Key", "API", "What it means there"), rows, "codes")
 
 
-def _use_row(use: ErrorUse, place: Place) -> Markup:
+def _use_row(use: ErrorUse, links: PageLinks) -> Markup:
     mark = joined([" ", badge("reserved", "warning")]) if use.reserved else NOTHING
     return element(
         "tr",
         element("td", str(use.api_key), class_="code"),
-        element("th", named(use.api, use.target, place), mark, scope="row"),
-        element("td", prose(use.meaning, place)),
+        element("th", named(use.api, use.target, links), mark, scope="row"),
+        element("td", prose(use.meaning, links)),
     )

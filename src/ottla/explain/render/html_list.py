@@ -1,4 +1,4 @@
-"""The list of all pages in HTML: APIs by key, records by where they lie, errors by code."""
+"""The list of all pages in HTML: APIs by key, records by the topic or file that holds them, errors by code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.api_groups import GROUPS, group_of
 from ottla.explain.kips import kips_of
 from ottla.explain.page import CatalogueRow, CatalogueSection, PageRef, Part
-from ottla.explain.render.html_parts import Place, badge, named, table
+from ottla.explain.render.html_parts import PageLinks, badge, named, table
 from ottla.wire.errors import by_name
 
 REQUEST: Part = "request"
@@ -19,7 +19,7 @@ _INTRO = (
 )
 
 
-def list_page(sections: Sequence[CatalogueSection], place: Place) -> Markup:
+def list_page(sections: Sequence[CatalogueSection], links: PageLinks) -> Markup:
     by_kind: dict[str, list[CatalogueSection]] = {}
     for section in sections:
         by_kind.setdefault(section.rows[0].ref.kind, []).append(section)
@@ -27,10 +27,10 @@ def list_page(sections: Sequence[CatalogueSection], place: Place) -> Markup:
     parts = [
         _masthead(by_kind),
         _filter(),
-        _part("apis", "APIs", [_apis(by_kind["api"][0].rows, place)]),
-        _part("records", "Records", [_messages(section, place) for section in by_kind["record"]]),
-        _part("headers", "Headers", [_messages(section, place, has_title=False) for section in by_kind["header"]]),
-        _part("errors", "Errors", [_errors(errors.rows, place)]),
+        _part("apis", "APIs", [_apis(by_kind["api"][0].rows, links)]),
+        _part("records", "Records", [_messages(section, links) for section in by_kind["record"]]),
+        _part("headers", "Headers", [_messages(section, links, has_title=False) for section in by_kind["header"]]),
+        _part("errors", "Errors", [_errors(errors.rows, links)]),
         element("p", "Nothing here matches.", class_="nothing", role="status", hidden=True),
     ]
     return element("article", *parts, class_="page list")
@@ -50,7 +50,7 @@ def _masthead(by_kind: dict[str, list[CatalogueSection]]) -> Markup:
 
 
 def _filter() -> Markup:
-    """A box and one button for each group of APIs; the script shows them and does the work."""
+    """An input field and a button for each group of APIs, which the script shows."""
     box = element("input", type="search", id="filter", placeholder="Name, key, code or KIP", autocomplete="off")
     groups = [element("button", group, type="button", aria_pressed="false", data_group=group) for group in GROUPS]
     return element(
@@ -69,22 +69,22 @@ def _part(name: str, title: str, content: Sequence[Markup]) -> Markup:
     return element("section", element("h2", title), *content, id=name)
 
 
-def _apis(rows: Sequence[CatalogueRow], place: Place) -> Markup:
-    found = [_api_row(row, place) for row in rows]
+def _apis(rows: Sequence[CatalogueRow], links: PageLinks) -> Markup:
+    found = [_api_row(row, links) for row in rows]
     return table("APIs by key", ("Key", "API", "What it does", "Group", "Pages"), found, "codes listed")
 
 
-def _api_row(row: CatalogueRow, place: Place) -> Markup:
+def _api_row(row: CatalogueRow, links: PageLinks) -> Markup:
     group = group_of()[row.name]
     halves = [
-        element("a", text, href=place.link(PageRef("api", row.name, part)))
+        element("a", text, href=links.link(PageRef("api", row.name, part)))
         for text, part in (("request", REQUEST), ("response", RESPONSE))
     ]
     kips = kips_of(f"{row.name}Request", f"{row.name}Response")
     return element(
         "tr",
         element("td", str(row.api_key), class_="code"),
-        element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
+        element("th", named(row.name, row.ref, links), " ", element("small", _versions(row)), scope="row"),
         element("td", row.summary),
         element("td", group, class_="group"),
         element("td", joined(halves, " "), class_="halves"),
@@ -102,36 +102,36 @@ def _searchable(*words: str) -> str:
     return " ".join(words).lower()
 
 
-def _messages(section: CatalogueSection, place: Place, *, has_title: bool = True) -> Markup:
+def _messages(section: CatalogueSection, links: PageLinks, *, has_title: bool = True) -> Markup:
     title = element("h3", section.title) if has_title else NOTHING
-    rows = [_message_row(row, section.title, place) for row in section.rows]
+    rows = [_message_row(row, section.title, links) for row in section.rows]
     listed = table(section.title, ("Type", "Name", "What it is"), rows, "codes listed")
     return element("div", title, listed, class_="family")
 
 
-def _message_row(row: CatalogueRow, family: str, place: Place) -> Markup:
+def _message_row(row: CatalogueRow, family: str, links: PageLinks) -> Markup:
     key = "" if row.api_key is None else str(row.api_key)
     return element(
         "tr",
         element("td", key, class_="code"),
-        element("th", named(row.name, row.ref, place), " ", element("small", _versions(row)), scope="row"),
+        element("th", named(row.name, row.ref, links), " ", element("small", _versions(row)), scope="row"),
         element("td", row.summary),
         data_find=_searchable(key, row.name, family, *kips_of(row.name)),
     )
 
 
-def _errors(rows: Sequence[CatalogueRow], place: Place) -> Markup:
-    found = [_error_row(row, place) for row in rows]
+def _errors(rows: Sequence[CatalogueRow], links: PageLinks) -> Markup:
+    found = [_error_row(row, links) for row in rows]
     return table("Errors by code", ("Code", "Error", "What it means"), found, "codes listed")
 
 
-def _error_row(row: CatalogueRow, place: Place) -> Markup:
+def _error_row(row: CatalogueRow, links: PageLinks) -> Markup:
     error = by_name(row.name)
     mark = joined([" ", badge("retriable", "ok")]) if error.retriable else NOTHING
     return element(
         "tr",
         element("td", str(row.api_key), class_="code"),
-        element("th", named(row.name, row.ref, place), mark, scope="row"),
+        element("th", named(row.name, row.ref, links), mark, scope="row"),
         element("td", row.summary),
         data_find=_searchable(str(row.api_key), row.name, error.exception or ""),
     )

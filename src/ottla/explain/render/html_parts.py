@@ -1,4 +1,4 @@
-"""What all HTML pages are made of: links, badges, sections, tables."""
+"""The parts of all HTML pages: links, badges, sections, tables."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.explain.page import Page, PageRef, Prose
 
 SECTIONS = {"api": "APIs", "record": "Records", "header": "Headers", "error": "Errors"}
-"""Parts of the site's list; the keys in plural are their anchors there."""
+"""Sections of the site's list; their anchors are the keys in plural."""
 
 
-class Place(NamedTuple):
-    """What a page knows about where it stands."""
+class PageLinks(NamedTuple):
+    """How a page links to other pages, and the prefix of its ids."""
 
     link: Callable[[PageRef], str | None]
-    """The address of another page, None if it cannot be reached from here."""
+    """The address of another page; None if there is none."""
     home: str | None = None
     """The address of the list of all pages."""
     prefix: str = ""
-    """What goes before the ids of this page where several share a document."""
+    """The prefix of ids, if several pages share a document."""
 
 
-def prose(text: Prose, place: Place) -> Markup:
+def prose(text: Prose, links: PageLinks) -> Markup:
     """A text with its links."""
-    return joined(piece.text if piece.target is None else named(piece.text, piece.target, place) for piece in text)
+    return joined(piece.text if piece.target is None else named(piece.text, piece.target, links) for piece in text)
 
 
-def named(text: str, target: PageRef, place: Place) -> Markup:
+def named(text: str, target: PageRef, links: PageLinks) -> Markup:
     """The name of a page, as a link if the page can be reached."""
-    address = place.link(target)
+    address = links.link(target)
     return element("a", text, href=address) if address else element("code", text)
 
 
@@ -38,23 +38,23 @@ def badge(text: str, kind: str = "") -> Markup:
     return element("span", text, class_=f"badge {kind}".strip())
 
 
-def crumbs(page: Page, place: Place) -> Markup:
+def crumbs(page: Page, links: PageLinks) -> Markup:
     kind = page.ref.kind
-    section = f"{place.home}#{kind}s" if place.home else None
-    steps = [("Kafka’s protocol", place.home), (SECTIONS[kind], section)]
+    section = f"{links.home}#{kind}s" if links.home else None
+    steps = [("Kafka’s protocol", links.home), (SECTIONS[kind], section)]
     items = [element("li", element("a", text, href=address) if address else text) for text, address in steps]
     own = element("li", page.ref.name, aria_current="page")
     return element("nav", element("ol", *items, own), class_="crumbs", aria_label="Where this page is")
 
 
-def section(name: str, title: str, place: Place, *content: str, note: str = "") -> Markup:
-    heading = f"{place.prefix}{name}-title"
+def section(name: str, title: str, links: PageLinks, *content: str, note: str = "") -> Markup:
+    heading = f"{links.prefix}{name}-title"
     beside = joined([" ", element("small", note)]) if note else NOTHING
     return element(
         "section",
         element("h2", title, beside, id=heading),
         *content,
-        id=f"{place.prefix}{name}",
+        id=f"{links.prefix}{name}",
         class_=name,
         aria_labelledby=heading,
     )

@@ -1,7 +1,7 @@
-"""Text in lines and columns, styled by word: what the terminal renderer is made of.
+"""Styled text in lines and columns, for the terminal renderer.
 
-A line is a list of pieces with the name of their style. All widths are counted here, so that no line is ever wider
-than asked for, whatever prints it.
+A line is a list of pieces with the name of their style. All widths are computed here, so that no line is wider than
+asked for.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def prose(text: Prose, style: str = "", link: str = "link") -> Line:
 
 
 def wrapped(pieces: Iterable[Styled], width: int) -> list[Line]:
-    """The pieces in lines of at most `width`, broken between words, or inside one that is longer than a line.
+    """The pieces in lines of at most `width`, broken between words, or inside a word that is longer than a line.
 
-    Pieces without a space between them are one word: a comma does not leave the link before it.
+    Pieces without a space between them are one word: a comma stays with the link before it.
     """
     width = max(width, _WIDTH_MIN)
     lines: list[Line] = [[]]
@@ -76,7 +76,7 @@ def _words(pieces: Iterable[Styled]) -> Iterator[tuple[Styled, Line]]:
 
 
 def _cut(word: Line, room: int, width: int) -> Iterator[Line]:
-    """The word whole if a line can take it, else in pieces: the first for what is left of the line, then full lines."""
+    """The whole word if it fits in a line, else pieces: one for the rest of the line, then full lines."""
     if width_of(word) <= width:
         yield word
         return
@@ -136,12 +136,12 @@ def _joined(cells: Sequence[Line], widths: Sequence[int], gap: int) -> Line:
 
 
 def json_lines(value: Any, width: int) -> list[Line]:
-    """JSON for people: what fits stays on one line, the rest opens up; a long text is cut into pieces of the width."""
+    """Formatted JSON: values that fit are on one line; a long text is broken at the width."""
     return [folded for line in _json(value, width, 0, []) for folded in _folded(line, width)]
 
 
 def _folded(line: Line, width: int) -> list[Line]:
-    """A line that is still too wide, broken anywhere; only a long text or a deep place can cause that."""
+    """A line that is still too wide, because of a long text or deep nesting, broken anywhere."""
     if width_of(line) <= width:
         return [line]
     indent = len(line[0].text) if line and line[0].text.isspace() else 0

@@ -1,7 +1,6 @@
 """Pages as Markdown, for wikis, issues and code reviews.
 
-Links need to know where pages lie, which only the caller does: `link` turns a reference into an address, and without
-it the names stand there as code.
+The caller knows the addresses of pages: `link` turns a reference into an address; without it names are written as code.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def _prose(text: Prose, link: Link | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Underscores, stars and angle brackets as themselves: __consumer_offsets must not become bold."""
+    """Escapes underscores, stars and angle brackets: __consumer_offsets must not become bold."""
     for character in "\\_*<[`":
         text = text.replace(character, f"\\{character}")
     return text

@@ -1,7 +1,6 @@
-"""Pages in the terminal: coloured, and never wider than it is.
+"""Pages in the terminal: coloured, and never wider than the terminal.
 
-Everything is laid out as styled lines (`lines`), and rich turns styles into colours at the very end; it is imported
-then, so that nobody else pays for it.
+Pages are laid out as styled lines (`lines`). rich turns styles into colours; it is imported when a page is printed.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ WIDTH_MIN = 40
 INDENT = 2
 GAP = 2
 LABEL_WIDTH_MIN = 24
-"""Less room than this for the labels makes the rows of bytes shorter."""
+"""If labels have less room than this, the rows of bytes become shorter."""
 ROW_BYTES_MIN = 4
 TYPE_WIDTH_MIN = 16
 OFFSET_WIDTH = 4
 ALL_COLUMNS = 4
 """Name, type, size and marks of a diagram's row."""
-# Of the 256 colours those of middle brightness, which can be read on light and on dark ground; rich finds the nearest
-# of 16 where a terminal has no more.
+# Colours of medium brightness, readable on light and dark backgrounds; rich finds the nearest of 16 if a terminal has
+# no more.
 BLUE, ORANGE, GREEN, PINK, TEAL, RED, VIOLET, OCHRE = (f"color({n})" for n in (33, 172, 34, 170, 37, 167, 99, 136))
 STYLES = {
     "title": f"bold {TEAL}",
@@ -126,7 +125,7 @@ def _message_page(page: MessagePage, width: int) -> list[Line]:
 
 
 def _rule(title: str, width: int) -> list[Line]:
-    """A line across the page with a title in it; a title that is too long for that stands alone."""
+    """A line across the page with a title in it; a title that is too long has no line."""
     rest = width - len(title) - 4
     if rest < 1:
         return wrapped([Styled(title, "title")], width)
@@ -187,8 +186,8 @@ def _diagram(blocks: Sequence[Block], width: int) -> list[Line]:
 
 
 def _diagram_widths(rows: Sequence[DiagramRow], width: int) -> list[int]:
-    """Widths of name, type, size and marks. Where they do not fit the size goes first, then marks join the type,
-    and at last both go below the name.
+    """Widths of name, type, size and marks. If they do not fit, the size is left out, then marks join the type, and at
+    last both go below the name.
     """
     name = max(2 * row.depth + len(row.name) for row in rows) + INDENT
     kind = max(len(row.type) for row in rows)
@@ -247,7 +246,7 @@ def _example(page: MessagePage, width: int) -> list[Line]:
 
 
 def hex_lines(page: MessagePage, width: int) -> list[Line]:
-    """Offset, bytes, label and value; what is long goes on below."""
+    """Offset, bytes, label and value; long values continue below."""
     row_bytes = hexview.ROW_BYTES
     while row_bytes > ROW_BYTES_MIN and width < OFFSET_WIDTH + 3 * row_bytes + 2 * GAP + LABEL_WIDTH_MIN:
         row_bytes //= 2
@@ -317,7 +316,7 @@ def _error_page(page: ErrorPage, width: int) -> list[Line]:
 
 
 def catalogue_lines(sections: Sequence[CatalogueSection], width: int) -> list[Line]:
-    """All that can be explained, one line or a few for each."""
+    """All pages, one line or a few for each."""
     width = max(width, WIDTH_MIN)
     name_width = min(max(len(row.name) for section in sections for row in section.rows), max(width // 3, 24))
     lines: list[Line] = []

@@ -37,7 +37,7 @@ def flexible_text(page: MessagePage) -> str:
 
 
 def unchanged(page: MessagePage, row: VersionRow) -> str:
-    """What there is to say about a version without notes and changes."""
+    """The text for a version without notes and changes."""
     if row.version == 0:
         return "The first version."
     if row.version == page.versions[0]:
