@@ -94,7 +94,7 @@ class Capture:
         self._at_ns = 0
 
     def read(self, packets: Iterable[RawPacket]) -> Iterator[Seen | Notice]:
-        """Exchanges, losses and notices of a capture. If it is damaged, CaptureError is raised after the last of them."""
+        """Exchanges, losses and notices of a capture. If it is damaged, CaptureError is raised after the last one."""
         broken: CaptureError | None = None
         try:
             for packet in packets:

@@ -22,7 +22,7 @@ _ROLE_WORDS = {"value": "", "tags": "tagged fields"}
 
 
 def traced_spans(name: str, version: int, data: bytes, *, at: int = 0) -> list[RawSpan]:
-    """The spans of a message that begins at byte `at` of its frame. Raises WireError if the bytes are something else."""
+    """The spans of a message that begins at byte `at` of its frame. Raises WireError if the bytes do not fit."""
     traced = trace(message_shape(name, version), classes_of(name), data)
     if traced.error is not None:
         raise traced.error

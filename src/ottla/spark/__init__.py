@@ -7,8 +7,8 @@
     spark.read.format("ottla").options(**options).load().groupBy("partition").count().show()
 
 The formats are `ottla` (topics, both ways), `ottla-log` (segment files), `ottla-records` (internal topics as tables)
-and `ottla-share` (share groups). `register(spark)` makes them known to a session that somebody else has made. Importing
-this package imports neither pyspark nor pyarrow.
+and `ottla-share` (share groups). `register(spark)` adds them to an existing session. Importing this package imports
+neither pyspark nor pyarrow.
 """
 
 from __future__ import annotations

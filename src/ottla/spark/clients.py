@@ -1,4 +1,4 @@
-"""Clients for planners, runners and tasks, and their errors in the words of a query."""
+"""Clients for planners, runners and tasks, and their errors as errors of a query."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["client_for", "forget_client", "one_sentence"]
 
 
 def client_for(options: ClusterOptions) -> BlockingClient:
-    """The client of this process for a cluster; kept for the next task."""
+    """The client of this process for a cluster, which all tasks share."""
     return cached_client(_key(options), lambda: BlockingClient(options.bootstrap_servers, **options.client_settings()))
 
 
 def forget_client(options: ClusterOptions) -> None:
-    """Begin anew the next time."""
+    """Drop the client; the next call makes a new one."""
     forget(_key(options))
 
 
@@ -31,9 +31,9 @@ def _key(options: ClusterOptions) -> tuple[object, ...]:
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Whatever there is to complain about reaches Spark as one sentence, without the frames below.
+    """Errors reach Spark as one sentence, without a traceback.
 
-    Our own errors are made anew for that: an error keeps its frames.
+    Our own errors are created again, because an exception keeps its traceback.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Options of every format that talks to a cluster: where it is, and Kafka's own client settings."""
+"""Options of every format that connects to a cluster: its address, and Kafka's own client settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ClusterOptions", "RecordOptions"]
 
 MIB: Final = 1024 * 1024
 CONNECT_TIMEOUT_MS: Final = 5_000
-"""Shorter than the client's own: whoever misspells a host waits for the planner."""
+"""Shorter than the client's default, because the planner waits for it if a host is misspelt."""
 REFUSED: Final = {
     "auto.offset.reset": "use startingOffsets",
     "key.deserializer": "keys are binary; cast them in the query",
@@ -29,7 +29,7 @@ REFUSED: Final = {
     "enable.auto.commit": "offsets are kept in the checkpoint; see commitOffsetsToGroup",
     "interceptor.classes": "interceptors are Java classes",
 }
-"""Settings that Spark's own source refuses, too, and what to do instead."""
+"""Settings that Spark's own source also rejects, and what to do instead."""
 JAVA: Final = (".class", ".classes", ".factory.class")
 KNOWN: Final = frozenset(
     {
@@ -52,7 +52,7 @@ FAMILIES: Final = ("ssl.", "sasl.")
 
 @dataclass(frozen=True)
 class RecordOptions(CommonOptions):
-    """How records become Arrow batches, for every format that has the columns of records."""
+    """Options of all formats with the columns of records: how records become Arrow batches."""
 
     include_headers: bool = option("includeHeaders", boolean, False)
     include_leader_epoch: bool = option("includeLeaderEpoch", boolean, False)
@@ -65,7 +65,7 @@ class RecordOptions(CommonOptions):
 class ClusterOptions(CommonOptions):
     bootstrap_servers: str = option("kafka.bootstrap.servers", text, "")
     kafka: Mapping[str, str] = field(default_factory=dict)
-    """Kafka's client settings, without the `kafka.` before them."""
+    """Kafka's client settings, without the prefix `kafka.`."""
 
     def __post_init__(self) -> None:
         name = "kafka.bootstrap.servers"
@@ -82,7 +82,7 @@ class ClusterOptions(CommonOptions):
         return f"{type(self).__name__}({self.bootstrap_servers})"  # the settings may hold passwords
 
     def _known_settings(self) -> frozenset[str]:
-        """Settings that this format knows; others are warned of."""
+        """The settings that this format uses; others cause a warning."""
         return KNOWN
 
     def _check_settings(self) -> None:
@@ -98,7 +98,7 @@ class ClusterOptions(CommonOptions):
                 warn_once(f"option kafka.{name} is not known here and passed over{advice}")
 
     def client_settings(self) -> Changes:
-        """The settings of a client for this cluster; OttlaSparkError names the option of what cannot be."""
+        """The settings of a client for this cluster. Raises OttlaSparkError, which names the wrong option."""
         defaults = {"socket.connection.setup.timeout.ms": str(CONNECT_TIMEOUT_MS)}
         try:
             return settings_of({**defaults, **self.kafka})
@@ -106,7 +106,7 @@ class ClusterOptions(CommonOptions):
             raise OttlaSparkError(f"option kafka.{error}") from None
 
     def number(self, name: str) -> int | None:
-        """A setting of Kafka's that is a positive number, if it is given."""
+        """The value of a numeric Kafka setting, which must be positive; None if it is not given."""
         value = self.kafka.get(name)
         try:
             return None if value is None else positive(value)

@@ -1,4 +1,4 @@
-"""Leaves out aborted transactions at read_committed, for columns; `ottla.client.committed` does so batch by batch."""
+"""Drops aborted transactions at read_committed, for columns; `ottla.client.committed` does so batch by batch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["AbortedFilter"]
 
 
 class AbortedFilter:
-    """Leaves out the batches of aborted transactions. One object gets all batches of a response, in order.
+    """Drops the batches of aborted transactions. One object gets all batches of a response, in order.
 
-    The decoder may ask about the same batches twice, as it starts over where a batch needs another engine. So the state
-    moves on only when `advance` says that the batches are done.
+    The decoder may ask about the same batches twice, because it starts over if a batch needs another engine. So only
+    `advance` changes the state, when the batches are done.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
@@ -27,11 +27,11 @@ class AbortedFilter:
         self._after = self._transactions
 
     def advance(self) -> None:
-        """The batches that were last asked about are done; others follow."""
+        """The batches of the last call of `keep` are done."""
         self._transactions = self._after
 
     def keep(self, batches: BatchColumns) -> Bools:
-        """A mask over batches; the decoder itself leaves out markers."""
+        """A mask over batches; the decoder itself drops markers."""
         import numpy as np
 
         kept = np.ones(len(batches), np.bool_)

@@ -1,4 +1,4 @@
-"""What goes wrong in a query, said in one sentence."""
+"""Errors of a query, in one sentence."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 __all__ = ["OttlaSparkError", "explain_error"]
 
 CAUSES_MAX: Final = 20
-"""Chains of causes are short; the bound guards against one that bites its tail."""
+"""Chains of causes are short; the bound guards against a cycle."""
 _OURS: Final = re.compile(r"ottla\.spark\.errors\.OttlaSparkError: (.+)")
 _PYTHON: Final = re.compile(r"^\s*[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: .*)?$")
 
 
 class OttlaSparkError(Exception):
-    """What is wrong, in one sentence that names the option, the topic's partition or the file."""
+    """An error of a query, in one sentence that names the option, the partition or the file."""
 
 
 def explain_error(error: BaseException) -> str:
-    """The sentence behind what Spark raised: ours if there is one, else the last line that Python said, else Spark's.
+    """The sentence in an error that Spark raised: ours if there is one, else the last line of Python's, else Spark's.
 
-    Spark wraps a source's error in stack traces of Python, Java and Scala, and hides a writer's behind causes.
+    Spark wraps the error of a source in stack traces of Python, Java and Scala, and that of a writer in causes.
     """
     if isinstance(error, OttlaSparkError):
         return str(error)
@@ -35,7 +35,7 @@ def explain_error(error: BaseException) -> str:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What the error and its causes say, those in Java's world, too, the outermost first."""
+    """The texts of the error and its causes, including Java's, the outermost first."""
     cause: BaseException | None = error
     for _ in range(CAUSES_MAX):
         if cause is None:

@@ -1,7 +1,7 @@
-"""What filters say about where records lie: topics, partitions, offsets and times outside need not be read.
+"""Bounds of topics, partitions, offsets and times, from a query's filters: the rest need not be read.
 
-Filters narrow the plan and are given back to Spark, which applies them to every row: a bound may be too wide, never too
-narrow. pyspark's filters are told apart by name, so that this module works without pyspark.
+Filters narrow the plan and are returned to Spark, which applies them to every row: a bound may be too wide, never too
+narrow. pyspark's filters are distinguished by class name, so that this module works without pyspark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class Bounds(NamedTuple):
-    """Records that the filters can let through; None for no bound. Ends are exclusive."""
+    """Bounds of the records that the filters may accept; None for no bound. Ends are exclusive."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
         )
 
     def clip(self, start: int, until: int) -> tuple[int, int]:
-        """The part of a range of offsets that lies inside; it may be empty, or turned round."""
+        """The part of a range of offsets within the bounds; if it is empty, its end may be below its start."""
         start = start if self.offset_from is None else max(start, self.offset_from)
         return start, until if self.offset_until is None else min(until, self.offset_until)
 
@@ -41,7 +41,7 @@ EVERYTHING: Final = Bounds()
 
 
 def bounds_of(filters: Iterable[Any]) -> Bounds:
-    """What all filters together allow."""
+    """The bounds of all filters together."""
     bounds = EVERYTHING
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
@@ -52,7 +52,7 @@ def bounds_of(filters: Iterable[Any]) -> Bounds:
 
 
 def _values(kind: str, value: Any) -> frozenset[Any] | None:
-    """The only values that a filter lets through."""
+    """The only values that a filter accepts."""
     if kind in ("EqualTo", "EqualNullSafe"):
         return frozenset(() if value is None else (value,))
     if kind == "In":
@@ -61,7 +61,7 @@ def _values(kind: str, value: Any) -> frozenset[Any] | None:
 
 
 def _span(kind: str, value: Any) -> tuple[Any, Any]:
-    """The lowest and the highest value that a filter lets through, both included; None for no bound."""
+    """The lowest and the highest value that a filter accepts, both inclusive; None for no bound."""
     values = _values(kind, value)
     if values is not None:
         return (min(values), max(values)) if values else (None, None)

@@ -1,4 +1,4 @@
-"""The formats by name. Each is a class of its own module, loaded when a session is told of it."""
+"""The formats by name. The class of each is loaded when it is registered with a session."""
 
 from __future__ import annotations
 

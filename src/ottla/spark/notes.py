@@ -1,4 +1,4 @@
-"""What is said besides rows: warnings, and how much each task has done. Spark collects what workers log."""
+"""Log messages: warnings, and how much each task has done. Spark collects the logs of workers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def warn(text: str) -> None:
 
 
 def warn_once(text: str) -> None:
-    """Warn, but say the same only once in a process."""
+    """Log a warning, but the same one only once in a process."""
     warn_seldom(text, every_s=float("inf"))
 
 
 def warn_seldom(text: str, every_s: float = MINUTE_S) -> None:
-    """Warn, but say the same only once in a while."""
+    """Log a warning, but the same one only once in a while."""
     now_s = time.monotonic()
     if now_s - _warned_at_s.get(text, float("-inf")) >= every_s:
         _warned_at_s[text] = now_s
@@ -35,13 +35,13 @@ def warn_seldom(text: str, every_s: float = MINUTE_S) -> None:
 
 
 def progress(**figures: object) -> None:
-    """One line of JSON: what a task has done."""
+    """Log what a task has done, as one line of JSON."""
     _prepare(_PROGRESS)
     _PROGRESS.info(json.dumps(figures))
 
 
 def _prepare(log: logging.Logger) -> None:
-    """Without a handler anywhere, say it on standard error, where the executor's own log is."""
+    """If there is no handler, log to standard error, where the executor's own log is."""
     log.setLevel(logging.INFO)
     if not log.hasHandlers():
         logging.getLogger("ottla.spark").addHandler(logging.StreamHandler(sys.stderr))

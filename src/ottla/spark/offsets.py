@@ -1,10 +1,10 @@
-"""Offsets as they stand in checkpoints: those of Spark's own Kafka source, and what we have to remember besides.
+"""Offsets in checkpoints: in the format of Spark's own Kafka source, with some additions.
 
     {"__ottla":{"ids":{"orders":"MkTRz5GiTDi1pVuKTPP0yA"},"v":1},"orders":{"0":123,"1":7}}
 
-Topics and partitions are in order, since Spark compares texts. Under a key of its own, which cannot be read as a topic,
-stand the topics' ids, by which a topic is known that was deleted and made anew, and in the first batch also where the
-query began: Spark asks for the beginning again when it repeats that batch, and `latest` is another place by then.
+Topics and partitions are sorted, because Spark compares texts. The additions are under a key that is not a valid topic:
+the topics' ids, which tell a topic that was deleted and created again, and in the first batch the start of the query:
+Spark asks for the start again when it repeats that batch, and `latest` is another offset by then.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def named(at: TopicPartition) -> str:
 
 
 class SourceOffset(NamedTuple):
-    """A place in each partition."""
+    """An offset in each partition."""
 
     offsets: Offsets
     ids: Mapping[str, str] = {}
     """The topics' ids in Kafka's text form."""
     start: Offsets | None = None
-    """Where the query began; only at the end of its first batch."""
+    """The start of the query; only at the end of its first batch."""
 
     def to_json(self) -> dict[str, Any]:
-        """The form that Spark stores; equal places have equal texts."""
+        """The form that Spark stores; equal offsets have equal texts."""
         found: dict[str, Any] = _by_topic(self.offsets)
         if self.ids or self.start is not None:
             more: dict[str, Any] = {"ids": dict(sorted(self.ids.items())), "v": VERSION}
@@ -48,7 +48,7 @@ class SourceOffset(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SourceOffset:
-        """What was stored, by us or by Spark's own source; OttlaSparkError for what neither has written."""
+        """A stored offset, of ours or of Spark's own source. Raises OttlaSparkError if it is neither."""
         more = stored.get(RESERVED, {})
         version = more.get("v", VERSION)
         if version != VERSION:

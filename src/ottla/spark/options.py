@@ -7,9 +7,9 @@
 
     read_options(TopicOptions, options)
 
-The name is as users write it, in whatever case; the check turns the text into a value or raises ValueError with the end
-of a sentence; the default stands when the option is not given. An unknown name is an error that names the nearest known
-one, since a typing error in `maxOffsetsPerTrigger` is otherwise found in production.
+The name is the one that users write, in any case; the check turns the text into a value or raises ValueError with the
+end of a sentence; the default is used if the option is not given. An unknown name is an error that names the nearest
+known one, because a typo in `maxOffsetsPerTrigger` would otherwise be found in production.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _DURATION: Final = re.compile(r"(\d+)\s*([a-z]+)")
 
 
 class Option(NamedTuple):
-    """One line of a table: what users write, and how it is checked."""
+    """One option: the name that users write, and its check."""
 
     name: str
     check: Check[Any]
@@ -77,7 +77,7 @@ def option(name: str, check: Check[T], default: T) -> T:
 
 
 def options_of(table: type) -> dict[str, Option]:
-    """A table's lines by the name of their field."""
+    """The options of a table by the name of their field."""
     return {each.name: each.metadata["option"] for each in fields(table) if "option" in each.metadata}
 
 
@@ -121,7 +121,7 @@ def one_of(*choices: str) -> Check[str]:
 
 
 def names(value: str) -> tuple[str, ...]:
-    """A list with commas between."""
+    """A list separated by commas."""
     found = tuple(word.strip() for word in value.split(",") if word.strip())
     if not found:
         raise ValueError("it names nothing")
@@ -162,21 +162,21 @@ def _integer(value: str) -> int | None:
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """What every format has."""
+    """The options of every format."""
 
     ignore_unknown_options: bool = option("ignoreUnknownOptions", boolean, False)
 
     def __post_init__(self) -> None:
-        """Tables check what no single option can; each calls those of its bases, too."""
+        """Check combinations of options; each table also calls the checks of its bases."""
 
 
 TableT = TypeVar("TableT", bound=CommonOptions)
 
 
 def read_options(table: type[TableT], given: Mapping[str, str], *, other: Iterable[str] = ()) -> TableT:
-    """The values of a format's options. `other` names options of Spark itself that are passed over.
+    """The values of a format's options. `other` names options of Spark itself that are ignored.
 
-    A table with a field `kafka` gets there what begins with `kafka.`, by Kafka's own names.
+    The field `kafka` of a table gets the options that begin with `kafka.`, under Kafka's own names.
     """
     lines = options_of(table)
     known = {line.name.lower(): name for name, line in lines.items()}
@@ -218,5 +218,5 @@ def _unknown(name: str, known: list[str]) -> OttlaSparkError:
 
 
 def redacted(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they may be shown: without what opens doors."""
+    """The options without secrets, for output."""
     return {name: HIDDEN if _SECRET.search(name.lower()) else value for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Options of every format that reads ranges of offsets: where they begin and end, how much of them a batch takes."""
+"""Options of every format that reads ranges of offsets: their start and end, and the size of a batch."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ __all__ = ["ByPartition", "RangeBound", "RangeOptions", "Where", "pattern"]
 ByPartition = Mapping[TopicPartition, int]
 """Offsets or timestamps by partition."""
 Where = Literal["earliest", "latest"] | ByPartition
-"""A place in the log, or one for each partition."""
+"""A bound of all partitions, or one for each partition."""
 TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
 class RangeBound(NamedTuple):
-    """Where reading begins or ends, and which option says so."""
+    """The start or end of reading, and the option that gives it."""
 
     option: str
     where: Where
-    """Offsets may be -1 for the end and -2 for the start."""
+    """An offset may be -1 for the end or -2 for the start."""
     is_time: bool = False
-    """The numbers are timestamps in milliseconds."""
+    """Whether the numbers are timestamps in milliseconds."""
     timestamp: int | None = None
-    """One for all partitions."""
+    """One timestamp for all partitions."""
 
 
 def _numbers_by_partition(value: str, *, lowest: int) -> ByPartition:
@@ -126,7 +126,7 @@ class RangeOptions(CommonOptions):
         return self
 
     def starting(self, *, is_stream: bool) -> RangeBound:
-        """Where to begin; a time for all partitions goes before times for each, and those before offsets."""
+        """The start: a time for all partitions, else times by partition, else offsets."""
         if self.starting_timestamp is not None:
             return RangeBound("startingTimestamp", {}, is_time=True, timestamp=self.starting_timestamp)
         if self.starting_offsets_by_timestamp is not None:
@@ -134,7 +134,7 @@ class RangeOptions(CommonOptions):
         return RangeBound("startingOffsets", self.starting_offsets or ("latest" if is_stream else "earliest"))
 
     def ending(self) -> RangeBound:
-        """Where a batch query ends."""
+        """The end of a batch query."""
         if self.ending_timestamp is not None:
             return RangeBound("endingTimestamp", {}, is_time=True, timestamp=self.ending_timestamp)
         if self.ending_offsets_by_timestamp is not None:

@@ -1,7 +1,7 @@
-"""Ranges of offsets as Spark reads them, in batches and as a stream, whatever they are ranges of.
+"""Spark's readers of ranges of offsets, in batches and as a stream, for all formats.
 
-A format says how to plan and how a task gets its rows. It must not do anything before it is asked: Spark makes these
-objects again and again, and one process never sees what another one's object remembers.
+A format implements planning and the reading of a task. It must not do anything in its constructor: Spark creates these
+objects often and in several processes, which share no state.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ class RangeReader(DataSourceReader, Generic[OptionsT]):
         return _rows_of(self, partition)
 
     def _tasks(self, bounds: Bounds) -> Iterable[object]:
-        """What the tasks read, in the planner."""
+        """The tasks; called in the planner."""
         raise NotImplementedError
 
     def _rows(self, task: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, in an executor's worker."""
+        """The rows of a task; called in an executor's worker."""
         raise NotImplementedError
 
 
 class TakesFilters:
-    """Has the plan made only where rows can lie that the query's filters let through. A class of its own, as Spark
-    refuses readers with this method when `spark.sql.python.filterPushdown.enabled` is off."""
+    """Narrows the plan by the query's filters. A class of its own, because Spark rejects readers with this method when
+    `spark.sql.python.filterPushdown.enabled` is off."""
 
     _bounds: Bounds
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         self._bounds = bounds_of(filters)
-        return filters  # Spark applies them again: a plan may be too wide
+        return filters  # Spark applies them again, because a plan may be too wide
 
 
 class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow, Generic[OptionsT]):
-    """One object lives on the driver as long as the query runs; others are made only to send `read` to executors."""
+    """One object lives on the driver while the query runs; others only carry `read` to executors."""
 
     def __init__(self, options: OptionsT) -> None:
         self._options = options
@@ -87,7 +87,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow, Gen
             known = SourceOffset.from_json(start)
             self._settle(known)
             end = self._plan.next_end(known, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-            # Spark compares texts: what has not moved has to look as it did, whoever has written it.
+            # Spark compares texts: an offset that has not moved must keep its text, even if another source wrote it.
             return start if end == known else end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow, Gen
             self._settle(SourceOffset.from_json(end))
 
     def _settle(self, done: SourceOffset) -> None:
-        """All before this is done: a batch is planned only after the one before it is in Spark's commit log."""
+        """Everything before this is done: a batch is planned only after the one before it is in Spark's commit log."""
 
     def _tasks_between(self, start: SourceOffset, end: SourceOffset) -> Iterable[object]:
         return self._plan.tasks_between(start, end)
@@ -133,6 +133,6 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow, Gen
 def _rows_of(
     reader: RangeReader[OptionsT] | RangeStreamReader[OptionsT], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    if partition.value is not None:  # what Spark makes of an empty plan
+    if partition.value is not None:  # Spark gives None for an empty plan
         with one_sentence():
             yield from reader._rows(partition.value)

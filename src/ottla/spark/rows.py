@@ -1,7 +1,7 @@
-"""Records as Spark wants them: columns of `ottla.wire.columns` to Arrow batches with the columns of its `kafka` source.
+"""Turns columns of `ottla.wire.columns` into Arrow batches with the columns of Spark's `kafka` source.
 
-A batch is closed at so many rows or so many bytes of keys and values, whichever is first. Columns that are the same in
-every row (topic, partition) are made once and cut to the length that is needed.
+A batch ends at a number of rows or of bytes of keys and values, whichever comes first. Columns with one value (topic,
+partition) are made once and sliced to the length of the batch.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class RowMaker:
     partition: int
     columns: RecordColumns = USUAL_COLUMNS
     topic_id: str | None = None
-    """In Kafka's text form; only for the column of that name."""
+    """In Kafka's text form; only for the column `topic_id`."""
     batch_rows: int = DEFAULT_BATCH_ROWS
     batch_bytes: int = DEFAULT_BATCH_BYTES
-    """Of keys and values."""
+    """The bytes of keys and values in a batch."""
 
     def __post_init__(self) -> None:
         self._schema = arrow_schema(self.columns.types())
@@ -64,7 +64,7 @@ class RowMaker:
         while start < len(ends):
             limit = self.batch_bytes + (int(ends[start - 1]) if start else 0)
             stop = min(int(np.searchsorted(ends, limit, side="right")), start + self.batch_rows)
-            stop = max(stop, start + 1)  # a record of any size has a place
+            stop = max(stop, start + 1)  # a batch has at least one record of any size
             yield first + start, first + stop
             start = stop
 
@@ -97,7 +97,7 @@ class RowMaker:
         return pa.array(types[columns.batch_index])
 
     def _repeated(self, name: str, value: object, arrow_type: pa.DataType, count: int) -> pa.Array:
-        """One value for so many rows; a part of the longest array that was ever needed."""
+        """One value for so many rows: a slice of the longest array so far."""
         found = self._same.get(name)
         if found is None or len(found) < count:
             found = self._same[name] = pa.repeat(pa.scalar(value, arrow_type), count)
@@ -105,7 +105,7 @@ class RowMaker:
 
 
 def _clip(offsets: Int64s, from_offset: int, until_offset: int) -> tuple[int, int]:
-    """The rows that lie in a range of offsets. They rise; most chunks lie inside with all they have."""
+    """The rows in a range of offsets. Offsets increase, and most chunks are completely inside."""
     first, end = 0, len(offsets)
     if end and offsets[0] < from_offset:
         first = int(np.searchsorted(offsets, from_offset))

@@ -1,7 +1,7 @@
-"""The columns that records have in Spark: those of Spark's own Kafka source, and some more on request.
+"""The columns of records in Spark: those of Spark's own Kafka source, and some more on request.
 
-Arrow batches have to match the schema letter by letter: 32-bit offsets, timestamps in microseconds and UTC, every field
-nullable. So there is one place that says both, Spark's text and Arrow's fields.
+Arrow batches must match the schema exactly: 32-bit offsets, timestamps in microseconds and UTC, every field nullable.
+So both Spark's text and Arrow's fields are defined here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOPIC_ID: Final = {"topicId": "string"}
 
 
 class RecordColumns(NamedTuple):
-    """Which columns a source of records was asked for."""
+    """The columns that a source of records has."""
 
     headers: bool = False
     leader_epoch: bool = False
@@ -40,7 +40,7 @@ class RecordColumns(NamedTuple):
 
 
 def ddl(types: dict[str, str]) -> str:
-    """The columns as text that Spark takes for a schema."""
+    """The columns as the text of a Spark schema."""
     return ", ".join(f"`{name}` {kind}" for name, kind in types.items())
 
 

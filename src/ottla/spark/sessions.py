@@ -1,4 +1,4 @@
-"""Sessions that know the formats: made here, or made by somebody else and told."""
+"""Spark sessions with the formats: new ones, and existing ones to which the formats are added."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["PUSHDOWN", "register", "session"]
 
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-"""Off by default, and a reader that takes filters then fails to plan."""
+"""Off by default, and then a reader with filters fails to plan."""
 PYTHON: Final = "PYSPARK_PYTHON"
 
 
 def session(
     master: str = "local[2]", *, app_name: str = "ottla", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session that knows the formats. On a local master, workers use the Python that runs now."""
+    """A session with the formats. On a local master, workers use the Python of this process."""
     from pyspark.sql import SparkSession
 
     if master.startswith("local"):
-        # Else the workers run the first python3 of the PATH, which a virtual environment's query does not survive.
+        # By default, workers run the first python3 on the PATH, which fails in a virtual environment.
         os.environ.setdefault(PYTHON, sys.executable)
     builder = SparkSession.builder.appName(app_name).master(master).config(PUSHDOWN, "true")
     for key, value in (conf or {}).items():
@@ -40,9 +40,9 @@ def session(
 
 
 def register(spark: SparkSession, *, check: bool = True) -> None:
-    """Make the formats known to a session, classic or Spark Connect.
+    """Add the formats to a session, classic or Spark Connect.
 
-    With `check`, a task of one row finds out whether executors have the same ottla; else the first query does.
+    With `check`, a task of one row tests whether executors have the same version of ottla.
     """
     spark.conf.set(PUSHDOWN, "true")
     for name in FORMATS:

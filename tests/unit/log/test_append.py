@@ -323,7 +323,7 @@ def test_a_topic_may_want_another_codec(tmp_path: Path, sent: Compression, wante
         assert bytes(stored.data)[16:] == as_sent[16:]
 
 
-def test_the_size_is_looked_at_again_after_decompression(tmp_path: Path):
+def test_the_size_is_observed_again_after_decompression(tmp_path: Path):
     log = open_partition(tmp_path / "orders-0", compression_type="uncompressed", max_message_bytes=400)
     with pytest.raises(MessageTooLargeError):
         log.append_as_leader(batch(b"a" * 500, compression=Compression.ZSTD), 0, NOW)

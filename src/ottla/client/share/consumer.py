@@ -72,7 +72,7 @@ class _Reading(NamedTuple):
     acquired: Acquired
     """What has not been accepted by it yet."""
     records: Iterator[ShareRecord]
-    look_at_s: float
+    check_at_s: float
     """When to look after the locks of what has not been given yet."""
 
 
@@ -189,7 +189,7 @@ class ShareConsumer:
 
     async def __anext__(self) -> ShareRecord:
         while not self._is_closed:
-            if self._reading is not None and monotonic() >= self._reading.look_at_s:
+            if self._reading is not None and monotonic() >= self._reading.check_at_s:
                 await self._look_after(self._reading)
             if self._reading is not None and (record := self._next_record(self._reading)) is not None:
                 self._current = record

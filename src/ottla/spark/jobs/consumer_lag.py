@@ -1,7 +1,8 @@
-"""How far groups are behind, in records and in seconds.
+"""The lag of groups, in records and in seconds.
 
-Samples tell both sides, the committed offset and the end of the partition, and are taken where there are any. Records
-tell commits alone; where the partition ended at that time is known if its log was read (`ends`), else lag is null.
+Samples have both the committed offset and the end offset of the partition, so they are used where there are any.
+Records have only commits; the end offset at that time is known if the partition's log was read (`ends`), else lag is
+null.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _PREFIXES: Final = {"ConsumerGroup": "consumer", "StreamsGroup": "streams", "Sha
 
 
 def consumer_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name. Share groups have no committed offsets, and no lag that this table could show."""
+    """The table `consumer_lag`. It has no share groups, which have no committed offsets."""
     found: list[DataFrame] = []
     samples, commits = inputs.get("samples"), inputs.get("commits")
     if samples is not None:
@@ -68,7 +69,7 @@ def _sampled(samples: DataFrame, params: Params) -> DataFrame:
 
 
 def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
-    """What was committed on days on which nobody took samples of the group."""
+    """The commits on days without samples of the group."""
     days = told.select("cluster", "group", run_date(F.col("ts")).alias("day")).distinct()
     return (
         rows.withColumn("day", run_date(F.col("ts"))).join(days, ["cluster", "group", "day"], "left_anti").drop("day")
@@ -79,7 +80,7 @@ def _unless_sampled(rows: DataFrame, told: DataFrame) -> DataFrame:
 
 
 def _committed(commits: DataFrame, metadata: DataFrame | None, params: Params) -> DataFrame:
-    """Commits with the ids of their topics. A commit that was deleted says nothing of lag."""
+    """Commits with the ids of their topics, without deleted commits."""
     rows = commits.where(F.col("committed").isNotNull()).select(
         "cluster", "group", F.col("commit_topic").alias("topic"), F.col("commit_partition").alias("partition"),
         "ts", F.col("offset").alias("seq"), "committed", F.lit(None).cast("bigint").alias("committed_ts"),
@@ -102,7 +103,7 @@ def _from_records(rows: DataFrame, ends: DataFrame | None, params: Params) -> Da
         return _with_rates(bare.withColumn("lag_seconds", F.lit(None).cast("double")), params)
     at = ["cluster", "topic", "partition"]
     last = ends.groupBy(*at).agg(F.max("ts").alias("last_ts"))
-    # How things stood at the end is worth a row, though nobody committed then.
+    # The state at the end gets a row, too, though no commit came then.
     newest = rows.groupBy(*KEY).agg(F.max_by("committed", "seq").alias("committed"), F.max("ts").alias("ts"))
     final = newest.join(last, at).where(F.col("last_ts") > F.col("ts")).withColumn("ts", F.col("last_ts"))
     both = rows.unionByName(final.drop("last_ts"), allowMissingColumns=True)
@@ -112,7 +113,7 @@ def _from_records(rows: DataFrame, ends: DataFrame | None, params: Params) -> Da
 
 
 def _with_ends(rows: DataFrame, points: DataFrame) -> DataFrame:
-    """Each row with where its partition ended at that time: the last point that is not younger."""
+    """Each row with the end offset of its partition at that time: the last point that is not newer."""
     marked = points.select(*PLACE, "ts", F.lit(0).alias("order"), F.col("end").alias("point"))
     both = rows.withColumn("order", F.lit(1)).unionByName(marked, allowMissingColumns=True)
     so_far = Window.partitionBy(*PLACE).orderBy("ts", "order").rowsBetween(Window.unboundedPreceding, 0)
@@ -130,7 +131,7 @@ def _measured(rows: DataFrame, points: DataFrame, params: Params) -> DataFrame:
 
 
 def _last_of_windows(rows: DataFrame, params: Params) -> DataFrame:
-    """How things stood at the end of each window."""
+    """The state at the end of each window."""
     window = params.lag_window_ms
     start = (F.floor(F.col("ts") / window) * window).alias("window_start")
     newest = F.max(F.struct("ts", "seq", "committed", "committed_ts", "end")).alias("newest")
@@ -156,13 +157,13 @@ def _with_rates(rows: DataFrame, params: Params) -> DataFrame:
 
 
 def _rate(column: str, before: WindowSpec) -> Column:
-    """In records per second, since the window before."""
+    """Records per second since the window before."""
     passed_s = (F.col("ts") - F.lag("ts").over(before)) / 1000
     return F.when(passed_s > 0, (F.col(column) - F.lag(column).over(before)) / passed_s)
 
 
 def _grows(before: WindowSpec, params: Params) -> Column:
-    """Lag is more than in the window just before this one, and nothing was committed since."""
+    """Whether lag is greater than in the window just before, and nothing was committed since."""
     is_next = F.col("window_start") - F.lag("window_start").over(before) == params.lag_window_ms
     is_more = F.col("lag_records") > F.lag("lag_records").over(before)
     is_same = F.col("committed") == F.lag("committed").over(before)
@@ -170,7 +171,7 @@ def _grows(before: WindowSpec, params: Params) -> Column:
 
 
 def _with_types(rows: DataFrame, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows with the kind of group that each is, as far as it is known."""
+    """Rows with the type of their group, where it is known."""
     told: list[DataFrame] = []
     if "samples" in inputs:
         samples = inputs["samples"].where((F.col("kind") == "group") & F.col("body").isNotNull())

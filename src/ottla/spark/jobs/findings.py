@@ -44,12 +44,12 @@ _FACT: Final = ("cluster", "ts", "rank", "order_text", "order_number", "kind", "
 
 
 def findings(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name. `rule_results`, if it is among the inputs, is not made again."""
+    """The table `findings`. `rule_results` are not computed again if they are among the inputs."""
     found = inputs.get("rule_results")
     rows = (rule_results(inputs, params) if found is None else found).where(F.col("what") == "finding")
     has = [name for name in ("records", "samples") if name in inputs]
     source = has[0] if len(has) == 1 else "both"
-    # A finding that began before the range and was still open in it belongs to the range, too.
+    # A finding that opened before the range and was still open in it also belongs to the range.
     if params.from_ms is not None:
         rows = rows.where(F.col("until_ms").isNull() | (F.col("until_ms") >= params.from_ms))
     return as_table(rows.withColumn("source", F.lit(source)), FINDINGS, Params())

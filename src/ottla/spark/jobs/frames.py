@@ -1,4 +1,4 @@
-"""What several jobs do to frames."""
+"""Operations on frames that several jobs use."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def run_date(ms: Column) -> Column:
 
 
 def written_ms() -> Column:
-    """When the record that a sample shows was written; where it does not say, when it was seen."""
+    """When the record in a sample was written; if it has no such time, when it was sampled."""
     return F.coalesce(F.get_json_object("body", "$.written_ms").cast("bigint"), F.col("ts"))
 
 
 def within(rows: DataFrame, time: str, params: Params) -> DataFrame:
-    """The rows whose time lies in the range that was asked for."""
+    """The rows in the requested range of time."""
     if params.from_ms is not None:
         rows = rows.where(F.col(time) >= params.from_ms)
     return rows if params.to_ms is None else rows.where(F.col(time) < params.to_ms)
 
 
 def as_table(rows: DataFrame, table: Table, params: Params) -> DataFrame:
-    """Rows with the columns that the table has, in its order and types; its date is made from its time."""
+    """Rows with the table's columns, in its order and types; the date comes from the row's time."""
     dated = within(rows, table.event_time, params).withColumn("run_date", run_date(F.col(table.event_time)))
     missing = {each.name for each in table.columns} - set(dated.columns)
     cells = [

@@ -1,6 +1,6 @@
 """Runs the folds over groups in Spark: one pass over their history makes all four tables about groups.
 
-`folded` gives one frame with the rows of all four, distinguished by `table`; each job selects its own rows. In a batch,
+`folded` returns one frame with the rows of all four, distinguished by `table`; each job selects its rows. In a batch,
 the rows of a group come together and in order, so a worker holds the state of one group, not its history. In a stream,
 the state is kept between batches as long as the group exists: a healthy group may write nothing for weeks, and the rows
 of its next rebalance need its last state. Of a deleted group only the position in the log is kept. (A time-out of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDED", "folded", "table_of"]
 
 ROWS: Final = 20_000
-"""How many rows one batch has, about."""
+"""About so many rows are in one batch."""
 RECORDS_FIRST, SAMPLES_AFTER = 0, 1
 _ORDER: Final = ("rank", "partition", "place", "seq")
 _COMMON: Final = frozenset(("cluster", "group", "source", "run_date"))
@@ -53,11 +53,11 @@ def _united() -> tuple[Column, ...]:
 
 
 FOLDED: Final = _united()
-"""The columns of what `folded` gives."""
+"""The columns of the frame that `folded` returns."""
 
 
 def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The rows of all tables about groups, from the records and the samples that there are."""
+    """The rows of all tables about groups, from records and samples."""
     history = _history(inputs)
     if history.isStreaming:
         return history.groupBy("cluster", "group").applyInPandasWithState(
@@ -68,7 +68,7 @@ def folded(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 
 def table_of(table: Table, inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The rows of one table. A run that makes several of them puts what `folded` gives among the inputs."""
+    """The rows of one table. A run that computes several tables puts the result of `folded` among the inputs."""
     rows = inputs["folded"] if "folded" in inputs else folded(inputs, params)
     return as_table(rows.where(F.col("table") == table.name), table, params)
 
@@ -161,7 +161,7 @@ class _Rows:
             warn_seldom(f"group {group}: {fault}")
 
     def take(self) -> Iterator[tuple[str, dict[str, list[Any]], int]]:
-        """Table, its columns, and how many rows they have; then begins anew."""
+        """Each table with its columns and the number of rows, which are removed from here."""
         taken = self._columns
         self._begin()
         for name, columns in taken.items():
@@ -173,7 +173,7 @@ class _Rows:
 
 
 def _all_rows(batches: Iterable[pa.RecordBatch], params: Params) -> Iterator[pa.RecordBatch]:
-    """The rows of whole histories. The input of one group comes in one piece, and in order."""
+    """The rows of whole histories. The input of each group is contiguous and in order."""
     schema = arrow_schema(FOLDED)
     rows = _Rows()
     whose: tuple[str, str] | None = None
@@ -236,5 +236,5 @@ def _pandas(rows: _Rows) -> Iterator[pd.DataFrame]:
     for name, columns, count in rows.take():
         columns["table"] = [name] * count
         nothing = [None] * count
-        # Columns of objects: numbers stay whole beside what is missing.
+        # Columns of objects: integers beside nulls stay integers.
         yield pd.DataFrame({each.name: pd.Series(columns.get(each.name, nothing), dtype=object) for each in FOLDED})

@@ -1,4 +1,4 @@
-"""Lag as time: how long ago the end of the log was where the group's committed offset is now."""
+"""Lag as time: how long ago the end offset of the log was the group's present committed offset."""
 
 from __future__ import annotations
 

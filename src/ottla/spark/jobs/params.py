@@ -25,7 +25,7 @@ class Params:
     to_ms: int | None = None
     """Rows of events at this time or later are left out."""
     isolation: Isolation = "read_uncommitted"
-    """Whether readers stop at the last stable offset. Lag is counted to where they stop."""
+    """Whether readers stop at the last stable offset, to which lag is then counted."""
     lateness_ms: int = 10 * MINUTE_MS
     """How late a row may come and still enter its window in a stream."""
     stability_window_ms: int = HOUR_MS
@@ -40,10 +40,10 @@ class Params:
     state_timeout_ms: int = 7 * DAY_MS
     """When a group has been empty for this long, its last assignment is forgotten: new members take nothing over."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Of the health rules, written as `rule.key`."""
+    """The thresholds of the health rules, by `rule.key`."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     """Topic id -> name, where known: records of groups have only ids."""
 
     share_limits: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """(Cluster, group) -> the delivery count limit and the lock duration in milliseconds of a share group, where known.
-    A group of no name stands for all that have no settings of their own."""
+    The empty group name stands for all groups without configs of their own."""

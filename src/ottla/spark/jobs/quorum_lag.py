@@ -1,4 +1,4 @@
-"""How far replicas of the metadata log are behind its leader, and when the leader changed."""
+"""The lag of the replicas of the metadata log, and changes of its leader."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BODY: Final = (
 )
 _NOBODY: Final = -1
 VOTER: Final = "voter"
-"""What a replica is of which nothing else is said."""
+"""The default role of a replica."""
 
 
 def quorum_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name, from samples; for clusters that nobody sampled, from elections in the metadata log."""
+    """The table `quorum_lag`, from samples; for clusters without samples, from elections in the metadata log."""
     found: list[DataFrame] = []
     samples = inputs.get("samples")
     if samples is not None:
@@ -47,13 +47,13 @@ def quorum_lag(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
 
 
 def _seen(samples: DataFrame) -> DataFrame:
-    """What was said of the quorum, with what was said before."""
+    """Samples of the quorum, each with the values of the one before."""
     told = samples.where((F.col("kind") == "quorum") & F.col("body").isNotNull() & F.col("error").isNull())
     parsed = told.select("cluster", "ts", "seq", F.from_json("body", BODY).alias("q")).select(
         "cluster", "ts", "seq", "q.*"
     )
     in_order = Window.partitionBy("cluster").orderBy("ts", "seq")
-    # Where the observer began anew, the same moment may come twice.
+    # After a restart of the observer, the same time may occur twice.
     return parsed.select(
         "*",
         F.lag("ts").over(in_order).alias("before_ts"),
@@ -67,7 +67,7 @@ def _sampled(seen: DataFrame, params: Params) -> DataFrame:
     has_passed = F.col("ts") - F.col("before_ts")
     rise = F.greatest(F.col("leader_epoch") - F.col("before_epoch"), F.lit(0))
     had_leader = F.col("before_leader") > _NOBODY
-    # While nobody leads, the time up to the next look; where another leader is found at once, at most the time between.
+    # Without a leader, the time up to the next sample; if the leader changed, at most the time between the samples.
     without = F.when(~had_leader, has_passed).when((rise > 0) & (F.col("leader") > _NOBODY), has_passed).otherwise(0)
     per_sample = seen.select(
         "*",
@@ -109,12 +109,12 @@ def _of_replicas(per_sample: DataFrame) -> DataFrame:
 
 
 def _since(now: Column, then: Column) -> Column:
-    """How long ago; null for a replica that has not fetched from this leader."""
+    """The time since then; null for a replica that has not fetched from this leader."""
     return F.when(then >= 0, F.greatest(now - then, F.lit(0)))
 
 
 def _elected(metadata: DataFrame, params: Params) -> DataFrame:
-    """What the metadata log itself tells: who was elected when."""
+    """The elections in the metadata log."""
     window = params.quorum_window_ms
     told = metadata.where(F.col("type") == "LeaderChange").select(
         "cluster",

@@ -1,4 +1,4 @@
-"""Evaluates the health rules: takes facts ordered by time, and gives the findings at the end.
+"""Evaluates the health rules: takes facts ordered by time, and returns the findings at the end.
 
 Plain Python, without Spark. The findings depend on the facts and their times alone.
 """
@@ -33,7 +33,7 @@ _BODY: Final = msgspec.json.Decoder()
 
 
 class RuleEvaluator:
-    """The findings of one cluster. Rows are given in the order of their times."""
+    """The findings of one cluster. It takes rows ordered by time."""
 
     def __init__(self, thresholds: Mapping[str, float], topic_names: Mapping[str, str]) -> None:
         self._engine = Engine(thresholds)

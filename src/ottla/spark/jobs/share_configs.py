@@ -1,4 +1,4 @@
-"""The configs of share groups that deliveries are measured by: a group's own, else the brokers', else the default."""
+"""Delivery limits and lock durations of share groups: a group's own, else the brokers', else the default."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What share groups were handed out, minute by minute.
+"""The deliveries of share groups, minute by minute.
 
-The steps of each share partition, records of its state and looks at its offsets, are laid out in order by Spark and
-folded in Python workers, one partition after the other: only one partition's state is held at a time.
+Spark sorts the steps of each share partition (records of its state, and samples of its offsets), and Python workers
+fold them, one partition after the other: only one partition's state is in memory at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["share_delivery"]
 
 KEY: Final = ["cluster", "group", "topic_id", "partition"]
 WHOLE_GROUP: Final = -1
-"""The partition of rows that speak of a group as a whole."""
+"""The partition of rows about a whole group."""
 _STATE, _SAMPLED_STATE, _OFFSETS = "state", "sampled_state", "offsets"
 _FOLDED: Final = tuple(
     each
@@ -42,13 +42,13 @@ _METRICS: Final = "`group` string, node int, delivered bigint, rejected bigint, 
 
 
 def share_delivery(inputs: Mapping[str, DataFrame], params: Params) -> DataFrame:
-    """The table of that name, from records of `__share_group_state` and from samples of them: brokers delete records
-    that newer snapshots stand for, and an observer may have seen them before. What both tell counts once."""
+    """The table `share_delivery`, from records of `__share_group_state` and samples of them: brokers delete records
+    that newer snapshots replace, and an observer may have sampled them before. Each record counts once."""
     steps = list(_steps(inputs))
     if not steps:
         raise OttlaSparkError("share_delivery needs samples or records of __share_group_state")
     all_steps = reduce(lambda one, other: one.unionByName(other), steps)
-    # Records come before samples of them, which then tell nothing new.
+    # Records come before samples of them, which are then duplicates.
     in_order = all_steps.repartition(*KEY).sortWithinPartitions(*KEY, "order_ts", "offset", F.desc("what"))
     folded = in_order.mapInArrow(_Folding(params), ddl(_FOLDED))
     rows = folded
@@ -69,7 +69,7 @@ def _steps(inputs: Mapping[str, DataFrame]) -> Iterator[DataFrame]:
         states.append(_from_samples(seen, _SAMPLED_STATE, F.get_json_object("body", "$.offset").cast("bigint")))
         yield _from_samples(told.where(F.col("kind") == "share_offsets"), _OFFSETS, F.col("seq"))
     if states:
-        # Offsets give the order, whatever the clocks of coordinators say.
+        # Records are ordered by offset, not by the clocks of coordinators.
         so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
         yield reduce(lambda one, other: one.unionByName(other), states).withColumn("order_ts", F.max("ts").over(so_far))
 
@@ -109,7 +109,7 @@ def _from_samples(told: DataFrame, what: str, order: Any) -> DataFrame:
 
 
 class _Folding:
-    """Rows in order to rows of the table."""
+    """Turns ordered rows into rows of the table."""
 
     def __init__(self, params: Params) -> None:
         self._window_ms = params.share_window_ms
@@ -140,7 +140,7 @@ class _Folding:
             if step["what"] == _OFFSETS:
                 look = _OFFSETS_BODY.decode(step["text"])
                 fold.take_offsets(step["ts"], look.start, look.lag)
-            elif step["offset"] is None or step["offset"] > taken:  # else it was told by the other side
+            elif step["offset"] is None or step["offset"] > taken:  # else it is a duplicate
                 _take(fold, step)
                 taken = taken if step["offset"] is None else step["offset"]
         for row in fold.rows():
@@ -198,14 +198,14 @@ def _record(kind: str, value: str) -> StateRecord:
 
 
 def _metrics(samples: DataFrame, params: Params) -> DataFrame:
-    """Rejects, expired locks and time in lock, which ottla's brokers count for each group since they started."""
+    """Rejects, expired locks and lock times, which ottla brokers count for each group since they started."""
     told = samples.where((F.col("kind") == "share_metrics") & F.col("body").isNotNull() & F.col("error").isNull())
     counted = told.select("cluster", "ts", "seq", F.from_json("body", _METRICS).alias("m")).select(
         "cluster", "ts", "seq", "m.*"
     )
-    counted = counted.fillna(0, ["delivered", "rejected", "lock_expiries"])  # what is zero is not written
+    counted = counted.fillna(0, ["delivered", "rejected", "lock_expiries"])  # zeros are not written
     before = Window.partitionBy("cluster", "group", "node").orderBy("ts", "seq")
-    # A counter that fell belongs to a broker that began anew; what it says now has happened since.
+    # A counter that decreased belongs to a restarted broker; its whole value was counted since.
     is_new = F.coalesce(F.col("delivered") < F.lag("delivered").over(before), F.lit(False))
     grown = {
         name: F.when(is_new, F.col(name)).otherwise(F.greatest(F.col(name) - F.lag(name).over(before), F.lit(0)))

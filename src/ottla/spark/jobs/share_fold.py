@@ -1,7 +1,7 @@
-"""What became of the deliveries of one share partition, from the records of its state in their order.
+"""The outcomes of the deliveries of one share partition, from the records of its state in order.
 
-Plain Python, without Spark. A record tells the states that changed, or, a snapshot, all that are not settled; so what
-is counted is the difference to what was written before. The first snapshot of all only says where things stood.
+Plain Python, without Spark. An update has the states that changed, and a snapshot all that are not finished, so the
+difference to the records before is counted. The first snapshot only gives the initial state.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["Batch", "ShareFold", "ShareLimits", "StateRecord"]
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 POISON_MAX: Final = 100
 COUNTS: Final = 5
-"""Deliveries are counted by their number, those from this one on together."""
+"""Deliveries are counted by their number; those from this one on are counted together."""
 OFFSETS_MAX: Final = 100_000
-"""No share partition has more in flight (Kafka allows 10,000); a bound all the same."""
+"""No share partition has that many records in flight (Kafka allows 10,000)."""
 _TOLERANCE: Final = 0.1
 _TOLERANCE_MS: Final = 500
 
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 class StateRecord(NamedTuple):
-    """A record of the state topic. The start offset is None where an update leaves it as it was."""
+    """A record of the state topic. The start offset is None if an update does not change it."""
 
     is_snapshot: bool
     start: int | None
@@ -45,7 +45,7 @@ class ShareLimits(NamedTuple):
 
     @property
     def suspect_count(self) -> int:
-        """A record that came back so often is taken for poison though it may still go through."""
+        """A record that was delivered this often counts as poison, though it may still be accepted."""
         return max(2, ceil(self.delivery_count / 2))
 
 
@@ -73,13 +73,13 @@ class _Written(NamedTuple):
 
 
 class ShareFold:
-    """Takes what is known of a share partition in the order of time, and gives one row for each window."""
+    """Takes records and samples of a share partition, ordered by time, and makes one row for each window."""
 
     def __init__(self, window_ms: int, limits: ShareLimits) -> None:
         self._window_ms = window_ms
         self._limits = limits
         self.is_from_records = False
-        """Whether records themselves were taken, not samples of them."""
+        """Whether it has taken records, not only samples of them."""
         self._minutes: dict[int, _Minute] = {}
         self._written: dict[int, _Written] = {}
         self._expired_at: dict[int, int] = {}
@@ -89,7 +89,7 @@ class ShareFold:
         self._still_since: int | None = None
 
     def deleted(self) -> None:
-        """The partition's state was deleted: what comes next begins anew."""
+        """The partition's state was deleted: the next record begins a new one."""
         self._written.clear()
         self._expired_at.clear()
         self._start, self._state_epoch, self._has_records = None, None, False
@@ -97,7 +97,7 @@ class ShareFold:
     def take_record(self, ts: int, record: StateRecord) -> None:
         if record.state_epoch is not None:
             if self._state_epoch is not None and record.state_epoch != self._state_epoch:
-                self.deleted()  # offsets were reset: what was written before is void
+                self.deleted()  # offsets were reset: earlier states are void
             self._state_epoch = record.state_epoch
         is_base = not self._has_records and record.is_snapshot
         minute = self._minute(ts)
@@ -110,7 +110,7 @@ class ShareFold:
         self._has_records = True
 
     def take_offsets(self, ts: int, start: int | None, lag: int | None) -> None:
-        """A look at where the group stands: the start offset, and how much waits behind it."""
+        """A sample of the start offset and the lag."""
         minute = self._minute(ts)
         moved = self._moves(start, minute)
         if not lag:
@@ -124,7 +124,7 @@ class ShareFold:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One for each window in which something was seen, in their order."""
+        """One row for each window in which something happened, in order."""
         self._note_suspects()
         for start in sorted(self._minutes):
             yield {"window_start": start, **self._row(self._minutes[start])}
@@ -162,7 +162,7 @@ class ShareFold:
     # --- what was written ---------------------------------------------------------------------------------------------
 
     def _take_batch(self, ts: int, batch: Batch, minute: _Minute | None) -> bool:
-        """Notes the states of a batch, and says whether records of it were settled."""
+        """Notes the states of a batch; returns whether records of it were finished."""
         last = min(batch.last, batch.first + OFFSETS_MAX)
         changed = [offset for offset in range(batch.first, last + 1) if self._differs(offset, batch)]
         ended = [offset for offset in changed if self._is_delivery(offset, batch)]
@@ -178,7 +178,7 @@ class ShareFold:
         return known is None or (known.state, known.deliveries) != (batch.state, batch.deliveries)
 
     def _is_delivery(self, offset: int, batch: Batch) -> bool:
-        """Every delivery raises the count: a state that changes under the same count was not handed out again."""
+        """Whether the record was delivered again: every delivery increments the count."""
         known = self._written.get(offset)
         return known is None or batch.deliveries > known.deliveries
 
@@ -200,8 +200,8 @@ class ShareFold:
                 minute.poison += changed[:POISON_MAX]
 
     def _note_expiry(self, ts: int, offset: int) -> None:
-        """A record that comes back by itself one lock duration after it came back the last time was not released: its
-        lock expired, both times."""
+        """A record that becomes available exactly one lock duration after the last time was not released: its lock
+        expired, both times."""
         known = self._written.get(offset)
         lock_ms = self._limits.lock_ms
         tolerance_ms = max(lock_ms * _TOLERANCE, _TOLERANCE_MS)

@@ -1,4 +1,4 @@
-"""Records of `__share_group_state` in Kafka's JSON, as far as jobs look at them."""
+"""Records of `__share_group_state` in Kafka's JSON, with the fields that jobs use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class State(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def start(self) -> int | None:
-        """None where an update leaves it as it was."""
+        """The start offset; None if an update does not change it."""
         return None if self.start_offset < 0 else self.start_offset
 
 

@@ -1,8 +1,8 @@
-"""The tables that the jobs make: columns, what tells rows apart, and which time a row belongs to.
+"""The tables that the jobs make: their columns, the key of their rows, and the time to which a row belongs.
 
 All times are milliseconds since 1970. Every table has `cluster`, `source` (records or samples) and `run_date`, the UTC
-date of the row's own time, by which it is laid out on disk. A row that is told again with the same key takes the place
-of the older one: a rebalance is told while it is open and again when it is over.
+date of the row's own time, by which it is partitioned on disk. A later row with the same key replaces the earlier one:
+a rebalance has a row while it is open and again when it is over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TYPES: Final[dict[str, Type]] = {
 
 
 def columns(text: str) -> tuple[Column, ...]:
-    """Columns written as `name:type`, the types being text, int, long, double, flag, texts and longs."""
+    """Columns written as `name:type`; the types are text, int, long, double, flag, texts and longs."""
     return tuple(Column(name, _TYPES[kind]) for name, _, kind in (each.partition(":") for each in text.split()))
 
 
@@ -45,9 +45,9 @@ class Table(NamedTuple):
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
-    """What tells its rows apart."""
+    """The columns that identify a row."""
     event_time: str
-    """The column with the time that a row belongs to."""
+    """The column with the time to which a row belongs."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,11 +65,11 @@ GROUP_TIMELINE: Final = Table(
     ("cluster", "group", "ts", "seq"),
     "ts",
 )
-"""What happened in a group, event by event.
+"""The events of groups.
 
-Where an event is about partitions or tasks, `new` (gained) or `old` (revoking, revoked) is a JSON list of them, one row
-for each member and role, and `detail` of a streams group is `{"role": ..., "process": ...}`. A state_changed whose old
-and new are the same takes back one that was told too early.
+If an event is about partitions or tasks, `new` (gained) or `old` (revoking, revoked) is a JSON list of them, with one
+row for each member and role, and `detail` of a streams group is `{"role": ..., "process": ...}`. A state_changed with
+equal `old` and `new` takes back one that was written too early.
 """
 
 REBALANCES: Final = Table(
@@ -82,12 +82,12 @@ REBALANCES: Final = Table(
     ("cluster", "group", "group_epoch", "started"),
     "started",
 )
-"""One row for each group epoch (classic groups: generation) that had to be brought about.
+"""One row for each group epoch (classic groups: generation) that members had to reach.
 
-`started` tells apart the epochs of a group that was deleted and made again. What moved is counted from one assignment
-that arrived everywhere to the next; a rebalance that was superseded moved nothing yet: null. In share groups half of
-what members gained and lost counts as moved, so there are halves. From records alone, `started` of a classic group is
-the latest moment at which it can have begun, and its durations are null.
+`started` distinguishes the epochs of a group that was deleted and created again. Moves are counted from one converged
+assignment to the next; for a superseded rebalance they are null. In share groups half of what members gained and lost
+counts as moved, so there are halves. From records alone, `started` of a classic group is the latest possible time, and
+its durations are null.
 """
 
 STABILITY: Final = Table(
@@ -100,9 +100,9 @@ STABILITY: Final = Table(
     ("cluster", "group", "window_start"),
     "window_start",
 )
-"""One row for each group and hour in which something happened, or in which it was not at rest.
+"""One row for each group and hour in which something happened, or in which the group was not stable.
 
-`alarm` is null, warning or critical: what the rule epochs-climb says.
+`alarm` is null, warning or critical: the result of the rule epochs-climb.
 """
 
 TASK_MOVEMENT: Final = Table(
@@ -114,7 +114,7 @@ TASK_MOVEMENT: Final = Table(
     ("cluster", "group", "group_epoch", "task", "role", "kind", "from_member", "to_member"),
     "started",
 )
-"""What became of the tasks of streams groups between one assignment that arrived everywhere and the next."""
+"""The movements of the tasks of streams groups between one converged assignment and the next."""
 
 SHARE_DELIVERY: Final = Table(
     "share_delivery",
@@ -128,13 +128,13 @@ SHARE_DELIVERY: Final = Table(
     ("cluster", "group", "topic_id", "partition", "window_start"),
     "window_start",
 )
-"""What share groups were handed out and what became of it, minute by minute.
+"""The deliveries of share groups and their outcomes, minute by minute.
 
-A delivery counts in the minute in which its end was written down. The state topic cannot tell a reject from a gap:
-`rejected`, `lock_expiries` and `time_in_lock_ms` are known only where the metrics of ottla's brokers were sampled, and
-then of the whole group; they stand in rows of their own whose partition is -1. `lock_expiries_est` is what the times
-of records suggest. `poison` holds offsets in the minute of what was last written of them, at most 100. `stalled_s` says
-for how long nothing had moved at the end of the minute.
+A delivery counts in the minute in which its end was written. The state topic cannot tell a reject from a gap:
+`rejected`, `lock_expiries` and `time_in_lock_ms` are known only where the metrics of ottla brokers were sampled, and
+only for whole groups, in rows with the partition -1. `lock_expiries_est` is an estimate from the times of records.
+`poison` has at most 100 offsets, in the minute of their last record. `stalled_s` says for how long nothing had moved at
+the end of the minute.
 """
 
 QUORUM_LAG: Final = Table(
@@ -147,11 +147,11 @@ QUORUM_LAG: Final = Table(
     ("cluster", "replica", "window_start"),
     "window_start",
 )
-"""How far voters and observers are behind the leader of the quorum, in windows of ten seconds.
+"""The lag of voters and observers behind the leader of the quorum, in windows of ten seconds.
 
-`elections` and `leaderless_ms` are of the cluster and stand in the row of every replica. `leaderless_is_bound` says
-that there was no leader for at most that long: nobody looked in between. From records, without samples, there are only
-elections, in rows of the new leader.
+`elections` and `leaderless_ms` are about the cluster and are in the row of every replica. `leaderless_is_bound` says
+that there was no leader for at most that long, because there is no sample in between. Without samples, the records give
+only elections, in rows of the new leader.
 """
 
 CONSUMER_LAG: Final = Table(
@@ -164,9 +164,9 @@ CONSUMER_LAG: Final = Table(
     ("cluster", "group", "topic_id", "topic", "partition", "window_start"),
     "window_start",
 )
-"""How far groups are behind the end of each partition, in windows of ten seconds, as it was at the end of the window.
+"""The lag of groups in each partition at the end of windows of ten seconds.
 
-From records, `committed` is exact, and where a partition ended is known only where its own log was read, too.
+From records, `committed` is exact, and end offsets are known only for partitions whose own log was read.
 """
 
 FINDINGS: Final = Table(
@@ -179,7 +179,7 @@ FINDINGS: Final = Table(
     ("cluster", "id"),
     "since_ms",
 )
-"""What the health rules found, one row for each finding as it was at the end. `evidence` and `next` are JSON."""
+"""The findings of the health rules, one row for each in its last state. `evidence` and `next` are JSON."""
 
 TABLES: Final[dict[str, Table]] = {
     each.name: each

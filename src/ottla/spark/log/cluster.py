@@ -1,4 +1,4 @@
-"""Log directories as planning sees a cluster: which partitions there are, and where their logs begin and end."""
+"""Log directories in the role of a cluster for planning: their partitions, with start and end offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _said: set[tuple[str, str]] = set()
 
 
 class LogCluster:
-    """The partitions under some paths. Each `assigned` looks at the directories anew."""
+    """The partitions under some paths. Each call of `assigned` lists the directories again."""
 
     def __init__(self, options: PathOptions) -> None:
         self._options = options
@@ -32,7 +32,7 @@ class LogCluster:
         return at in self._views
 
     def view(self, at: TopicPartition) -> PartitionView:
-        """A partition as it was at the last look."""
+        """A partition as it was when it was last listed."""
         return self._views[at]
 
     def assigned(self) -> Assigned:
@@ -69,7 +69,7 @@ class LogCluster:
         return tuple(f"in {where} {each}" for each in lost)
 
     def _longest(self, at: TopicPartition, views: list[PartitionView]) -> PartitionView:
-        """Of replicas, the one whose log reaches furthest."""
+        """The replica with the longest log."""
         ids = {view.files.topic_id: view.files.uri for view in views}
         if len(ids) > 1:
             one, two = list(ids.values())[:2]
@@ -84,7 +84,7 @@ class LogCluster:
         return view.last_stable_offset if self._options.is_committed else view.end_offset
 
     def _say(self, files: PartitionFiles, view: PartitionView) -> None:
-        """How far a directory is read, once in a process."""
+        """Log how far a directory is read, once in a process."""
         said = (files.directory.path, view.up_to)
         if said not in _said:
             _said.add(said)

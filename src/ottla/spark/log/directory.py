@@ -1,11 +1,11 @@
-"""Which partitions lie in log directories, and which files belong to them.
+"""Finds the partitions in log directories, and their files.
 
-A path names a log directory (one of a broker's `log.dirs`) or the directory of a single partition, whose checkpoints
-then lie above it. Directories and files on their way out or in (`-delete`, `-stray`, `-future`, `.deleted`, `.cleaned`,
-`.swap`) are passed over.
+A path names a log directory (one of a broker's `log.dirs`) or the directory of a single partition; then the checkpoints
+are in its parent. Temporary directories and files (`-delete`, `-stray`, `-future`, `.deleted`, `.cleaned`, `.swap`) are
+ignored.
 
-A partition may be found more than once: replicas, when directories of several brokers are given. They have to be of one
-cluster, and the one whose log reaches furthest is read.
+A partition may be found more than once, if directories of several brokers are given: these are replicas. They must
+belong to one cluster, and the one with the longest log is read.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _CHECKPOINTS: Final = (LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, RECOVERY
 
 @dataclass(frozen=True)
 class LogDirectory:
-    """What holds for all partitions of one log directory."""
+    """The properties of one log directory, which all its partitions share."""
 
     path: str
     cluster_id: str | None = None
     is_clean: bool = False
-    """The last stop was a clean one, and nobody has started since."""
+    """Whether the broker was stopped cleanly and has not started since."""
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
     def offset(self, checkpoint: str, partition: TopicPartition) -> int | None:
@@ -59,15 +59,15 @@ class SegmentFiles:
     base_offset: int
     size_bytes: int
     indexes: frozenset[str]
-    """Which of `.index`, `.timeindex` and `.txnindex` there are."""
+    """Those of `.index`, `.timeindex` and `.txnindex` that exist."""
 
 
 @dataclass(frozen=True)
 class PartitionFiles:
-    """The files of a partition, with the sizes that they had when they were listed."""
+    """The files of a partition, with their sizes when they were listed."""
 
     uri: str
-    """The directory as the user named it, or below it: what other processes open."""
+    """The directory that other processes open: the one that the user named, or one below it."""
     storage: Storage
     path: str
     topic_partition: TopicPartition
@@ -75,9 +75,9 @@ class PartitionFiles:
     directory: LogDirectory
     segments: tuple[SegmentFiles, ...]
     producer_snapshots: tuple[int, ...]
-    """The offsets that they reach to, rising."""
+    """Their end offsets, in ascending order."""
     metadata_snapshots: tuple[str, ...]
-    """Names of `.checkpoint` files, rising."""
+    """Names of `.checkpoint` files, in ascending order."""
 
     @property
     def log_start_offset(self) -> int:
@@ -90,7 +90,7 @@ class PartitionFiles:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below has been flushed, indexes included."""
+        """Everything below this offset has been flushed, including indexes."""
         return self.directory.offset(RECOVERY_POINT_CHECKPOINT, self.topic_partition) or 0
 
     def file(self, name: str) -> str:
@@ -98,7 +98,7 @@ class PartitionFiles:
 
 
 def read_file(storage: Storage, path: str) -> bytes | None:
-    """The whole of a small file; None if it does not exist."""
+    """The content of a small file; None if it does not exist."""
     try:
         file = storage.open(path)
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def read_file(storage: Storage, path: str) -> bytes | None:
 
 
 def find_partitions(paths: Iterable[str], is_wanted: Callable[[TopicPartition], bool]) -> list[PartitionFiles]:
-    """The wanted partitions of all paths, each as often as it is found; those of two clusters are refused."""
+    """The wanted partitions of all paths, with all replicas. Raises OttlaSparkError if they are of two clusters."""
     found: list[PartitionFiles] = []
     for path in paths:
         found += _find_below(path, is_wanted)
@@ -144,7 +144,7 @@ def _find_below(uri: str, is_wanted: Callable[[TopicPartition], bool]) -> Iterat
 
 
 def list_partition(uri: str) -> PartitionFiles:
-    """The files of one partition's directory as they are now; FileNotFoundError if it is gone."""
+    """The files in one partition's directory now. Raises FileNotFoundError if it is gone."""
     storage, path = storage_of(uri)
     parsed = parse_directory_name(path.rpartition("/")[2])
     assert parsed is not None, uri
@@ -172,7 +172,7 @@ def _is_segment(entry: Entry) -> bool:
 
 
 def _read_directory(storage: Storage, path: str, names: set[str] | None) -> LogDirectory:
-    """`names` are the files there, if they are known: on far file systems a look at a missing one takes its time."""
+    """`names` are the files there, if they are known: on remote file systems, trying a missing file takes time."""
 
     def content(name: str) -> bytes | None:
         return read_file(storage, f"{path}/{name}") if names is None or name in names else None
@@ -198,7 +198,7 @@ def _offsets(path: str, name: str, data: bytes | None) -> dict[TopicPartition, i
     try:
         return parse_offsets(data or b"")
     except CheckpointError as error:
-        # Passing over it could show records that were deleted, or those that may yet be cut off.
+        # Ignoring it could show records that were deleted, or those that may yet be truncated.
         raise OttlaSparkError(f"{path}/{name}: {error}") from None
 
 

@@ -58,7 +58,7 @@ def topic_id(value: str) -> str:
 
 
 def one_word(*choices: str) -> Check[str]:
-    """One of some words in any case, given as it is written here."""
+    """One of these words, in any case."""
 
     def check(value: str) -> str:
         found = next((choice for choice in choices if choice.lower() == value.strip().lower()), None)
@@ -70,7 +70,7 @@ def one_word(*choices: str) -> Check[str]:
 
 
 def with_paths(given: Mapping[str, str]) -> dict[str, str]:
-    """Options as `load([one, other])` gives them, too: there the paths come as a list in JSON."""
+    """The options with a path: `load([one, other])` gives several paths as a JSON list."""
     options = dict(given)
     paths = options.pop("paths", None)
     if paths is not None:
@@ -80,7 +80,7 @@ def with_paths(given: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class PathOptions(RangeOptions):
-    """Where log directories are, and how they are read."""
+    """The paths of log directories, and how they are read."""
 
     paths: tuple[str, ...] = option("path", names, ())
     partitions: frozenset[int] | None = option("partitions", numbers, None)
@@ -97,16 +97,16 @@ class PathOptions(RangeOptions):
 
     @property
     def required_topics(self) -> tuple[str, ...]:
-        """Topics that have to be there."""
+        """Topics that must exist."""
         return ()
 
     @property
     def required_id(self) -> str:
-        """The id that topics must have; empty if any will do."""
+        """The id that topics must have; empty for any."""
         return ""
 
     def is_wanted(self, at: TopicPartition) -> bool:
-        """Whether a partition is to be read, by its name."""
+        """Whether a partition is to be read, according to its name."""
         return self.partitions is None or at.partition in self.partitions
 
     def read_rules(self, *, include_control: bool = False) -> ReadRules:
@@ -146,7 +146,7 @@ class LogOptions(PathOptions, RecordOptions):
             return False
         if self.topics:
             return at.topic in self.topics
-        # Whoever names the directory of a partition means it.
+        # A user who names the directory of a partition wants that partition.
         is_named = any(path.rstrip("/").endswith(f"/{at}") for path in self.paths)
         if at.topic in FAMILIES and not is_named:
             return bool(self.topic_id)

@@ -1,10 +1,10 @@
-"""Ranges of offsets to tasks.
+"""Divides ranges of offsets into tasks.
 
-A segment is the unit. One that is larger than a task shall be is cut where record batches begin. A damaged place ends a
-segment or a partition for those who asked for that instead of an error: then one task reads the whole of it, since
-nobody else could know that it has to stop.
+The unit is a segment. One that is larger than a task is split at record batches. Depending on the options, damage ends
+the segment or the partition instead of raising an error: then one task reads all of it, because other tasks could not
+know that they must stop.
 
-Sizes are those of the planning: what a broker appends afterwards is not read.
+Sizes are those at planning: records that are appended afterwards are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_TASK_BYTES: Final = 128 << 20
 
 
 class Piece(NamedTuple):
-    """A run of record batches in one file, and the offsets of it that count."""
+    """A run of record batches in one file, and the range of offsets that counts."""
 
     name: str
     start: int
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
     from_offset: int
     until_offset: int
     is_log_end: bool
-    """Behind it comes nothing: damage is a torn end, not a loss."""
+    """Whether the log ends with it: then damage is a torn end, not a loss."""
 
 
 class AbortedRange(NamedTuple):
@@ -47,7 +47,7 @@ class AbortedRange(NamedTuple):
 
 @dataclass(frozen=True)
 class LogTask:
-    """What one task reads; it travels to the executor."""
+    """The work of one task; it is sent to the executor."""
 
     uri: str
     """The partition's directory."""
@@ -64,7 +64,7 @@ class LogTask:
 
 @dataclass(frozen=True)
 class PlanRules:
-    """How ranges are cut, whatever the range."""
+    """How ranges are divided."""
 
     task_bytes: int = DEFAULT_TASK_BYTES
     on_corrupt: OnCorrupt = "fail"
@@ -74,11 +74,11 @@ class PlanRules:
     may_walk: bool = True
     """Whether all headers of a segment without index may be read in order to cut it."""
     is_growing: bool = False
-    """The end was tested when it was promised; what is damaged below it is no torn end."""
+    """Whether the end was validated before, so that damage below it is not a torn end."""
 
     @property
     def is_in_order(self) -> bool:
-        """Whether one task has to read a partition from its beginning to its end."""
+        """Whether one task must read a whole partition."""
         return self.whole_partitions or self.on_corrupt == "stopPartition"
 
 
@@ -103,14 +103,14 @@ def plan_partition(view: PartitionView, from_offset: int, until_offset: int, rul
 def _pieces(
     view: PartitionView, index: int, segment: Segment, asked: tuple[int, int], rules: PlanRules
 ) -> Iterable[Piece]:
-    """What of a segment has to be read, cut if it is much."""
+    """The pieces of a segment to be read; several if it is large."""
     segments = view.files.segments
     is_last = index + 1 == len(segments)
     from_offset = max(asked[0], segment.base_offset)
     until_offset = asked[1] if is_last else min(asked[1], segments[index + 1].base_offset)
     start = _start(segment, from_offset)
     if is_last and until_offset >= view.valid_end.offset:
-        # Up to the end of the file, so that the task sees whether it is torn.
+        # Read up to the end of the file, so that the task sees whether it is torn.
         end = view.valid_end.position if rules.is_growing else segment.size_bytes
     else:
         end = _end(segment, until_offset, is_whole=not is_last and until_offset == segments[index + 1].base_offset)
@@ -125,23 +125,23 @@ def _pieces(
 def _start(segment: Segment, from_offset: int) -> int | None:
     if from_offset == segment.base_offset:
         return 0
-    place = segment.place_of(from_offset)
-    return None if place is None else place.position
+    found = segment.batch_at(from_offset)
+    return None if found is None else found.position
 
 
 def _end(segment: Segment, until_offset: int, *, is_whole: bool) -> int:
-    """Before the first batch that has nothing of the range."""
-    place = None if is_whole else segment.place_of(until_offset)
-    if place is None:
+    """The position of the first batch after the range."""
+    found = None if is_whole else segment.batch_at(until_offset)
+    if found is None:
         return segment.size_bytes
-    header = next(segment.headers(place.position))[1]
-    return place.position if header.base_offset >= until_offset else place.position + header.size_bytes
+    header = next(segment.headers(found.position))[1]
+    return found.position if header.base_offset >= until_offset else found.position + header.size_bytes
 
 
 def _cut(segment: Segment, whole: Piece, rules: PlanRules) -> Iterator[Piece]:
     count = -(-(whole.end - whole.start) // rules.task_bytes)
     rest = whole
-    for position, base_offset in segment.places(count - 1, whole.start, whole.end, may_walk=rules.may_walk):
+    for position, base_offset in segment.split_points(count - 1, whole.start, whole.end, may_walk=rules.may_walk):
         if base_offset > rest.from_offset:
             yield rest._replace(end=position, until_offset=base_offset, is_log_end=False)
             rest = rest._replace(start=position, from_offset=base_offset)

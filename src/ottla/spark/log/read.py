@@ -1,11 +1,10 @@
-"""A task to Arrow batches.
+"""Reads a task as Arrow batches.
 
-The file is read in chunks into one buffer that is used again and again, and the batches in it are decoded in bulk;
-keys and values are copied once, into Arrow. Nothing is kept from chunk to chunk but the rest of a batch, which is read
-again with the next one.
+The file is read in chunks into one buffer, which is reused, and the batches in it are decoded in bulk; keys and values
+are copied once, into Arrow. Nothing is kept between chunks: a batch that a chunk ends in is read again with the next.
 
-Damage is looked at twice. The bulk decoder only says that something is wrong in a chunk; the batches before the damaged
-one are then decoded and shown, and what happens next is for `onCorrupt`, or, at the end of the log, a torn end.
+Damage is handled in two steps. The bulk decoder only says that a chunk is damaged; then the batches before the damaged
+one are decoded and returned, and `onCorrupt` decides what follows. At the end of the log, damage is a torn end.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _LENGTH_END: Final = 12
 
 @dataclass(frozen=True)
 class ReadRules:
-    """How tasks read, whatever the task."""
+    """How tasks read."""
 
     on_corrupt: OnCorrupt = "fail"
     fail_on_data_loss: bool = True
@@ -53,29 +52,29 @@ class ReadRules:
     include_control: bool = False
     chunk_bytes: int = CHUNK_BYTES
     moves_max: int = 3
-    """How often files may be looked for anew, when a broker has put others in their place."""
+    """How often files may be listed again after a broker has replaced them."""
 
 
 @dataclass
 class TaskReport:
-    """What a task did, for the log."""
+    """What a task has read, for the log."""
 
     records: int = 0
     bytes_read: int = 0
     torn_ends: int = 0
     skipped: int = 0
-    """Pieces that were left before their end because of damage."""
+    """Pieces that were not read to their end because of damage."""
     decode_ms: float = 0.0
 
     def figures(self, task: LogTask) -> dict[str, object]:
-        """What it did and to what."""
+        """The figures, with the partition and the range."""
         first, last = task.pieces[0], task.pieces[-1]
         where = {"task": "ottla-log", "topic": task.topic, "partition": task.partition, "start": first.from_offset}
         return {**where, "until": last.until_offset, **asdict(self), "decode_ms": round(self.decode_ms)}
 
 
 class _DamageError(Exception):
-    """A place where no sound batch begins."""
+    """A position at which no valid batch begins."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -84,7 +83,7 @@ class _DamageError(Exception):
 
 
 def read_columns(task: LogTask, rules: ReadRules, report: TaskReport) -> Iterator[tuple[Columns, int, int]]:
-    """Decoded chunks, each with the range of offsets that counts. The next step reuses the memory of the last."""
+    """Decoded chunks, each with the range of offsets that counts. Each chunk overwrites the memory of the last."""
     keep = _without(task.aborted) if rules.is_committed and task.aborted else None
     for piece in task.pieces:
         try:
@@ -120,7 +119,7 @@ def _piece_columns(
         return
     try:
         if file.size() < piece.end:
-            # The cleaner has put a smaller file in its place: positions are others now, offsets are not.
+            # The cleaner has replaced the file: positions have changed, offsets have not.
             yield from _moved_columns(task, piece, rules, report)
         else:
             yield from _Reader(file, piece, rules, keep, report).columns()
@@ -129,7 +128,7 @@ def _piece_columns(
 
 
 def _moved_columns(task: LogTask, piece: Piece, rules: ReadRules, report: TaskReport) -> Iterator[Columns]:
-    """The offsets of a piece whose file is gone or another one: compaction moves records to other files."""
+    """Reads a piece whose file was deleted or replaced: compaction moves records to other files."""
     try:
         view = PartitionView(list_partition(task.uri), "end")
     except FileNotFoundError:
@@ -194,13 +193,13 @@ class _Reader:
     def _chunk(self, position: int, size: int) -> memoryview:
         size = min(size, self._piece.end - position)
         if size > len(self._buffer):
-            self._buffer = memoryview(bytearray(size))  # one batch larger than a chunk; the next chunks may be, too
+            self._buffer = memoryview(bytearray(size))  # one batch is larger than a chunk; the next ones may be, too
         count = self._file.fill(self._buffer[:size], position)
         self._report.bytes_read += count
         return self._buffer[:count]
 
     def _size_of_batch(self, chunk: memoryview, position: int) -> int:
-        """The size of the one batch that the chunk has the beginning of."""
+        """The size of the batch that begins in the chunk."""
         rest = self._piece.end - position
         if len(chunk) < _LENGTH_END:
             raise _DamageError(position, f"{len(chunk)} bytes are no batch")
@@ -210,7 +209,7 @@ class _Reader:
         return size
 
     def _decoded(self, chunk: memoryview, position: int) -> Iterator[tuple[int, Columns]]:
-        """The chunk's whole batches, all at once or, where that does not go, one by one up to the damaged one."""
+        """The chunk's whole batches, all at once or, if that fails, one by one up to the damaged one."""
         try:
             columns = self._columns(chunk, _CHUNK_DECOMPRESSED_MAX)
         except WireError:
@@ -243,7 +242,7 @@ class _Reader:
         return columns
 
     def _check_order(self, columns: Columns) -> None:
-        """Offsets rise through a segment and stay below the next one's; no checksum covers a batch's first offset."""
+        """Offsets must increase within a segment and stay below the next one's: checksums do not cover base offsets."""
         bases, lasts = columns.batches.field("base_offset"), columns.batches.last_offset
         before = np.concatenate(([self._last_offset], lasts[:-1]))
         wrong = np.flatnonzero((bases <= before) | (bases >= self._piece.until_offset))
@@ -265,7 +264,7 @@ def _claimed_size(chunk: memoryview) -> int:
 
 
 def _without(aborted: tuple[AbortedRange, ...]) -> Callable[[BatchColumns], Bools]:
-    """Says which batches are not of aborted transactions."""
+    """Returns a mask of the batches that do not belong to aborted transactions."""
     by_producer: dict[int, tuple[list[int], list[int]]] = {}
     for producer_id, first_offset, last_offset in sorted(aborted):
         firsts, lasts = by_producer.setdefault(producer_id, ([], []))

@@ -1,4 +1,4 @@
-"""Segment files as Spark reads them, in batches and as a stream."""
+"""Spark's readers of segment files, in batches and as a stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def log_tasks(
     is_growing: bool = False,
     whole_partitions: bool = False,
 ) -> list[LogTask]:
-    """Ranges of partitions as pieces of files."""
+    """The tasks for ranges of partitions."""
     from ottla.spark.log.plan import PlanRules, plan_partition
     from ottla.spark.log.storage import is_remote
 
@@ -84,7 +84,7 @@ class LogPushdownReader(TakesFilters, LogReader):
 
 
 class LogStreamReader(RangeStreamReader[LogOptions]):
-    """Looks for new bytes each time that Spark asks."""
+    """Looks for new records each time that Spark asks."""
 
     def _make_plan(self) -> StreamPlan:
         from ottla.spark.log.cluster import LogCluster
@@ -96,7 +96,7 @@ class LogStreamReader(RangeStreamReader[LogOptions]):
         from ottla.spark.log.cluster import LogCluster
         from ottla.spark.topic.stream_plan import StreamPlan
 
-        # By itself, so that its ranges and its files are of one look at the directories.
+        # A cluster of its own, so that ranges and files come from one listing of the directories.
         cluster = LogCluster(self._options)
         ranges = StreamPlan(cluster, self._options).tasks_between(start, end)
         return log_tasks(cluster, ranges, self._options, is_growing=True)

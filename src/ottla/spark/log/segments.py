@@ -1,8 +1,8 @@
 """A segment and its indexes.
 
-Indexes are hints. A crash may have left them behind the log or torn, Apache Kafka makes those of the active segment
-larger than they are filled, a copy may lack them. So an entry counts only if the log has, at that place, the batch that
-the entry speaks of; else the batches' headers are walked through from the beginning.
+Indexes are hints. After a crash they may be incomplete or torn, Apache Kafka preallocates those of the active segment,
+and a copy may lack them. So an entry counts only if the log has the entry's batch at that position; else the headers of
+the batches are read from the beginning.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 __all__ = ["BatchPosition", "Segment"]
 
 TAIL_BYTES: Final = 1 << 20
-"""So much of a log's end has its checksums tested before the end is believed."""
+"""How much of a log's end has its checksums verified."""
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_ENTRY: Final = TxnIndex.ENTRY
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch begins, and its first offset."""
+    """The position of a batch, and its first offset."""
 
     position: int
     base_offset: int
 
 
 class Segment:
-    """One segment of a partition, for looking around in. Open while in use as a context."""
+    """One segment of a partition, for lookups by offset and time. Use it as a context manager."""
 
     def __init__(self, partition: PartitionFiles, files: SegmentFiles) -> None:
         self.partition = partition
@@ -77,55 +77,55 @@ class Segment:
 
     @cached_property
     def offset_entries(self) -> tuple[Int64s, Int64s]:
-        """Last offsets of batches, and where these begin, as far as the index makes sense."""
+        """Last offsets of batches and their positions, up to the first invalid entry."""
         data = self._index(INDEX_SUFFIX)
         entries = np.frombuffer(data, _OFFSET_ENTRY, len(data) // _OFFSET_ENTRY.itemsize)
         offsets, positions = entries["offset"].astype(np.int64), entries["position"].astype(np.int64)
-        # No entry is of the first batch, so positions rise from above 0; what was never filled is 0.
+        # No entry is for the first batch, so positions increase from above 0; unfilled entries are 0.
         rises = (np.diff(positions, prepend=0) > 0) & (np.diff(offsets, prepend=-1) > 0)
         rises &= positions < self.size_bytes
         count = len(rises) if rises.all() else int(np.argmin(rises))
         return offsets[:count] + self.base_offset, positions[:count]
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, AnyBatch]]:
-        """Position and header of each batch from a position on, as far as they are sound."""
+        """Position and header of each batch from a position on, up to the first invalid one."""
         return walk_headers(self.file, position, self.size_bytes)
 
     def header_at(self, index: int) -> AnyBatch | None:
-        """The header of the batch that an entry of the offset index speaks of; None if something else lies there."""
+        """The header of the batch of an entry in the offset index; None if the entry is wrong."""
         offsets, positions = self.offset_entries
         found = next(self.headers(int(positions[index])), None)
         return found[1] if found is not None and found[1].last_offset == offsets[index] else None
 
     def position_before(self, offset: int) -> int:
-        """Where a walk must begin that shall find the batch with an offset; 0 if the index does not help."""
+        """The position at which to start the search for the batch with an offset; 0 if the index does not help."""
         offsets, positions = self.offset_entries
         index = int(np.searchsorted(offsets, offset, side="right")) - 1
         if index < 0 or self.header_at(index) is None:
             return 0
         return int(positions[index])
 
-    def place_of(self, offset: int) -> BatchPosition | None:
-        """The batch that holds an offset, or else the first one past it; None if the segment ends before."""
+    def batch_at(self, offset: int) -> BatchPosition | None:
+        """The batch with an offset, or else the first one after it; None if the segment ends before."""
         found = find_batch(self.file, self.position_before(offset), self.size_bytes, offset)
         return None if found is None else BatchPosition(found.position, found.base_offset)
 
-    def places(self, count: int, start: int, end: int, *, may_walk: bool) -> list[BatchPosition]:
-        """At most so many batches that cut what lies from `start` to `end` into parts of about one size.
+    def split_points(self, count: int, start: int, end: int, *, may_walk: bool) -> list[BatchPosition]:
+        """At most `count` batches that divide the bytes from `start` to `end` into parts of about the same size.
 
-        Without a usable index all headers are read for it, if that is allowed.
+        Without a usable index all headers are read, if `may_walk` allows it.
         """
         step = (end - start) / (count + 1)
         wanted = [int(start + step * (number + 1)) for number in range(count)]
-        found = self._indexed_places(wanted)
+        found = self._indexed_batches(wanted)
         if may_walk:
-            # What the index does not reach: all of it, or the end that a crash has cut off.
+            # The index is missing or ends early, as after a crash.
             reached = found[-1].position if found else start
-            found += self._walked_places([position for position in wanted if position > reached], reached)
-        return [place for place in found if start < place.position < end]
+            found += self._walked_batches([position for position in wanted if position > reached], reached)
+        return [batch for batch in found if start < batch.position < end]
 
-    def _indexed_places(self, wanted: list[int]) -> list[BatchPosition]:
-        """The first indexed batches at or past each position, as far as the index goes; none if it is wrong."""
+    def _indexed_batches(self, wanted: list[int]) -> list[BatchPosition]:
+        """The first indexed batch at or after each position, as far as the index goes; none if it is wrong."""
         _, positions = self.offset_entries
         found: dict[int, BatchPosition] = {}
         for position in wanted:
@@ -138,7 +138,7 @@ class Segment:
             found[index] = BatchPosition(int(positions[index]), header.base_offset)
         return list(found.values())
 
-    def _walked_places(self, wanted: list[int], start: int) -> list[BatchPosition]:
+    def _walked_batches(self, wanted: list[int], start: int) -> list[BatchPosition]:
         found: list[BatchPosition] = []
         rest = iter(wanted)
         next_wanted = next(rest, None)
@@ -152,7 +152,7 @@ class Segment:
         return found
 
     def end(self) -> tuple[int, int]:
-        """Where the sound batches end, and the offset after them; for the last segment, whose end may be torn."""
+        """The end position of the valid batches and the offset after them; for the last segment, which may be torn."""
         offsets, positions = self.offset_entries
         index = int(np.searchsorted(positions, self.size_bytes - TAIL_BYTES, side="right")) - 1
         start = self.position_before(int(offsets[index])) if index >= 0 else 0
@@ -175,7 +175,7 @@ class Segment:
         return True
 
     def _end_before(self, position: int, known: int) -> int:
-        """The offset after the batch that ends at a position; `known` is right unless that one was not walked."""
+        """The offset after the batch that ends at a position; it is `known` if that batch's header was read."""
         if known > self.base_offset:
             return known
         end_offset = self.base_offset
@@ -189,7 +189,7 @@ class Segment:
 
     @cached_property
     def time_entries(self) -> tuple[Int64s, Int64s]:
-        """Largest timestamps so far, and the last offsets of the batches that have them."""
+        """Largest timestamps so far, and the last offsets of their batches."""
         data = self._index(TIME_INDEX_SUFFIX)
         entries = np.frombuffer(data, _TIME_ENTRY, len(data) // _TIME_ENTRY.itemsize)
         timestamps, offsets = entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64)
@@ -204,12 +204,12 @@ class Segment:
         if INDEX_SUFFIX not in self.indexes or not len(timestamps) or timestamps[-1] >= timestamp:
             return False
         indexed, _ = self.offset_entries
-        # A closed segment's time index ends with its newest batch, most often the last one. If that lies before the
-        # last entry of the other index, either older records follow or the file is cut.
+        # A closed segment's time index ends with its newest batch, mostly the last one. If that is before the last
+        # entry of the other index, either older records follow or the file is truncated.
         return len(indexed) == 0 or bool(offsets[-1] >= indexed[-1])
 
     def first_at(self, timestamp: int, from_offset: int) -> int | None:
-        """The first offset at or past another whose record is not older than a time."""
+        """The first offset from `from_offset` on whose record is not older than a time."""
         timestamps, offsets = self.time_entries
         index = int(np.searchsorted(timestamps, timestamp)) - 1
         after = max(int(offsets[index]) if index >= 0 else self.base_offset, from_offset)
@@ -223,10 +223,10 @@ class Segment:
     # --- transactions -------------------------------------------------------------------------------------------------
 
     def aborted(self) -> list[AbortedTxn] | None:
-        """The aborted transactions whose markers lie here; None if the index is missing or damaged.
+        """The aborted transactions whose markers are in this segment; None if the index is missing or damaged.
 
-        Brokers make the file with the first abort, so having none means that there was none, unless the other indexes
-        are missing, too.
+        Brokers create the file with the first abort, so without a file there was none, unless the other indexes are
+        missing, too.
         """
         if TXN_INDEX_SUFFIX not in self.indexes:
             return [] if INDEX_SUFFIX in self.indexes else None

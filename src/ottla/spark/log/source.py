@@ -1,4 +1,4 @@
-"""The format `ottla-log` as Spark sees it."""
+"""Spark's data source `ottla-log`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files to read: of this machine, or of whatever pyarrow or fsspec can reach.
+"""Files to read: of this machine, or of any file system of pyarrow or fsspec.
 
-A path with a scheme (`s3://bucket/kafka-logs`) goes to pyarrow's file systems, and what those do not know to fsspec,
-if it is installed. All others are files of this machine. Nothing is ever written or locked.
+A path with a scheme (`s3://bucket/kafka-logs`) is opened with pyarrow, or with fsspec, if it is installed and pyarrow
+does not know the scheme. All others are files of this machine. Nothing is ever written or locked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SourceFile(Protocol):
         """At most `size` bytes; fewer only at the end of the file."""
 
     def fill(self, buffer: memoryview, position: int) -> int:
-        """Read into a buffer; gives how many bytes there were, fewer than it takes only at the end of the file."""
+        """Read into a buffer; returns how many bytes were read, fewer than its size only at the end of the file."""
 
     def size(self) -> int: ...
 
@@ -46,7 +46,7 @@ class SourceFile(Protocol):
 
 
 class Storage(Protocol):
-    """Where log directories lie. What is missing raises FileNotFoundError, other failures OSError."""
+    """A file system with log directories. A missing file raises FileNotFoundError, other failures OSError."""
 
     def list(self, path: str) -> list[Entry]: ...
 
@@ -58,12 +58,12 @@ def is_remote(path: str) -> bool:
 
 
 def absolute(path: str) -> str:
-    """The path as other processes, with working directories of their own, find it."""
+    """The absolute path, for processes with other working directories."""
     return path.rstrip("/") if is_remote(path) else os.path.abspath(path.removeprefix(_FILE_SCHEME))
 
 
 def storage_of(path: str) -> tuple[Storage, str]:
-    """The storage of a path, and the path's name there."""
+    """The storage of a path, and the path within it."""
     if not is_remote(path):
         return LocalStorage(), absolute(path)
     system, inner = _file_system(path)
@@ -93,7 +93,7 @@ def _fsspec(uri: str, why: str) -> tuple[FileSystem, str]:
         system, inner = url_to_fs(uri)
     except (ValueError, ImportError) as error:
         raise OttlaSparkError(f"option path: {uri}: {error}") from None
-    system.invalidate_cache()  # it may remember what a stream saw there before
+    system.invalidate_cache()  # it may have cached an older listing
     return fs.PyFileSystem(fs.FSSpecHandler(system)), str(inner)
 
 
@@ -125,7 +125,7 @@ class _LocalFile:
 
     def fill(self, buffer: memoryview, position: int) -> int:
         done = 0
-        while done < len(buffer):  # a signal may cut a read short; only an empty one tells the end
+        while done < len(buffer):  # a read may be short; only an empty one means the end of the file
             count = os.preadv(self._descriptor, [buffer[done:]], position + done)
             if count == 0:
                 break
@@ -186,7 +186,7 @@ class _ArrowFile:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Errors of far file systems in the form of near ones."""
+    """Turns errors of remote file systems into those of local ones."""
     try:
         yield
     except FileNotFoundError:

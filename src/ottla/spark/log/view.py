@@ -1,12 +1,12 @@
-"""One partition's files as a log: where it begins and ends, offsets by time, and what transactions left behind.
+"""One partition's files as a log: its start and end, offsets by time, and transactions.
 
-The end is the offset after the last whole record batch, or the high watermark that the broker noted last. After a clean
-stop that note is exact; of a running or killed broker it is old, so the end of the log is taken unless told otherwise.
+The end is the offset after the last whole record batch, or the last high watermark that the broker wrote. That is exact
+after a clean stop, but old for a running or killed broker, so the end of the log is the default.
 
-What committed readers may see: transactions that are open at the end are not shown, so the last stable offset is the
-first offset of the oldest of them. Which ones are open says the newest producer snapshot, and what follows it in the
-log. Aborted ones are listed in the `.txnindex` of the segment that holds their marker, which may be a later one than
-that of their records. Where indexes are missing, markers are looked for in the log itself.
+Committed readers do not see transactions that are open at the end: the last stable offset is the first offset of the
+oldest of them. The newest producer snapshot and the log after it tell which are open. Aborted ones are listed in the
+`.txnindex` of the segment with their marker, which may be later than the segment of their records. If indexes are
+missing, the log itself is searched for markers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["PartitionView"]
 
 class ValidEnd(NamedTuple):
     position: int
-    """In the last segment."""
+    """The position in the last segment."""
     offset: int
 
 
 class _Transactions(NamedTuple):
     open: dict[int, int]
-    """Producer -> first offset, of those that have not ended."""
+    """Producer -> first offset of its open transaction."""
     aborted: list[AbortedTxn]
 
 
@@ -54,7 +54,7 @@ class PartitionView:
         return Segment(self.files, self.files.segments[index])
 
     def segments(self, from_offset: int, until_offset: int) -> Iterator[int]:
-        """Which segments may hold offsets of a range."""
+        """The numbers of the segments that may hold offsets of a range."""
         bases = [each.base_offset for each in self.files.segments]
         for index, base in enumerate(bases):
             next_base = bases[index + 1] if index + 1 < len(bases) else until_offset
@@ -65,7 +65,7 @@ class PartitionView:
 
     @cached_property
     def valid_end(self) -> ValidEnd:
-        """Where whole record batches end."""
+        """The end of the whole record batches."""
         if not self.files.segments:
             return ValidEnd(0, self.start_offset)
         with self.segment(-1) as last:
@@ -80,7 +80,7 @@ class PartitionView:
 
     @cached_property
     def end_offset(self) -> int:
-        """The offset after the last one to read, whatever transactions say."""
+        """The offset after the last one to read, without regard to transactions."""
         if self.up_to == "end":
             return self.valid_end.offset
         high_watermark = self.files.high_watermark
@@ -106,11 +106,11 @@ class PartitionView:
         try:
             return segment.first_at(timestamp, self.start_offset)
         except WireError:
-            # Damage: reading from the segment's beginning will find and name it.
+            # Damage: reading from the segment's beginning will find and report it.
             return max(segment.base_offset, self.start_offset)
 
     def _is_indexed(self, index: int) -> bool:
-        """Whether the indexes of a segment were complete when the broker last wrote them out."""
+        """Whether the indexes of a segment were complete when the broker last flushed them."""
         if index + 1 == len(self.files.segments):
             return False
         return self.files.directory.is_clean or self.files.segments[index + 1].base_offset <= self.files.recovery_point
@@ -139,7 +139,7 @@ class PartitionView:
         return self._scan(self.end_offset)
 
     def _scan(self, from_offset: int) -> _Transactions:
-        """Transactions by the log itself, from the newest producer snapshot at or below an offset on."""
+        """The transactions in the log itself, starting from the newest producer snapshot at or below an offset."""
         start, known = self._snapshot(from_offset)
         state = _Transactions(known, [])
         for index in self.segments(start, self.end_offset):
@@ -165,7 +165,7 @@ class PartitionView:
 
 
 def _note(state: _Transactions, segment: Segment, position: int, header: BatchView, start: int) -> None:
-    """Take account of one batch of a transaction, or of the marker that ends one."""
+    """Note one batch of a transaction, or a marker."""
     if not header.is_control:
         state.open.setdefault(header.producer_id, header.base_offset)
         return
@@ -174,6 +174,6 @@ def _note(state: _Transactions, segment: Segment, position: int, header: BatchVi
         (record,) = read_batch(segment.file, position, header.size_bytes).records()
         kind = read_control_type(record.key)
     except (WireError, ValueError):
-        return  # the reader of the batch will say what is wrong with it
+        return  # reading the batch will report what is wrong with it
     if kind == ControlRecordType.ABORT:
         state.aborted.append(AbortedTxn(header.producer_id, first, header.last_offset, first))

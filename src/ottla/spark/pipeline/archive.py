@@ -1,4 +1,4 @@
-"""The events that a stream has read, kept for good, since brokers compact and delete what they have.
+"""The events that a stream has read, which are kept for good because brokers compact and delete records.
 
 Each step of the stream has a directory of its own below each input, so a step that is repeated after a crash overwrites
 what it wrote. Other duplicates (a run reads the origin again) are dropped by topic, partition and offset of a record,

@@ -21,7 +21,7 @@ __all__ = ["ENDS_DDL", "ends_table"]
 
 ENDS_DDL: Final = "cluster string, topic string, partition int, ts bigint, end bigint"
 STEP_MS: Final = 1_000
-"""The distance of two points, at least."""
+"""The least distance of two points."""
 WALK_BYTES: Final = 1 << 20
 """Segments up to this size are read header by header."""
 

@@ -1,7 +1,7 @@
-"""Records of topics to events: one table for all that the jobs read, whatever topic it lies in.
+"""Turns records of topics into events: one table for all inputs of the jobs, from all topics.
 
-An event is a record of a group's coordinator (with key and value as JSON), an offset commit (with its fields in
-columns: there are a hundred of them for each other record, so they are decoded in bulk), or a sample of an observer.
+An event is a record of a coordinator (with key and value as JSON), an offset commit (with its fields in columns: there
+are a hundred of them for each other record, so they are decoded in bulk), or a sample of an observer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARE_TOPIC: Final = "__share_group_state"
 EVENT_COLUMNS: Final = {
     "input": "string",
     "cluster": "string",
-    "topic": "string",  # of the record; null for a sample that lay in a file
+    "topic": "string",  # of the record; null for a sample from a file
     "partition": "int",
     "offset": "bigint",
     "ts": "bigint",
@@ -63,14 +63,14 @@ EVENT_COLUMNS: Final = {
 }
 EVENT_DDL: Final = ddl(EVENT_COLUMNS)
 _COMMIT_TYPES: Final = (0, 1)
-_COMMIT_OFFSET_AT: Final = 2  # behind the version, in all versions
+_COMMIT_OFFSET_AT: Final = 2  # after the version, in all versions
 _INT64_BYTES: Final = 8
 _MICROSECONDS: Final = 1000
 _BATCH_ROWS: Final = 50_000
 
 
 class _Sample(msgspec.Struct):
-    """A sample whose body stays as it was written."""
+    """A sample whose body is not decoded."""
 
     kind: str
     ts: int
@@ -146,7 +146,7 @@ def _some(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _events(
     what: str, cluster: str, rows: pa.RecordBatch, kind: str | pa.Array, more: dict[str, pa.Array]
 ) -> pa.RecordBatch:
-    """Records with the columns that all of them have, and some more; the rest is null."""
+    """Events with the columns of all records and some more; other columns are null."""
     count = rows.num_rows
     times = rows.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False) // _MICROSECONDS
     columns = {
@@ -172,7 +172,7 @@ def _with_nulls(columns: dict[str, Any], count: int) -> pa.RecordBatch:
 
 
 def _is_commit(keys: pa.Array) -> Any:
-    """Which keys begin with the type of an offset commit."""
+    """A mask of the keys that begin with the type of an offset commit."""
     starts, ends, data = _runs(keys)
     found = np.zeros(len(keys), np.bool_)
     rows = np.flatnonzero(ends - starts >= _COMMIT_OFFSET_AT)
@@ -184,12 +184,12 @@ def _commit_key(key: bytes) -> tuple[str | None, str | None, int | None]:
     try:
         found = wire.keyed.decode_keyed(GROUP_TOPIC, key, None).key
     except WireError:
-        return None, None, None  # of a later Kafka, or not what it says
+        return None, None, None  # of a later Kafka, or damaged
     return found.group, found.topic, found.partition
 
 
 def _committed(values: pa.Array) -> pa.Array:
-    """The offsets of commits; null for those that were deleted."""
+    """The offsets of commits; null for tombstones."""
     starts, ends, data = _runs(values)
     is_set = ends - starts >= _COMMIT_OFFSET_AT + _INT64_BYTES
     at = np.where(is_set, starts, 0)[:, None] + np.arange(_COMMIT_OFFSET_AT, _COMMIT_OFFSET_AT + _INT64_BYTES)
@@ -199,7 +199,7 @@ def _committed(values: pa.Array) -> pa.Array:
 
 
 def _runs(values: pa.Array) -> tuple[Any, Any, Any]:
-    """Where each value begins and ends, and the bytes of all. Null values have no bytes."""
+    """The start and end of each value, and the bytes of all. Null values have no bytes."""
     _, offsets_buffer, data_buffer = values.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
     data = np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
@@ -253,7 +253,7 @@ def _group_in(key: str | None) -> str | None:
 
 
 def sample_events(values: list[bytes | None], places: dict[str, list[Any]], from_ms: int = 0) -> pa.RecordBatch:
-    """Samples as events. What is no sample is left out: whoever may write to a topic may write anything."""
+    """Samples as events. Other records are left out: any client may write anything to a topic."""
     cells: dict[str, list[Any]] = {name: [] for name in EVENT_COLUMNS}
     for row, value in enumerate(values):
         sample = _sample(value)

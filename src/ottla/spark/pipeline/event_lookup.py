@@ -121,7 +121,7 @@ def configs_in(cluster: str, events: Path, metadata: pa.Table) -> Iterator[Confi
 
 
 def seen_in(events: Path) -> dict[str, Any]:
-    """What there was in the cluster when it was last looked at, as far as observers tell."""
+    """The nodes and topics of the cluster in the last samples."""
     seen: dict[str, Any] = {}
     for _, _, body in _samples(events, "cluster"):
         brokers = body.get("brokers", ())

@@ -1,7 +1,7 @@
 """Events on disk, and the frames that jobs take.
 
-A run reads its origin once and keeps what it read as Parquet, so that every job reads it quickly and no memory is
-needed for it; a stream keeps what it read for good, since brokers compact and delete what they have.
+A run reads its origin once and writes the events as Parquet, so that every job reads them quickly and they need no
+memory; a stream keeps them for good, because brokers compact and delete records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS: Final = {
 
 
 def frames_of(events: DataFrame, has: Mapping[str, int]) -> dict[str, DataFrame]:
-    """The frames by the names that jobs know; those that have no rows are left out."""
+    """The inputs of the jobs by name, without empty frames."""
     return {
         name: events.where(F.col("input") == name).selectExpr(*(_quoted(each) for each in _COLUMNS[name]))
         for name in INPUTS

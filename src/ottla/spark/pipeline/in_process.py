@@ -77,7 +77,7 @@ def write_events(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     schema = arrow_schema({name: kind for name, kind in EVENT_COLUMNS.items() if name != INPUT})
     writers: dict[str, pq.ParquetWriter] = {}
     seen: set[tuple[Any, ...]] = set()
-    shutil.rmtree(path, ignore_errors=True)  # of an attempt that failed
+    shutil.rmtree(path, ignore_errors=True)  # left by an attempt that failed
     try:
         for batch in batches:
             name = batch.column(INPUT)[0].as_py()

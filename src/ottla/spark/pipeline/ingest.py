@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class Starts(NamedTuple):
-    """From when on commits and samples are read. Records of groups are read from the beginning, since each builds on
-    those before it."""
+    """The times from which commits and samples are read. Records of groups are read from the beginning, because each
+    builds on those before it."""
 
     commits_ms: int = 0
     samples_ms: int = 0
@@ -55,7 +55,7 @@ class Ingestion:
         self._notes = notes
 
     def in_process(self, path: Path) -> EventFiles | None:
-        """Read it in this process; None if it is too much for that."""
+        """Read in this process; None if there is too much data for that."""
         return self._until_allowed(lambda: self._read_in_process(path))
 
     def _read_in_process(self, path: Path) -> EventFiles | None:
@@ -68,7 +68,7 @@ class Ingestion:
         return describe_events(path)
 
     def by_spark(self, spark: SparkSession, path: Path) -> EventFiles:
-        """Read it in Spark's workers."""
+        """Read in Spark's workers."""
         return self._until_allowed(lambda: self._read_by_spark(spark, path))
 
     def _read_by_spark(self, spark: SparkSession, path: Path) -> EventFiles:

@@ -65,7 +65,7 @@ _GROUPS: Final = frozenset({"records", "samples"})
 
 @dataclass(frozen=True)
 class JobInputs:
-    """What the jobs get, and a directory for the results that they share."""
+    """The inputs of the jobs, and a directory for the results that they share."""
 
     work: Path
     params: Params
@@ -123,10 +123,10 @@ def _kept(table: pa.Table, path: Path) -> Path:
 def compute(
     spark: SparkSession, events: EventFiles, job_inputs: JobInputs, options: RunOptions, say: Say, *, is_complete: bool
 ) -> list[dict[str, Any]]:
-    """Compute and write every table that there is something for; says what was written.
+    """Compute and write every table for which there are inputs; returns what was written.
 
-    `is_complete`: the events reach back to the beginning, though only some days are to be written. Then findings are
-    written anew, since one that began long ago may be over now.
+    `is_complete`: the events reach back to the beginning, though only some days are written. Then all findings are
+    written again, because an old one may be resolved now.
     """
     inputs = frames_of(spark.read.parquet(str(events.path)), events.rows)
     inputs |= {name: spark.read.parquet(str(path)) for name, path in job_inputs.files.items()}
@@ -150,13 +150,13 @@ def compute(
 
 
 def _relevant(name: str, inputs: Mapping[str, DataFrame], kinds: Mapping[str, frozenset[str]]) -> dict[str, DataFrame]:
-    """The inputs of a job without those that have nothing for it: plans are smaller, and work that has none is left."""
+    """The inputs that have rows for a job, which makes its plan smaller."""
     kept = RELEVANT.get(name, {})
     return {each: frame for each, frame in inputs.items() if each not in kept or kept[each] & kinds[each]}
 
 
 def _has_before(options: RunOptions) -> bool:
-    """Whether findings of days before the range are there already; they stay as they are."""
+    """Whether there are findings of days before the range already; they are not changed."""
     days = table_path(options.out, FINDINGS).glob(f"{DAY}=*")
     return any(not options.days.has(each.name.partition("=")[2]) for each in days)
 
@@ -164,7 +164,7 @@ def _has_before(options: RunOptions) -> bool:
 def _shared(
     spark: SparkSession, inputs: Mapping[str, DataFrame], job_inputs: JobInputs, say: Say
 ) -> dict[str, DataFrame]:
-    """What several tables are made from, computed once: the fold over groups, and what the rules say."""
+    """The results that several tables need, computed once: the fold over groups, and the results of the rules."""
     if not _GROUPS & set(inputs):
         return {}
     from ottla.spark.jobs.findings import rule_results

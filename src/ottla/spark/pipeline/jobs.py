@@ -1,4 +1,4 @@
-"""The jobs by the names of their tables, loaded when they are run."""
+"""The jobs by the names of their tables, loaded when they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDED", "JOBS", "job_of"]
 
 FOLDED: Final = ("group_timeline", "rebalances", "stability", "task_movement")
-"""What one fold over the records of groups gives."""
+"""The tables that one fold over the records of groups makes."""
 JOBS: Final = (*FOLDED, "share_delivery", "consumer_lag", "quorum_lag", "findings")
 """In the order in which they run."""
 

@@ -18,7 +18,7 @@ __all__ = ["FileDecoder", "observation_files", "read_observations"]
 SUFFIX: Final = ".jsonl.zst"
 LINES: Final = 20_000
 PART: Final = ".part"
-"""Behind the name of a file that is being written, or whose observer was killed."""
+"""The suffix of a file that is being written, or whose observer was killed."""
 
 
 def observation_files(directory: str) -> list[str]:
@@ -32,7 +32,7 @@ def observation_files(directory: str) -> list[str]:
 
 
 def read_observations(spark: SparkSession, files: list[str], decoder: FileDecoder) -> DataFrame:
-    """The samples in some files. Tasks open them by name, so that they have to see the same file system."""
+    """The samples in some files. Tasks open them by name, so they must see the same file system."""
     from ottla.spark.pipeline.event_decoder import EVENT_DDL
 
     slices = max(1, min(len(files), 2 * spark.sparkContext.defaultParallelism))
@@ -41,7 +41,7 @@ def read_observations(spark: SparkSession, files: list[str], decoder: FileDecode
 
 
 class FileDecoder:
-    """Paths to events, in a worker."""
+    """Reads files and decodes their samples, in a worker."""
 
     def __init__(self, from_ms: int = 0) -> None:
         self._from_ms = from_ms

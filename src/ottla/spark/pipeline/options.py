@@ -1,4 +1,4 @@
-"""What a run, or a stream, is told."""
+"""The options of a run or a stream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunOptions:
 
     @property
     def first_day_ms(self) -> int | None:
-        """Days are computed whole."""
+        """The start of the first day: days are always computed as a whole."""
         return None if self.since_ms is None else self.since_ms // DAY_MS * DAY_MS
 
     @property
@@ -44,5 +44,5 @@ class RunOptions:
     @property
     def starts(self) -> Starts:
         first = self.first_day_ms
-        # Lag as time looks back an hour; rules that open slowly, longer.
+        # Lag as time needs an hour before the range; slow rules need more.
         return Starts() if first is None else Starts(first - 2 * HOUR_MS, first - DAY_MS)

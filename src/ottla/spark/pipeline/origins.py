@@ -26,7 +26,7 @@ _READ: Final = {"isolation": "read_committed", "failOnDataLoss": "false"}
 
 
 class Origin(Protocol):
-    """What a run reads."""
+    """The source of a run's data."""
 
     @property
     def cluster(self) -> str: ...
@@ -81,7 +81,7 @@ class DirectoryOrigin:
     """Directory, topic and partition of the topics that are not internal."""
     has_metadata: bool = False
     size_bytes: int = 0
-    """Of what is read."""
+    """The size of the logs that are read."""
     notes: list[str] = field(default_factory=list)
 
     @property

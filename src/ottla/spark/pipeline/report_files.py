@@ -21,7 +21,7 @@ TWIN: Final = "report.json"
 
 
 def write_report(out: Path, spark: SparkSession | None) -> dict[str, Any]:
-    """Write both from what is in `out`, and give the facts. Tables of Delta need a session to read them."""
+    """Write both from the tables in `out`, and return the facts. Delta tables need a session."""
     import msgspec
 
     from ottla.spark.report import facts_of, page

@@ -1,4 +1,4 @@
-"""Spark for the pipeline: quiet, quick to start, and small unless it is told otherwise."""
+"""The Spark session of the pipeline: quiet, quick to start, and small by default."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELTA_CONF: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 SHORT_LIFE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that lives for seconds does not live to see the fruits of its best compiler."""
+"""A JVM that runs for seconds does not benefit from its optimising compiler."""
 _CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -47,8 +47,7 @@ _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 def pipeline_session(
     master: str, *, log: Path, delta: bool = False, is_small: bool = False, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session of the given master, whose JVM and workers write to a file what they have to say. `is_small`: it will
-    not have much to do."""
+    """A session of the given master, whose JVM and workers log to a file. `is_small`: it will not have much to do."""
     from ottla.spark.sessions import register, session
 
     settings = dict(_CONF)
@@ -67,7 +66,7 @@ def pipeline_session(
 
 @contextmanager
 def _errors_into(log: Path) -> Iterator[None]:
-    """Processes that are started inside have the file for their standard error: the JVM, and the workers below it."""
+    """Processes that are started in this context (the JVM and its workers) write their standard error to the file."""
     sys.stderr.flush()
     kept = os.dup(STANDARD_ERROR)
     with log.open("ab") as file:
@@ -80,7 +79,7 @@ def _errors_into(log: Path) -> Iterator[None]:
 
 
 def check_machine(*, delta: bool = False) -> None:
-    """OttlaSparkError if pyspark or Java is missing, or Java too old."""
+    """Raises OttlaSparkError if pyspark or Java is missing, or Java is too old."""
     _check_pyspark()
     check_java()
     if delta:
@@ -107,7 +106,7 @@ def _delta_package() -> str:
 
 
 def check_java() -> None:
-    """OttlaSparkError unless there is a Java that Spark takes. The one in JAVA_HOME comes first, as Spark has it."""
+    """Raises OttlaSparkError unless there is a Java that Spark accepts. Like Spark, it looks in JAVA_HOME first."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = "in JAVA_HOME" if home else "on the PATH"

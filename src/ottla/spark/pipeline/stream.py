@@ -55,7 +55,7 @@ class Watermarks(NamedTuple):
 
 @dataclass(frozen=True)
 class Follower:
-    """What each step does."""
+    """Processes each step of the stream."""
 
     origin: Origin
     options: RunOptions
@@ -129,8 +129,7 @@ class Follower:
 
 
 def start_stream(spark: SparkSession, follower: Follower, interval_s: float | None = None) -> StreamingQuery:
-    """Start the stream: with an interval it goes on until it is stopped, without it ends when all that is there is
-    read."""
+    """Start the stream: with an interval it runs until it is stopped, without it ends when all data are read."""
     origin, out = follower.origin, follower.options.out
     options = {**origin.options(origin.topics), "startingOffsets": "earliest"}
     rows = spark.readStream.format(origin.format).options(**options).load()

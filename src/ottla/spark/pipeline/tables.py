@@ -1,7 +1,7 @@
 """Tables on disk: Parquet with a directory for each day, or Delta.
 
-A run replaces the days that it has computed and touches no others. With Delta, rows are merged by the table's key and
-those of its days that are no longer there are deleted: readers see the table as it was before or as it is after.
+A run replaces the days that it has computed and no others. With Delta, rows are merged by the table's key and obsolete
+rows of these days are deleted: readers see the table either before or after the run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def day_of(ms: int) -> str:
 
 
 class Days(NamedTuple):
-    """The days that a run has computed, as they are written; None where there is no bound."""
+    """The range of days that a run has computed; None for no bound."""
 
     first: str | None = None
     last: str | None = None
@@ -49,7 +49,7 @@ def table_path(out: Path, name: str) -> Path:
 
 
 def write_table(rows: DataFrame, table: Table, out: Path, days: Days, form: Format) -> None:
-    """Write the rows of some days, and take away what else was there of these days."""
+    """Write the rows of some days, and delete all other rows of these days."""
     path = table_path(out, table.name)
     in_order = rows.repartition(DAY).sortWithinPartitions(DAY, *table.key)
     if form == "delta":
@@ -104,8 +104,7 @@ def dataset_of(path: Path) -> Any:
 
 
 def source_of(path: Path) -> str | None:
-    """Where the rows of a table come from, by the footers of its files: records, samples or both; None if it has no
-    rows."""
+    """The source of a table's rows, from the footers of its files: records, samples or both; None if it has no rows."""
     import pyarrow.parquet as pq
 
     found: set[str] = set()

@@ -1,11 +1,11 @@
-"""Internal topics as typed tables: the format `ottla-records`.
+"""The format `ottla-records`: internal topics as typed tables.
 
 ==============  ======================================================================================================
-`types`         columns in the words of Spark and of Arrow
-`states`        numbers that stand for something, and their names
-`tables`        one table for each record type, made from the schemas that the codec reads by
-`values`        decoded messages to the values of columns, version by version
-`decode`        columns of records to Arrow batches of a table, or of JSON
+`types`         types of columns, for Spark and for Arrow
+`states`        the names of numeric codes
+`tables`        one table for each record type, made from the codec's schemas
+`values`        turns decoded messages into values of columns, for each version
+`decode`        turns columns of records into Arrow batches of a table, or of JSON
 `latest`        the newest row of each key
 ==============  ======================================================================================================
 """

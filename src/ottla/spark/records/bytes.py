@@ -1,4 +1,4 @@
-"""The bytes of records in columns: keys, values, and which record type each is of."""
+"""The bytes of records in columns: keys, values, and record types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["RecordBytes", "is_of_types", "read_frame"]
 
 
 class RecordBytes:
-    """Keys and values of some rows of columns. The rows have numbers of their own."""
+    """Keys and values of some rows of columns, numbered from 0."""
 
     def __init__(self, columns: Columns, rows: Int64s) -> None:
-        self._data = columns.data.tobytes()  # slices of bytes cost half of what those of views do
+        self._data = columns.data.tobytes()  # slicing bytes costs half of slicing a memoryview
         self.keys = self._runs(columns.key_start[rows], columns.key_length[rows])
         self.values = self._runs(columns.value_start[rows], columns.value_length[rows])
 
@@ -32,7 +32,7 @@ class RecordBytes:
 
 
 def is_of_types(columns: Columns, types: tuple[int, ...], *, is_keyed: bool) -> Bools:
-    """The records of some types, which stand as int16 before a key, or as the second byte of a metadata record."""
+    """A mask of records of some types. The type is an int16 before a key, or the second byte of a metadata record."""
     starts, lengths = (
         (columns.key_start, columns.key_length) if is_keyed else (columns.value_start, columns.value_length)
     )
@@ -45,7 +45,7 @@ def is_of_types(columns: Columns, types: tuple[int, ...], *, is_keyed: bool) -> 
 
 
 def read_frame(value: bytes) -> tuple[int, int, int] | None:
-    """Type and version of a metadata record, and where its body begins; None if it is cut off."""
+    """Type, version and start of the body of a metadata record; None if it is truncated."""
     try:
         _, at = read_varint(value, 0)
         record_type, at = read_varint(value, at)

@@ -1,8 +1,8 @@
-"""Columns of records to the rows of a table.
+"""Turns columns of records into rows of a table.
 
-Most records of an internal topic are of other types than the one that is asked for. So the types are compared in bulk,
-and only what counts is decoded. Records that this codec does not know, of a later Kafka, are never an error: a table
-shows their keys, and the table of all records their bytes.
+Most records of an internal topic have other types than the requested one. So the types are compared in bulk, and only
+matching records are decoded. Unknown record versions, of a later Kafka, are never an error: a table has their keys, and
+the table of all records their bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEYS_MAX: Final = 100_000
 
 
 class Source(NamedTuple):
-    """Where records come from."""
+    """The partition of the records."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class Source(NamedTuple):
 class DecodedRows(NamedTuple):
     rows: pa.RecordBatch
     keys: list[bytes]
-    """The record's key, for each row; empty where records have none."""
+    """The record's key, for each row; empty if records have none."""
 
 
 Row = tuple[str | None, int | None, bool, tuple[Any, ...]]
@@ -52,7 +52,7 @@ Row = tuple[str | None, int | None, bool, tuple[Any, ...]]
 
 
 class Decoder:
-    """What both kinds of decoders do."""
+    """The common part of both decoders."""
 
     def __init__(self, schema: pa.Schema, batch_rows: int) -> None:
         self.schema = schema
@@ -63,7 +63,7 @@ class Decoder:
         raise NotImplementedError
 
     def row(self, source: Source, key: bytes | None, value: bytes | None) -> Row | None:
-        """The row of a record; None if it is not one of the table's."""
+        """The row of a record; None if it does not belong to the table."""
         raise NotImplementedError
 
     def control_row(self, key: bytes | None, value: bytes | None) -> Row | None:
@@ -141,7 +141,7 @@ class RecordDecoder(Decoder):
             return self._metadata_row(value or b"")
         key_cells = self._key_cells(key or b"")
         if key_cells is None:
-            return None  # no key of this type; the table of all records shows it
+            return None  # not a valid key of this type; the table of all records has it
         name, value_name, cells = key_cells
         if value is None:
             return (name, None, True, cells + self._nulls)
@@ -149,7 +149,7 @@ class RecordDecoder(Decoder):
         return (name, version, False, cells + self._value_cells(value_name, version, value, _INT16.size))
 
     def _key_cells(self, key: bytes) -> tuple[str, str, tuple[Any, ...]] | None:
-        """Record type, message of the value and cells of a key. Few keys are in most records, so they are kept."""
+        """Record type, message of the value and cells of a key. Cached, because few keys are in most records."""
         found = self._keys.get(key)
         if found is not None:
             return found
@@ -183,7 +183,7 @@ class RecordDecoder(Decoder):
         return (self._table.name, control.message.version, False, cells)
 
     def _value_cells(self, name: str, version: int, data: bytes, start: int) -> tuple[Any, ...]:
-        """Nulls for a version of the future, and for what is not what it says."""
+        """The cells of a value; nulls for an unknown version and for damaged values."""
         try:
             return self._cells(self._table.value, name, version, data, start)
         except WireError:

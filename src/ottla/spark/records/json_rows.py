@@ -1,4 +1,4 @@
-"""All records of internal topics, whatever they are, with key and value as JSON."""
+"""All records of internal topics, of any type, with key and value as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["JsonDecoder"]
 
 
 class JsonDecoder(Decoder):
-    """One row for each record, whatever it is, with key and value as JSON."""
+    """One row for each record of any type, with key and value as JSON."""
 
     def __init__(self, rules: ValueRules, batch_rows: int) -> None:
         super().__init__(arrow_schema(JSON_COLUMNS), batch_rows)

@@ -1,7 +1,7 @@
-"""The newest row of each key: what compaction will leave one day.
+"""The newest row of each key, as after compaction.
 
-All records of a key are in one partition, in the order of time; one task reads it all. Rows are kept as they come and
-thinned out when most of them are outdated, so memory grows with the keys that are alive, not with the log.
+All records of a key are in one partition, ordered by time, which one task reads. Rows are collected, and compacted when
+most of them are outdated, so memory grows with the number of keys, not with the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.spark.records.decode import DecodedRows
 __all__ = ["Newest"]
 
 ROWS_MIN: Final = 100_000
-"""Fewer rows are not worth thinning out."""
+"""Fewer rows are not compacted."""
 
 
 class Newest:
@@ -32,7 +32,7 @@ class Newest:
         self._batches.append(decoded.rows)
         tombstones = decoded.rows.column("_tombstone").to_pylist()
         for key, is_tombstone in zip(decoded.keys, tombstones, strict=True):
-            # Out and in again, so that the numbers stay in order.
+            # Remove and insert, so that the numbers stay in order.
             self._at.pop(key, None)
             if not is_tombstone:
                 self._at[key] = self._count

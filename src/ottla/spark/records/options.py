@@ -22,12 +22,12 @@ DEFAULT_BATCH_ROWS: Final = 50_000
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
 SERVERS: Final = "kafka.bootstrap.servers"
 CLUSTER_TOPICS: Final = tuple(topic for topic in FAMILIES if topic != METADATA_TOPICS[0])
-"""What brokers let clients read."""
+"""The topics that brokers let clients read."""
 
 
 @dataclass(frozen=True, repr=False)
 class RecordTableOptions(CommonOptions):
-    """Which table it is, and how its values look."""
+    """The table, and the form of its values."""
 
     record: str = option("record", text, "")
     topic: str = option("topic", one_of(*FAMILIES), "")
@@ -58,7 +58,7 @@ class RecordTableOptions(CommonOptions):
 
     @property
     def table_topics(self) -> tuple[str, ...]:
-        """Where the records lie."""
+        """The topics with the table's records."""
         if not self.is_every:
             return (self.table.topic,)
         return (self.topic,) if self.topic else tuple(FAMILIES)
@@ -69,7 +69,7 @@ class RecordTableOptions(CommonOptions):
 
     @property
     def has_control(self) -> bool:
-        """Whether records of the quorum count."""
+        """Whether control records of the quorum are included."""
         return self.is_every or self.table.kind == "control"
 
     @property
@@ -91,7 +91,7 @@ class PathRecordOptions(RecordTableOptions, PathOptions):
 
     @property
     def snapshots(self) -> tuple[str, ...]:
-        """Snapshots that are named by themselves."""
+        """Snapshots that are given as paths."""
         return tuple(path for path in self.paths if path.endswith(SNAPSHOT_SUFFIX))
 
 
@@ -101,7 +101,7 @@ class ClusterRecordOptions(RecordTableOptions, TopicOptions):
 
     @property
     def is_metadata(self) -> bool:
-        """The controllers' own log, which their leader has to be asked for."""
+        """Whether it is the metadata log, which is fetched from the leader of the controllers."""
         return self.table_topics == METADATA_TOPICS[:1]
 
 

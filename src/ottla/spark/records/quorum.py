@@ -1,8 +1,8 @@
-"""The metadata log over the network: from the leader of the controllers, as a follower would fetch it.
+"""Reads the metadata log over the network, from the leader of the controllers, as a follower does.
 
-Brokers say who leads and where the log ends (DescribeQuorum). The leader answers Fetch on its own listener, if it lets
-us in: that takes CLUSTER_ACTION where there are ACLs, and ottla's controllers do not do it. Where the log has lost its
-beginning, it names the snapshot that stands for it.
+Brokers know the leader and the end of the log (DescribeQuorum). The leader answers Fetch on its own listener, if the
+client is authorized: with ACLs that takes CLUSTER_ACTION, and ottla's controllers do not serve it. If the beginning of
+the log was deleted, the leader names the snapshot that replaces it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Leader(NamedTuple):
 
 
 class Quorum:
-    """What the controllers' leader says."""
+    """The leader of the controllers, and its log."""
 
     def __init__(self, client: Callable[[], BlockingClient], stall_timeout_ms: int) -> None:
         self._client = client
         self._stall_timeout_s = stall_timeout_ms / 1000
 
     def leader(self) -> Leader:
-        """Who leads now. OttlaSparkError if brokers do not say where he is: those before Kafka 3.9 do not."""
+        """The present leader. Raises OttlaSparkError if brokers do not give its address, as those before Kafka 3.9."""
         topic = DescribeQuorumRequest.TopicData(
             METADATA.topic, (DescribeQuorumRequest.PartitionData(METADATA.partition),)
         )
@@ -77,14 +77,14 @@ class Quorum:
         return max(self._fetch(leader, leader.high_watermark).log_start_offset, 0)
 
     def columns(self, start: int, until: int) -> Iterator[Columns]:
-        """The records of a range, and before them, if the log begins later, those of the snapshot before it."""
+        """The records of a range; if the log begins later, the records of the snapshot come first."""
         leader = self.leader()
         position, progress_at_s = start, time.monotonic()
         while position < until:
             data = self._fetch(leader, position)
             if data.snapshot_id.end_offset >= 0 and position == 0 == data.log_start_offset:
-                # A follower without anything is sent a snapshot, though the log is whole. The first batch, that of the
-                # first leader's election, has more than one record wherever there are voters in the log.
+                # A follower with an empty log is sent a snapshot even if the log is complete. The first batch, of the
+                # first leader's election, has more than one record if the log has voters.
                 position = 1
             elif data.snapshot_id.end_offset >= 0:
                 yield self._snapshot(leader, data.snapshot_id)
@@ -102,7 +102,7 @@ class Quorum:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _fetch(self, leader: Leader, offset: int) -> FetchResponsePartitionData:
-        # As if our last record were of the leader's own epoch: he then compares nothing but the offset.
+        # With the leader's own epoch as the epoch of our last record, the leader compares only the offset.
         partition = FetchRequest.FetchPartition(
             partition=METADATA.partition,
             current_leader_epoch=leader.epoch,
@@ -157,7 +157,7 @@ class Quorum:
 
 
 class QuorumCluster:
-    """The metadata log as planning sees a cluster."""
+    """The metadata log in the role of a cluster for planning."""
 
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum

@@ -1,4 +1,4 @@
-"""Internal topics as Spark reads them, from files or from a cluster, in batches and as a stream."""
+"""Spark's readers of internal topics, from files or from a cluster, in batches and as a stream."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _newest(decoder: Decoder, decoded: Iterable[DecodedRows]) -> Iterator[pa.Rec
 
 
 class _PathTasks:
-    """What both readers of files do."""
+    """The common part of both readers of files."""
 
     _options: PathRecordOptions
 
@@ -67,9 +67,9 @@ class _PathTasks:
     def _tasks_of(
         self, cluster: LogCluster, ranges: list[Task], *, is_from_start: bool, is_growing: bool
     ) -> list[LogTask | MetadataSnapshot]:
-        """Pieces of the logs, and what has to be read before them."""
+        """Pieces of the logs, and snapshots that have to be read before them."""
         snapshot = self._snapshot(cluster) if is_from_start else None
-        if snapshot is not None:  # it stands for what lies before its end
+        if snapshot is not None:  # it replaces the log before its end offset
             ranges = [_from(each, snapshot.end_offset) if each.at == METADATA else each for each in ranges]
         wanted = [each for each in ranges if each.start < each.until]
         is_latest = self._options.is_latest
@@ -139,7 +139,7 @@ class PathRecordStreamReader(_PathTasks, RangeStreamReader[PathRecordOptions]):
 
         cluster = self._cluster()
         ranges = StreamPlan(cluster, self._options).tasks_between(start, end)
-        is_first = end.start is not None  # only the first batch remembers where the query began
+        is_first = end.start is not None  # only the first batch has the start of the query
         is_from_start = is_first and self._options.starting(is_stream=True).where == "earliest"
         return self._tasks_of(cluster, ranges, is_from_start=is_from_start, is_growing=True)
 
@@ -148,7 +148,7 @@ class PathRecordStreamReader(_PathTasks, RangeStreamReader[PathRecordOptions]):
 
 
 class _ClusterTasks:
-    """What both readers of clusters do."""
+    """The common part of both readers of clusters."""
 
     _options: ClusterRecordOptions
 
@@ -173,7 +173,7 @@ class _ClusterTasks:
         from ottla.spark.records.decode import Source
         from ottla.spark.topic.task_reader import task_columns
 
-        # What a snapshot stands for lies before the range.
+        # The records of a snapshot are before the range.
         first = -1 if self._options.is_metadata and task.start == task.log_start else task.start
         columns = (
             self._quorum().columns(max(first, 0), task.until)
@@ -185,7 +185,7 @@ class _ClusterTasks:
 
 
 class _InternalTopics:
-    """A cluster whose internal topics may not exist: they are made with the first group, or transaction."""
+    """A cluster whose internal topics may not exist yet: the first group or transaction creates them."""
 
     def __init__(self, options: ClusterRecordOptions) -> None:
         from ottla.spark.topic.cluster import LiveCluster
@@ -207,7 +207,7 @@ class ClusterRecordReader(_ClusterTasks, RangeReader[ClusterRecordOptions]):
         from ottla.spark.topic.plan import plan_batch
 
         options = self._options
-        if options.is_latest:  # one task has to see all records of a key
+        if options.is_latest:  # one task must see all records of a key
             options = replace(options, min_partitions=None, max_records_per_partition=None)
         return plan_batch(self._cluster(), options, bounds)
 

@@ -1,7 +1,7 @@
-"""Snapshots of the metadata log: `.checkpoint` files, which stand for everything up to the offset in their name.
+"""Snapshots of the metadata log: `.checkpoint` files, which replace the log up to the offset in their name.
 
-The log may have lost its beginning to a snapshot. Then the oldest snapshot that reaches up to what is left tells what
-was before. Its records have no offsets of the log; they get that of the last record which the snapshot stands for.
+If the beginning of the log was deleted, the oldest snapshot that reaches up to the rest replaces it. Its records have
+no offsets of the log; they get the offset of the last record that the snapshot replaces.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 class MetadataSnapshot(NamedTuple):
     uri: str
     end_offset: int
-    """The first one that it does not stand for."""
+    """The first offset that it does not replace."""
 
 
 def named_snapshot(uri: str) -> MetadataSnapshot | None:
@@ -44,7 +44,7 @@ def named_snapshot(uri: str) -> MetadataSnapshot | None:
 
 
 def named_snapshots(paths: Iterable[str]) -> list[MetadataSnapshot]:
-    """The snapshots that paths name; OttlaSparkError for one that names none."""
+    """The snapshots that paths name. Raises OttlaSparkError for a path that names none."""
     found = {path: named_snapshot(absolute(path)) for path in paths}
     for path, snapshot in found.items():
         if snapshot is None:
@@ -54,11 +54,11 @@ def named_snapshots(paths: Iterable[str]) -> list[MetadataSnapshot]:
 
 
 def snapshot_before(files: PartitionFiles) -> MetadataSnapshot | None:
-    """The snapshot that has to be read before the log, so that nothing is missing."""
+    """The snapshot that must be read before the log, so that nothing is missing."""
     named = (named_snapshot(f"{files.uri}/{name}") for name in files.metadata_snapshots)
     ends = {each.end_offset: each for each in named if each is not None}
     if files.log_start_offset == 0:
-        return ends.get(0)  # written by `format`; the log has all the rest
+        return ends.get(0)  # written by `format`; the log has everything after it
     reaching = [end for end in ends if end >= files.log_start_offset]
     return ends[min(reaching)] if reaching else None
 

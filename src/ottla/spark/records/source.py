@@ -1,4 +1,4 @@
-"""The format `ottla-records` as Spark sees it."""
+"""Spark's data source `ottla-records`."""
 
 from __future__ import annotations
 

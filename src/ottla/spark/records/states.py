@@ -1,4 +1,4 @@
-"""Numbers in records that stand for something, and what for, in Kafka's own names."""
+"""Numeric codes in records, with Kafka's own names for them."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ NAMES: Final[dict[tuple[str, str], Mapping[int, str]]] = {
 
 
 def names_of(message: str, field: str) -> Mapping[int, str] | None:
-    """What the numbers of a field mean; None if they are just numbers."""
+    """The names of a field's codes; None if its values are plain numbers."""
     return NAMES.get((message, field))

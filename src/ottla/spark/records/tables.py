@@ -1,7 +1,7 @@
-"""One table for each record type, made from the schemas that the codec reads by.
+"""One table for each record type, made from the codec's schemas.
 
-A table has some columns that all have, then the fields of the key, then those of the value, under Kafka's own names. It
-has every field that any version knows. Numbers that stand for something have their name in a column behind.
+A table has some common columns, then the fields of the key, then those of the value, under Kafka's own names. It has
+the fields of all versions. A numeric code is followed by a column with its name.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _CONTROL: Final = {
     "KRaftVersion": ("KRaftVersionRecord", 5),
     "Voters": ("VotersRecord", 6),
 }
-# Offsets in their oldest form are offsets, too; what they lack is null.
+# The oldest form of offsets belongs to the same table; fields that it lacks are null.
 _ALSO: Final = {"OffsetCommit": (0,)}
-# Opaque to the coordinator, but of one known layout where the members are consumers.
+# Opaque to the coordinator, but of a known layout if the members are consumers.
 _CONSUMER_MESSAGES: Final = {
     ("GroupMetadataValue", "subscription"): "ConsumerProtocolSubscription",
     ("GroupMetadataValue", "assignment"): "ConsumerProtocolAssignment",
@@ -68,13 +68,13 @@ _CONSUMER_MESSAGES: Final = {
 
 class Table(NamedTuple):
     name: str
-    """As users write it."""
+    """The name that users write."""
     kind: Kind
     topic: str
     record_types: tuple[int, ...]
-    """The table's own, and what else it takes in."""
+    """The table's own type, and other types whose records it includes."""
     key: str | None
-    """Names of messages."""
+    """The name of the key's message."""
     value: str
     columns: tuple[Column, ...]
 
@@ -139,7 +139,7 @@ def _control_tables() -> list[Table]:
 
 @cache
 def message_columns(name: str) -> tuple[Column, ...]:
-    """The columns of all fields of a message, whatever the version."""
+    """The columns of all fields of a message, of all versions."""
     assert name in MESSAGES, name
     message = message_schema(name)
     return _columns(message, message.fields)
@@ -159,12 +159,12 @@ def _columns(message: Message, fields: tuple[Field, ...]) -> tuple[Column, ...]:
 
 
 def name_column(message: str, field: str) -> str | None:
-    """The column that says what a number means."""
+    """The column with the name of a numeric code."""
     return None if names_of(message, field) is None else f"{field}Name"
 
 
 def consumer_message(message: str, field: str) -> str | None:
-    """The message that consumers put into a field of bytes."""
+    """The message that consumers encode into a field of bytes."""
     return _CONSUMER_MESSAGES.get((message, field))
 
 

@@ -1,4 +1,4 @@
-"""Types of columns, said once for Spark, as text, and for Arrow, which is imported when it is asked for."""
+"""Types of columns, for Spark as text and for Arrow, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SCALARS: Final = {
     "bytes": "binary",
     "records": "binary",
 }
-"""Kafka's types as Spark's."""
+"""Kafka's types -> Spark's types."""
 
 
 class Scalar(NamedTuple):
     name: str
-    """As Spark says it."""
+    """Spark's name."""
 
     def ddl(self) -> str:
         return self.name
@@ -81,12 +81,12 @@ class Column(NamedTuple):
 
 
 def ddl(columns: tuple[Column, ...]) -> str:
-    """The columns as text that Spark takes for a schema."""
+    """The columns as the text of a Spark schema."""
     return ", ".join(f"`{name}` {kind.ddl()}" for name, kind in columns)
 
 
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
-    """The same columns as Arrow's schema."""
+    """The columns as an Arrow schema."""
     import pyarrow as pa
 
     return pa.schema([pa.field(name, kind.arrow()) for name, kind in columns])

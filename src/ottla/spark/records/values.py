@@ -1,7 +1,7 @@
-"""Decoded messages to the values of a table's columns.
+"""Turns decoded messages into values of a table's columns.
 
-For each message and version a function is made once. What the version does not have is null, or, if asked for, what
-Kafka takes for it then. What opens doors is null unless it is asked for.
+For each message and version, a function is made once. Fields that the version lacks are null or, on request, Kafka's
+defaults. Secrets are null unless they are requested.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SECRET_CONFIG: Final = re.compile(r"password|\.jaas\.|secret|keystore\.key|cred
 
 class ValueRules(NamedTuple):
     defaults: bool = False
-    """Give absent fields the value that Kafka takes for them."""
+    """Give absent fields Kafka's defaults."""
     secrets: bool = False
-    """Show what opens doors."""
+    """Show secrets."""
 
 
 class _Context(NamedTuple):
@@ -43,7 +43,7 @@ class _Context(NamedTuple):
 
 
 def converter(table_message: str, name: str, version: int, rules: ValueRules) -> Convert:
-    """From a message of that name and version to the values of the columns that the table's message has."""
+    """A function from a message of this name and version to the values of the columns of the table's message."""
     message = message_schema(table_message)
     shape = message_shape(name, version)
 
@@ -60,7 +60,7 @@ def converter(table_message: str, name: str, version: int, rules: ValueRules) ->
 
 
 def hide(message: Any, json: dict[str, Any]) -> dict[str, Any]:
-    """The JSON of a message without what opens doors."""
+    """The JSON of a message without secrets."""
     name = type(message).__name__
     for field in _SECRET_FIELDS.get(name, ()):
         json[field[0].lower() + field[1:]] = None
@@ -76,12 +76,12 @@ def _without_secret(record: Any) -> Any:
 
 
 # --- making functions -------------------------------------------------------------------------------------------------
-# One expression makes the tuple of a struct, `lambda it: (it.offset, text(it.topic_id), None)`: records come by the
-# million, and a call for each field would take most of the time.
+# One expression makes the tuple of a struct, `lambda it: (it.offset, text(it.topic_id), None)`: with millions of
+# records, a call for each field would take most of the time.
 
 
 def _struct(context: _Context, fields: tuple[Field, ...], shape: Struct) -> Convert:
-    """From a struct to a tuple with one value for each column."""
+    """A function from a struct to a tuple with one value for each column."""
     members = {member.name: member for member in (*shape.plain, *shape.tagged)}
     absent = {member.name: member for member in shape.absent}
     names: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def _unless_null(function: Convert) -> Convert:
 
 
 def _default(member: Member | None) -> Any:
-    """What Kafka takes for a field that is not there, as a column has it."""
+    """Kafka's default of an absent field, as a value of a column."""
     default = None if member is None else member.default
     if member is None or isinstance(default, DefaultStruct):
         return None
@@ -125,7 +125,7 @@ def _default(member: Member | None) -> Any:
 
 
 def _value_of(context: _Context, field: Field, kind: Type) -> Convert | None:
-    """From a value that is not null to what Arrow takes; None if that is the same."""
+    """A function from a value that is not null to Arrow's value; None if they are the same."""
     if kind.kind == "uuid":
         return _text
     if kind.kind == "struct":
@@ -154,7 +154,7 @@ _decoded_converters: dict[tuple[str, int], Convert] = {}
 
 
 def _decoded(name: str, data: bytes) -> Any:
-    """What a consumer said inside of bytes; null if it cannot be read, as other clients may say what they like."""
+    """The message that a consumer encoded into bytes; null if it cannot be read, because clients may send anything."""
     try:
         found = decode_versioned(name, bytes(data))
     except WireError:

@@ -1,7 +1,7 @@
-"""The report of a run: facts from its tables (`facts_of`), and one HTML file made of them (`page`).
+"""The report of a run: facts from its tables (`facts_of`), and one HTML file made from the facts (`page`).
 
-Both are pure: no Spark, no clock, no files. The facts are what goes into `report.json`; the page shows the same. Where
-there is no pyarrow there are no tables, and `facts_of_findings` makes facts of what the rules found alone.
+Both are pure: no Spark, no clock, no files. The facts are the content of `report.json`; the page shows the same.
+Without pyarrow there are no tables, and `facts_of_findings` makes facts from findings alone.
 """
 
 from ottla.spark.report.facts import facts_of, facts_of_findings

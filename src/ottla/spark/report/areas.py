@@ -1,4 +1,4 @@
-"""The areas of a cluster that the report judges, each with a light of its own, and which rules belong to which."""
+"""The areas of a cluster in the report, each with a light of its own, and the rules of each area."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Area(NamedTuple):
     id: str
     title: str
     about: str
-    """For readers who never saw Kafka."""
+    """An explanation for readers who do not know Kafka."""
     rules: frozenset[str]
     without_rows: str
-    """The light where rules could look but there are no rows."""
+    """The light if rules were checked but there are no rows."""
 
 
 def _area(name: str, title: str, about: str, rules: str, *, without_rows: str = "none") -> Area:
@@ -76,9 +76,9 @@ def area_of(rule: str) -> str:
     return _BY_RULE.get(rule, "cluster")
 
 
-def light(area: Area, findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_looked_at: bool) -> str:
-    """The worst that is open, else `recovered` if something was wrong; `none` where there is nothing that could be,
-    `unseen` where nobody looked."""
+def light(area: Area, findings: Sequence[Mapping[str, Any]], *, has_rows: bool, is_observed: bool) -> str:
+    """The worst severity that is open, else `recovered` if something was wrong; `none` if the area is empty, `unseen`
+    if it was not observed."""
     for severity in ("critical", "warning"):
         if any(each["severity"] == severity and each["state"] == "open" for each in findings):
             return severity
@@ -88,4 +88,4 @@ def light(area: Area, findings: Sequence[Mapping[str, Any]], *, has_rows: bool, 
         return "notice"
     if findings or has_rows:
         return "ok"
-    return area.without_rows if is_looked_at else "unseen"
+    return area.without_rows if is_observed else "unseen"

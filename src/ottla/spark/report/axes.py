@@ -1,4 +1,4 @@
-"""Axes: where ticks stand and what they say."""
+"""Axes: the positions and labels of ticks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DURATIONS_MS: Final = {
 
 
 ROOM: Final = 0.02
-"""At both ends of a scale of durations, so that dots there are whole."""
+"""Margin at both ends of a scale of durations, so that dots there are not cut off."""
 
 
 class Tick(NamedTuple):
@@ -48,7 +48,7 @@ class Scale(NamedTuple):
 
 
 def ticks_of_time(scale: Scale) -> list[Tick]:
-    """At most six, at full seconds, minutes, hours or days of UTC."""
+    """At most six ticks, at full seconds, minutes, hours or days of UTC."""
     step = next((each for each in STEPS_MS if scale.length / each <= TICKS), STEPS_MS[-1])
     first = math.ceil(scale.low / step) * step
     form = "%H:%M:%S" if step < MINUTE_MS else "%H:%M" if step < DAY_MS else "%m-%d"
@@ -61,7 +61,7 @@ def _steps(first: float, last: float, step: float) -> Iterator[float]:
 
 
 def ticks_of_values(low: float, high: float, count: int = 4) -> tuple[Scale, list[float]]:
-    """A scale that begins and ends at ticks which are 1, 2 or 5 times a power of ten apart, and those ticks."""
+    """A scale that begins and ends at ticks, and its ticks, which are 1, 2 or 5 times a power of ten apart."""
     reach = high - low or 1
     raw = reach / count
     power = 10 ** math.floor(math.log10(raw))
@@ -73,7 +73,7 @@ def ticks_of_values(low: float, high: float, count: int = 4) -> tuple[Scale, lis
 
 
 def ticks_of_durations(low_ms: float, high_ms: float) -> tuple[Scale, list[Tick]]:
-    """A logarithmic scale of durations, from one that people think in to another."""
+    """A logarithmic scale of durations, with ticks at common durations."""
     low = max((each for each in DURATIONS_MS if each <= low_ms), default=1)
     high = min((each for each in DURATIONS_MS if each >= high_ms and each > low), default=40 * DAY_MS)
     ticks = [Tick(math.log10(each), text) for each, text in DURATIONS_MS.items() if low <= each <= high]

@@ -1,4 +1,4 @@
-"""Rows of bands over time: which process had which task, and when what was wrong."""
+"""Rows of bands over time: the process of each task, and the times of findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.health.wording import duration
 from ottla.spark.report.axes import Scale
 from ottla.spark.report.forms import iso, shortened
 from ottla.spark.report.listing import fields
-from ottla.spark.report.plot import Frame, Key, bands, figure, place, time_axis, twin
+from ottla.spark.report.plot import Frame, Key, bands, figure, percent_text, time_axis, twin
 
 ROW: Final = 26
 NARROWEST: Final = 0.3  # percent
@@ -24,7 +24,7 @@ Facts = Mapping[str, Any]
 
 
 def _reach(band: Facts, time: Scale) -> tuple[float, float]:
-    """Where a band begins and how wide it is; nothing is too short to be seen."""
+    """The start and the width of a band, which is never too narrow to be seen."""
     left = min(max(time.percent(band["from_ms"]), 0.0), 100 - NARROWEST)
     return left, max(min(time.percent(band["to_ms"]), 100.0) - left, NARROWEST)
 
@@ -37,14 +37,14 @@ def _clock(band: Facts) -> str:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-class _Looks(NamedTuple):
+class _BandStyle(NamedTuple):
     """How the bands of one figure are drawn."""
 
     figure: str
     numbers: Mapping[str, int]
-    """Process -> its place in the legend."""
+    """Process -> its number in the legend."""
     names: Mapping[str, str]
-    """Process -> what people call it, where that is known."""
+    """Process -> its name, where that is known."""
     has_copies: bool
 
     def name(self, process: str) -> str:
@@ -56,45 +56,51 @@ class _Looks(NamedTuple):
         return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
 
     def lane(self, role: str) -> tuple[int, int]:
-        """Top and height within the row: copies lie below what is active, where there are any."""
+        """Top and height within the row: standbys and warm-ups are below active tasks."""
         if not self.has_copies:
             return 4, 18
         return (17, 8) if role in COPIES else (2, 14)
 
 
 def heat_plot(facts: Facts, time: Scale, read: str) -> Markup:
-    """Tasks from above to below; colour and letter say the process, hatching a warm-up."""
+    """A row for each task; colour and letter show the process, hatching a warm-up."""
     roles = {cell["role"] for row in facts["rows"] for cell in row["cells"]}
     numbers = {process: at for at, process in enumerate(facts["processes"])}
-    looks = _Looks(facts["id"], numbers, facts["names"], has_copies=not roles.isdisjoint(COPIES))
+    style = _BandStyle(facts["id"], numbers, facts["names"], has_copies=not roles.isdisjoint(COPIES))
     upright, below = time_axis(time)
-    cells = [_cell(cell, at * ROW, looks, time) for at, row in enumerate(facts["rows"]) for cell in row["cells"]]
+    cells = [_cell(cell, at * ROW, style, time) for at, row in enumerate(facts["rows"]) for cell in row["cells"]]
     marks = joined([_patterns(facts["id"]), upright, *cells])
     frame = Frame(ROW * len(facts["rows"]), marks, bands([row["name"] for row in facts["rows"]], ROW), below, wide=True)
     more = f" {facts['left_out']:,} more tasks are not drawn." if facts["left_out"] else ""
     more += f" {facts['cells_left_out']:,} short stays are not drawn." if facts["cells_left_out"] else ""
-    return figure(facts, frame, read=read + more, desc=_told(facts), keys=_keys(looks, roles), twin=_tasks_twin(facts))
+    return figure(facts, frame, read=read + more, desc=_told(facts), keys=_keys(style, roles), twin=_tasks_twin(facts))
 
 
-def _cell(cell: Facts, top: int, looks: _Looks, time: Scale) -> Markup:
+def _cell(cell: Facts, top: int, style: _BandStyle, time: Scale) -> Markup:
     left, width = _reach(cell, time)
-    offset, height = looks.lane(cell["role"])
-    shape = {"x": place(left), "y": str(top + offset), "width": place(width), "height": str(height), "rx": "2"}
+    offset, height = style.lane(cell["role"])
+    shape = {
+        "x": percent_text(left),
+        "y": str(top + offset),
+        "width": percent_text(width),
+        "height": str(height),
+        "rx": "2",
+    }
     ends = {"data_from": str(cell["from_ms"]), "data_to": str(cell["to_ms"])}
-    title = element("title", f"{cell['task']}, {cell['role']}: {looks.name(cell['process'])}, {_clock(cell)}")
-    number = looks.numbers[cell["process"]]
+    title = element("title", f"{cell['task']}, {cell['role']}: {style.name(cell['process'])}, {_clock(cell)}")
+    number = style.numbers[cell["process"]]
     band = element("rect", title, class_=f"band {cell['role']} h{number % HUES}", **shape, **ends)
     pattern = "hatch" if cell["role"] == "warmup" else "dotted" if number >= HUES else None
     over = (
-        element("rect", class_="over", fill=f"url(#{looks.figure}-{pattern})", **shape, **ends) if pattern else NOTHING
+        element("rect", class_="over", fill=f"url(#{style.figure}-{pattern})", **shape, **ends) if pattern else NOTHING
     )
     has_letter = cell["role"] not in COPIES and width >= LETTERED
-    return joined([band, over, _letter(cell, left, top + offset + height - 3, looks) if has_letter else NOTHING])
+    return joined([band, over, _letter(cell, left, top + offset + height - 3, style) if has_letter else NOTHING])
 
 
-def _letter(cell: Facts, left: float, y: int, looks: _Looks) -> Markup:
+def _letter(cell: Facts, left: float, y: int, style: _BandStyle) -> Markup:
     return element(
-        "text", looks.letter(cell["process"]), class_="letter", x=place(left), dx=5, y=y, data_at=cell["from_ms"]
+        "text", style.letter(cell["process"]), class_="letter", x=percent_text(left), dx=5, y=y, data_at=cell["from_ms"]
     )
 
 
@@ -108,9 +114,9 @@ def _patterns(name: str) -> Markup:
     return element("defs", hatch, dotted)
 
 
-def _keys(looks: _Looks, roles: set[str]) -> Iterator[Key]:
-    for process, number in list(looks.numbers.items())[:LEGEND]:
-        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{looks.letter(process)}: {looks.name(process)}")
+def _keys(style: _BandStyle, roles: set[str]) -> Iterator[Key]:
+    for process, number in list(style.numbers.items())[:LEGEND]:
+        yield Key(element("i", class_=f"swatch h{number % HUES}"), f"{style.letter(process)}: {style.name(process)}")
     if "warmup" in roles:
         yield Key(element("i", class_="swatch warmup"), "hatched: warm-up, a copy that catches up before it takes over")
     if "standby" in roles:
@@ -153,7 +159,7 @@ def _name(row: Facts) -> Markup:
 
 def _finding(row: Facts, middle: int, time: Scale) -> Markup:
     left, width = _reach(row, time)
-    shape = {"x": place(left), "y": str(middle - 7), "width": place(width), "height": "14", "rx": "3"}
+    shape = {"x": percent_text(left), "y": str(middle - 7), "width": percent_text(width), "height": "14", "rx": "3"}
     ends = {"data_from": str(row["from_ms"]), "data_to": str(row["to_ms"])}
     title = element("title", f"{row['name']}: {_clock(row)}, {row['state']}")
     bar = element("rect", title, class_=f"band {row['severity']}", **shape, **ends)

@@ -1,4 +1,4 @@
-"""Findings on the page: what, where, since when, the numbers behind it, why it matters, what to check next."""
+"""The cards of findings: the sentence, the subject, the times, the evidence, why it matters, and next steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIERS: Final = {
     "O": "metrics of ottla’s brokers",
 }
 FOLDED: Final = 3
-"""So many findings of one rule have cards of their own; if there are more, all but the first are listed in one."""
+"""Up to so many findings of one rule have cards of their own; if there are more, one card lists all but the first."""
 LISTED: Final = 6
 EPOCH_MS: Final = 10**12
 """Numbers above this whose names end in _ms are times, not durations."""
@@ -38,12 +38,12 @@ Finding = Mapping[str, Any]
 
 
 def badge(kind: str, words: str | None = None) -> Markup:
-    """A severity: by shape, by word, by colour."""
+    """A severity, shown by shape, word and colour."""
     return element("span", f"{SIGNS[kind]} {words or kind}", class_=f"badge light {kind}")
 
 
 def cards(findings: Sequence[Finding]) -> Markup:
-    """A card for each finding; the same rule on many subjects is one card."""
+    """A card for each finding, or one card for a rule with many subjects."""
     by_rule: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         by_rule.setdefault((finding["rule"], finding["state"], finding["severity"]), []).append(finding)
@@ -145,7 +145,7 @@ def _list(values: Sequence[Any]) -> Markup:
 
 
 def _records(values: Sequence[Sequence[Any]]) -> str:
-    """Topic, partition and offset of each, as `orders-0: 4, 7; orders-1: 9`."""
+    """Records as `orders-0: 4, 7; orders-1: 9`."""
     places: dict[str, list[int]] = {}
     for topic, partition, offset in values:
         places.setdefault(f"{topic}-{partition}", []).append(offset)

@@ -1,4 +1,4 @@
-"""Plots without an axis of time: how long rebalances took, how often records were delivered."""
+"""Plots without a time axis: durations of rebalances, and numbers of deliveries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ottla.health.wording import duration
 from ottla.spark.report.axes import Scale, ticks_of_durations
 from ottla.spark.report.forms import number, short_number
 from ottla.spark.report.listing import fields
-from ottla.spark.report.plot import Frame, Key, bands, captioned, figure, level_axis, place, twin
+from ottla.spark.report.plot import Frame, Key, bands, captioned, figure, level_axis, percent_text, twin
 
 ROW: Final = 26
 ENDS: Final = {
@@ -23,7 +23,7 @@ ENDS: Final = {
     "emptied": ("M-4,0A4,4 0 1 1 4,0A4,4 0 1 1 -4,0z", "emptied: the last member left"),
     "open": ("M0,-5L5,0L0,5L-5,0z", "open: still running at the end"),
 }
-"""How a rebalance ended -> the form of its dot, and what that means."""
+"""How a rebalance ended -> the shape of its dot, and its meaning."""
 
 Facts = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def _lane(row: int) -> Markup:
 
 
 def _dot(dot: Facts, row: int, scale: Scale) -> Markup:
-    at = place(scale.percent(math.log10(max(dot["duration_ms"], 1))))
+    at = percent_text(scale.percent(math.log10(max(dot["duration_ms"], 1))))
     many = f", {dot['count']} times about that" if dot["count"] > 1 else ""
     title = element("title", f"{duration(dot['duration_ms'])}, {dot['ended_by']}{many}")
     name = dot["ended_by"]
@@ -78,7 +78,7 @@ def _strip_twin(facts: Facts) -> Markup:
 
 
 def bar_plot(facts: Facts, read: str) -> Markup:
-    """For each group a bar for first deliveries, one for second ones, and so on; with their numbers."""
+    """For each group a bar for first deliveries, one for second deliveries, and so on, with their numbers."""
     blocks = [_block(f"{facts['id']}-{at}", row) for at, row in enumerate(facts["rows"])]
     rows = [{"group": row["name"], **bar} for row in facts["rows"] for bar in row["bars"]]
     columns = fields("group:text", "name:text:delivery", "value:number:how many")
@@ -111,7 +111,7 @@ def _value(value: int, total: int) -> Markup:
 
 
 def _bar(bar: Facts, at: int, most: int) -> Markup:
-    width = place(max(100 * bar["value"] / most, 0.4 if bar["value"] else 0))
+    width = percent_text(max(100 * bar["value"] / most, 0.4 if bar["value"] else 0))
     title = element("title", f"{bar['name']}: {bar['value']:,}")
     return element(
         "rect", title, class_=f"bar step{min(at, 4)}", x=0, y=at * ROW + 4, width=width, height=ROW - 8, rx=2

@@ -1,4 +1,4 @@
-"""The facts of a report: all that its page says, as plain data. The page is made of them and of nothing else."""
+"""The facts of a report: everything that its page shows, as plain data."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TABLES_SHOWN: Final = (
     "nodes", "replicas", "elections", "groups", "rebalances", "triggers", "task_movement", "share_groups", "stalled",
     "poison", "lag", "inputs", "outputs",
 )  # fmt: skip
-"""All tables that the facts have, be there rows or not."""
+"""All tables of the facts, with or without rows."""
 _RUN: Final = ("run_id", "versions", "command", "source", "thresholds", "notes")
 
 
 def facts_of(tables: Mapping[str, Any], run: Mapping[str, Any], generated: int) -> dict[str, Any]:
-    """The facts, ready for JSON. A table is a pyarrow Table or Dataset and may be missing; `run` says what was read and
-    how; `generated` is the time of the report in milliseconds since 1970."""
-    # Of all that reads the facts, only this needs pyarrow.
+    """The facts, ready for JSON. A table is a pyarrow Table or Dataset and may be missing; `run` is the run file;
+    `generated` is the time of the report in milliseconds since 1970."""
+    # Only this function needs pyarrow.
     from ottla.spark.report.from_tables import findings_in, parts_of
 
     findings = findings_in(tables)
@@ -33,14 +33,14 @@ def facts_of(tables: Mapping[str, Any], run: Mapping[str, Any], generated: int) 
 
 
 def facts_of_findings(rows: Iterable[Row], run: Mapping[str, Any], generated: int) -> dict[str, Any]:
-    """Facts without tables, for where there is no pyarrow: rows as the table of findings has them."""
+    """Facts without tables, if there is no pyarrow: rows have the columns of the table of findings."""
     findings = findings_of([dict.fromkeys(COLUMNS) | row for row in rows])
     asked = run.get("range") or {}
     ends = [each[end] for each in findings for end in ("since_ms", "until_ms") if each[end] is not None]
     ends += [asked[end] for end in ("from_ms", "to_ms") if asked.get(end) is not None]
     span = (min(ends, default=0), max(ends, default=0))
     told = "What the rules say; numbers need the tables of the pipeline"
-    parts = {area.id: Part(told, has_rows=_is_looked_at(area, run)) for area in AREAS} | {"data": data_part(run)}
+    parts = {area.id: Part(told, has_rows=_is_observed(area, run)) for area in AREAS} | {"data": data_part(run)}
     return _facts(findings, parts, run, generated, span, run.get("clusters") or ())
 
 
@@ -59,13 +59,13 @@ def _facts(
         **{name: one for part in parts.values() for name, one in part.tables.items()},
     }
     figures = [figure for part in parts.values() for figure in part.figures]
-    areas = [_area(area, parts[area.id], findings, _is_looked_at(area, run)) for area in AREAS]
+    areas = [_area(area, parts[area.id], findings, _is_observed(area, run)) for area in AREAS]
     return {
         "v": VERSION,
         "generated": generated,
         "range": {"from_ms": span[0], "to_ms": span[1]},
         "clusters": list(clusters),
-        "headline": headline(findings, is_looked_at=any(each["state"] != "unseen" for each in areas)),
+        "headline": headline(findings, is_observed=any(each["state"] != "unseen" for each in areas)),
         "areas": areas,
         "findings": [{**finding, "see": linked(finding, figures, tables)} for finding in findings],
         "unseen": list(run.get("unseen") or ()),
@@ -75,19 +75,19 @@ def _facts(
     }
 
 
-def _is_looked_at(area: Area, run: Mapping[str, Any]) -> bool:
-    """Whether something was read, and one rule of the area at least could be checked with it."""
+def _is_observed(area: Area, run: Mapping[str, Any]) -> bool:
+    """Whether something was read, and at least one rule of the area could be checked."""
     return bool(run.get("inputs")) and not area.rules <= {each["rule"] for each in run.get("unseen") or ()}
 
 
-def _area(area: Area, part: Part, findings: Sequence[Row], is_looked_at: bool) -> dict[str, Any]:
+def _area(area: Area, part: Part, findings: Sequence[Row], is_observed: bool) -> dict[str, Any]:
     mine = [each for each in findings if each["area"] == area.id]
     is_open = [each["severity"] for each in mine if each["state"] == "open"]
     return {
         "id": area.id,
         "title": area.title,
         "about": area.about,
-        "state": light(area, mine, has_rows=part.has_rows, is_looked_at=is_looked_at),
+        "state": light(area, mine, has_rows=part.has_rows, is_observed=is_observed),
         "open": {severity.value: is_open.count(severity.value) for severity in Severity},
         "resolved": len(mine) - len(is_open),
         "sentence": part.sentence,

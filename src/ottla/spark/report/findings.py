@@ -1,4 +1,4 @@
-"""Findings as the report tells them: with the area they belong to, why they matter, and where to look."""
+"""Findings in the report: with their area, why they matter, and links to plots and tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _ORDER = list(Severity)
 
 
 def findings_of(rows: Iterable[Row]) -> list[Row]:
-    """Worst first: problems before what is merely good to know, what is open before what is over, then by severity and
-    age."""
+    """Findings, the worst first: problems before notices, open ones before resolved ones, then by severity and age."""
     return sorted(map(_finding, rows), key=_urgency)
 
 
@@ -57,11 +56,11 @@ def _urgency(finding: Row) -> tuple[Any, ...]:
     return is_notice, finding["state"] != "open", severity, finding["since_ms"], finding["rule"], finding["id"]
 
 
-def headline(findings: Sequence[Row], *, is_looked_at: bool) -> dict[str, Any]:
-    """How many are open and how many are over, by severity; and one sentence."""
+def headline(findings: Sequence[Row], *, is_observed: bool) -> dict[str, Any]:
+    """How many findings are open and how many are resolved, by severity; and one sentence."""
     counts = {state: _counts(findings, state) for state in ("open", "resolved")}
     is_open, is_over = (counts[state]["critical"] + counts[state]["warning"] for state in ("open", "resolved"))
-    sentence = _headline(is_open, is_over, len(findings)) if is_looked_at else "There was nothing to look at."
+    sentence = _headline(is_open, is_over, len(findings)) if is_observed else "There was nothing to look at."
     return {"sentence": sentence, **counts}
 
 
@@ -95,7 +94,7 @@ def _was(count: int) -> str:
 
 
 def linked(finding: Row, figures: Sequence[Mapping[str, Any]], tables: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Where the page shows what a finding speaks of: plots and tables of its area, those of its group first."""
+    """Links to the plots and tables of a finding's area, those of its group first."""
     group = finding["subject"]["name"] if finding["subject"]["kind"] == "group" else None
     mine = [each for each in figures if each["area"] == finding["area"]]
     of_group = [each for each in mine if group is not None and group in each["groups"]]

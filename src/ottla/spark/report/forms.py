@@ -1,4 +1,4 @@
-"""Numbers, durations and times as they stand on the page. Unknown is a dash, never 0."""
+"""Numbers, durations and times on the page. An unknown value is a dash, never 0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHORT_UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def number(value: float | None) -> Markup:
-    """`1,234,567`; with more digits `12.3 M`, and all of them as a hint."""
+    """`1,234,567`; a larger number as `12.3 M`, with all digits in a tooltip."""
     if value is None:
         return UNKNOWN
     exact = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
@@ -49,7 +49,7 @@ def short_number(value: float) -> str:
 
 
 def ratio(value: float | None) -> Markup:
-    """A part of one as a percentage."""
+    """A ratio as a percentage."""
     return UNKNOWN if value is None else percent(100 * value)
 
 
@@ -68,7 +68,7 @@ def iso(ms: int) -> str:
 
 
 def moment(ms: int | None) -> Markup:
-    """A time, in UTC; the script can turn all of them into the reader's own."""
+    """A time in UTC; the script can show the reader's own time zone."""
     if ms is None:
         return UNKNOWN
     exact = iso(ms)
@@ -76,7 +76,7 @@ def moment(ms: int | None) -> Markup:
 
 
 def span(from_ms: int, to_ms: int | None) -> Markup:
-    """From when to when, and how long that is."""
+    """Start, end and duration."""
     if to_ms is None:
         return joined(["since ", moment(from_ms)])
     if to_ms == from_ms:
@@ -85,7 +85,7 @@ def span(from_ms: int, to_ms: int | None) -> Markup:
 
 
 def identity(value: Any) -> Markup:
-    """An id: its first letters; the script offers all of them for copying. Names that somebody chose stay whole."""
+    """An id, shortened; the script offers the whole for copying. Names that are not random stay whole."""
     if value is None:
         return UNKNOWN
     text = str(value)
@@ -94,7 +94,7 @@ def identity(value: Any) -> Markup:
 
 
 def shortened(text: str) -> str:
-    """With the first eight letters of the uuid in it, in either of the forms that uuids are written in."""
+    """The text with a uuid in it, in either form, shortened to its first eight characters."""
     before, space, last = text.rpartition(" ")
     if SHORT_UUID.fullmatch(last) and any(letter.isdigit() for letter in last):
         return f"{before}{space}{last[:8]}…"

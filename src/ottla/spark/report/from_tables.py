@@ -1,4 +1,4 @@
-"""What the tables of a run say about each area."""
+"""The parts of the facts that come from the tables of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def findings_in(tables: Mapping[str, Any]) -> list[Row]:
 def parts_of(
     tables: Mapping[str, Any], run: Mapping[str, Any], findings: Sequence[Row]
 ) -> tuple[dict[str, Part], Material]:
-    """By area; what rebalances add stands in a section of its own, in the area of groups."""
+    """The parts by area; rebalances have a section of their own, in the area of groups."""
     material = material_of(tables, run, findings)
     groups, rebalances = groups_part(material), rebalances_part(material)
     groups.tables |= rebalances.tables

@@ -1,4 +1,4 @@
-"""Groups: one row for each, and the epochs of those that matter most, as lines over time."""
+"""Groups: one row for each, and the epochs of the most important ones, as lines over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMELINES: Final = 12
 MEMBER_LINES: Final = 6
 SPANS: Final = 100
 POINTS: Final = 400
-"""Of each line of these plots, of which two stand beside each other."""
+"""Points of each line in these plots, of which two are side by side."""
 KEYS: Final = ("cluster", "group")
 _EPOCH_EVENTS: Final = ("epoch_bumped", "target_computed", "member_epoch", "member_left", "member_fenced", "deleted")
 
@@ -113,7 +113,7 @@ def _of_stability(material: Material) -> list[Row]:
 
 
 def _of_lag(material: Material) -> list[Row]:
-    """Groups of which only commits are known."""
+    """Groups for which there are only commits."""
     return material.rows("consumer_lag").grouped(KEYS, {"type": ("type", "max")})
 
 
@@ -177,7 +177,7 @@ def _drawn(points: list[Point], material: Material) -> list[Point]:
 
 
 def _epoch_lines(events: list[Row], to_ms: int) -> list[Row]:
-    """Up to the end, or to where the group was deleted."""
+    """Epochs up to the end, or to the deletion of the group."""
     is_deleted = bool(events) and events[-1]["event"] == "deleted"
     end_ms = events[-1]["ts"] if is_deleted else to_ms
     group = [(row["ts"], row["group_epoch"]) for row in events if row["event"] == "epoch_bumped"]
@@ -195,7 +195,7 @@ def _known(points: Iterable[tuple[int, Any]], end_ms: int) -> list[Point]:
 
 
 def _member_lines(events: list[Row], clients: dict[str, str], to_ms: int) -> list[Row]:
-    """The first members by their own lines, the others together by the lowest epoch that one of them has."""
+    """A line for each of the first members, and one for the others, with the lowest of their epochs."""
     told: dict[str, list[Point]] = {}
     gone: dict[str, int] = {}
     for row in events:
@@ -216,7 +216,7 @@ def _member_line(name: str, points: list[Point]) -> Row:
 
 
 def _lowest(told: dict[str, list[Point]], names: list[str]) -> list[Point]:
-    """Each of the members counts from its first point to its last."""
+    """The lowest epoch of these members; each counts from its first point to its last."""
     steps_of = sorted((point, name, point == told[name][-1]) for name in names for point in told[name])
     now: dict[str, float] = {}
     found = []

@@ -1,4 +1,4 @@
-"""The first screen: one sentence, a light for each area, and what happened when."""
+"""The first screen: one sentence, a light for each area, and a timeline of findings."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Facts = Mapping[str, Any]
 
 
 def time_of(facts: Facts) -> Scale:
-    """The axis of time of all plots; a moment is drawn as a second."""
+    """The time axis of all plots; it covers at least a second."""
     low, high = facts["range"]["from_ms"], facts["range"]["to_ms"]
     return Scale(low, max(high, low + 1000))
 
 
 def summary(facts: Facts) -> str:
-    """For those who find the page by its description."""
+    """The description of the page."""
     return f"{facts['headline']['sentence']} {plural(len(facts['findings']), 'finding')}."
 
 
@@ -89,7 +89,7 @@ def _unseen(facts: Facts) -> Markup:
 
 
 def _when(facts: Facts) -> Markup:
-    """The findings over time, in the order in which they began."""
+    """The findings over time, in the order in which they opened."""
     to_ms = round(time_of(facts).high)
     rows = sorted((_band(each, to_ms) for each in facts["findings"][:BANDS]), key=lambda row: row["from_ms"])
     if not rows:

@@ -1,4 +1,4 @@
-"""Lag: how far groups are behind, in records and in seconds. Share groups are not here: their lag is another thing."""
+"""The lag of groups in records and in seconds, except share groups, whose lag is counted differently."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ottla.spark.report.rows import Row, Rows, last_of_each
 from ottla.spark.report.thin import Point, thinned
 
 WINDOW_MS: Final = Params().lag_window_ms
-"""A row tells how it was at the end of its window."""
+"""A row has the lag at the end of its window."""
 LINES: Final = 8
 SLICE_ROWS: Final = 4_000_000
 KEYS: Final = ("cluster", "group")
 SUMS: Final = {"lag": ("lag_records", "sum"), "seconds": ("lag_seconds", "max")}
-"""Of all partitions together: how many records, and how late the slowest is."""
+"""Over all partitions: the sum of the records, and the seconds of the slowest one."""
 TOPIC: Final = (*KEYS, "topic")
 
 
@@ -47,8 +47,8 @@ def _sentence(numbers: dict[str, Any]) -> str:
     return said if slowest is None else f"{said} and {duration(1000 * slowest)} late"
 
 
-def _slices(lag: Rows) -> Iterator[Rows]:
-    """All rows, in parts that hold whole groups for whole days and are not too large."""
+def _parts(lag: Rows) -> Iterator[Rows]:
+    """All rows, in parts of limited size that hold whole groups for whole days."""
     for day in lag.days():
         chosen: list[Key] = []
         count = 0
@@ -62,10 +62,10 @@ def _slices(lag: Rows) -> Iterator[Rows]:
 
 
 def _rows(lag: Rows) -> list[Row]:
-    """For each group and topic the newest lag and the greatest, all partitions together."""
+    """For each group and topic the newest and the greatest lag over all partitions."""
     types = {(row["cluster"], row["group"]): row["type"] for row in lag.grouped(KEYS, {"type": ("type", "max")})}
     found: dict[tuple[Any, ...], Row] = {}
-    for part in _slices(lag):
+    for part in _parts(lag):
         sums = part.aggregated([*TOPIC, "window_start"], SUMS)
         for row in _ends(sums) if sums is not None else ():
             key = tuple(row[name] for name in TOPIC)
@@ -77,7 +77,7 @@ def _rows(lag: Rows) -> list[Row]:
 
 
 def _ends(sums: Any) -> list[Row]:
-    """Of each group and topic the window with the greatest lag, then that with the greatest delay, then the newest."""
+    """For each group and topic the windows with the greatest lag, with the greatest delay, and the newest."""
     orders = (
         [("lag", "ascending"), ("window_start", "descending")],
         [("seconds", "ascending"), ("window_start", "descending")],
@@ -125,7 +125,7 @@ def _figures(material: Material, lag: Rows, rows: list[Row]) -> list[Row]:
 
 
 def _points(material: Material, lag: Rows, chosen: list[Key]) -> dict[tuple[Key, str], list[Point]]:
-    """Group and column -> its line, day after day and never longer than can be drawn."""
+    """Group and column -> its line, read day by day and limited to the points that can be drawn."""
     points: dict[tuple[Key, str], list[Point]] = {(key, column): [] for key in chosen for column in SUMS}
     for day in lag.days():
         for row in day.grouped([*KEYS, "window_start"], SUMS):

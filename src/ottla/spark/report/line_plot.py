@@ -1,4 +1,4 @@
-"""Lines over time: lag, rates, epochs. Colour, dash and dots tell them apart, and each has its name in the legend."""
+"""Lines over time: lag, rates, epochs. They differ in colour, dash and dots, and the legend has their names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ottla.draw.markup import NOTHING, Markup, element, joined
 from ottla.spark.report.axes import Scale, Tick, ticks_of_values
 from ottla.spark.report.forms import short_number, shortened
 from ottla.spark.report.listing import Field
-from ottla.spark.report.plot import Frame, Key, figure, place, time_axis, twin, value_axis
+from ottla.spark.report.plot import Frame, Key, figure, percent_text, time_axis, twin, value_axis
 
 HEIGHTS: Final = {"epoch": 170}
 HEIGHT: Final = 210
 ROOM: Final = 0.05
-"""Above the highest tick and below the lowest, so that lines on them are not cut in half."""
+"""Margin above the highest tick and below the lowest, so that lines on them are not cut off."""
 DOTTED: Final = 60
 """Lines of at most so many points show every point."""
 GAP: Final = 5
-"""Points that are so many times further apart than usual are not joined: nothing is known of what lies between."""
+"""Points whose distance is so many times the usual one are not joined, because there are no data between them."""
 UNITS: Final = {"%": " %", "s": " s"}
 _WIDE: Final = ("group", "assignment")
 
 Facts = Mapping[str, Any]
 Points = Sequence[tuple[int, Any]]
-"""Times and values; no value says that nothing is known from then on."""
+"""Times and values; None means that the value is unknown from then on."""
 
 
 def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
@@ -43,7 +43,7 @@ def line_plot(facts: Facts, time: Scale, read: str) -> Markup:
 
 
 def _values(lines: Sequence[Facts]) -> tuple[Scale, list[float]]:
-    """From 0, but for lines that are all far above it, as epochs may be."""
+    """The scale begins at 0, unless all lines are far above it, as epochs may be."""
     found = [value for line in lines for _, value in line["points"] if value is not None] or [0]
     low, high = min(found), max(found)
     is_near_zero = low <= (high - low) * 2 or low < 10
@@ -96,13 +96,13 @@ def _joined(run: Points, time: Scale) -> str:
 
 
 def _steps(points: Points, time: Scale) -> str:
-    """Along, then up or down."""
+    """A path that goes horizontally, then up or down."""
     places = [_at(point, time) for point in points]
     return f"M{places[0]}" + "".join("H{}V{}".format(*each.split(",")) for each in places[1:])
 
 
 def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
-    """The points without the pauses between them. Steps go on until something else is told."""
+    """The points, split at gaps. Steps have no gaps: a value holds until the next one."""
     between = [after[0] - before[0] for before, after in pairwise(points)]
     limit = float("inf") if has_steps or len(between) <= GAP else GAP * median(between)
     run: list[tuple[int, float]] = []
@@ -117,14 +117,14 @@ def _runs(points: Points, *, has_steps: bool) -> Iterator[Points]:
 def _spans(facts: Facts, time: Scale) -> Iterator[Markup]:
     for each in facts["spans"]:
         left, right = (min(100.0, max(0.0, time.percent(each[end]))) for end in ("from_ms", "to_ms"))
-        size = {"x": place(left), "y": "0", "width": place(max(0.25, right - left)), "height": "100%"}
+        size = {"x": percent_text(left), "y": "0", "width": percent_text(max(0.25, right - left)), "height": "100%"}
         ends = {"data_from": each["from_ms"], "data_to": each["to_ms"]}
         yield element("rect", element("title", each["name"]), class_="span", **size, **ends)
 
 
 def _marks(facts: Facts, time: Scale) -> Iterator[Markup]:
     for each in facts.get("marks", ()):
-        at = place(time.percent(each["ms"]))
+        at = percent_text(time.percent(each["ms"]))
         title = element("title", each["name"])
         yield element("line", title, class_="mark", x1=at, x2=at, y1="0", y2="100%", data_at=each["ms"])
 
@@ -143,7 +143,7 @@ def _keys(facts: Facts, classes: Sequence[str]) -> list[Key]:
 
 
 def _swatch(classes: str) -> Markup:
-    """A piece of the line."""
+    """A piece of the line, for the legend."""
     parts = [element("path", d="M0,6H26", class_=classes)]
     if not any(role in classes.split() for role in _WIDE):
         parts.append(element("path", d="M13,6h0", class_=f"{classes} dots"))
@@ -168,7 +168,7 @@ def _reach(points: Points, unit: str) -> str:
 
 
 def _twin(facts: Facts) -> Markup:
-    """A row for each moment, a column for each line."""
+    """A table with a row for each time and a column for each line."""
     by_time: dict[int, dict[str, Any]] = {}
     columns = [Field("time", "time", "time")]
     for line in facts["lines"]:

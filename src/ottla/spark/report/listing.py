@@ -1,4 +1,4 @@
-"""Tables on the page: real ones, the first rows of them, and all the others behind a link."""
+"""Tables on the page: the first rows, and a link to a CSV file with the others."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["CSV_BYTES", "DETAIL", "DETAILS", "SHOWN_ROWS", "Field", "csv_text", 
 SHOWN_ROWS: Final = 200
 SHORT: Final = 24
 LONG: Final = 25
-"""Tables with more rows scroll within themselves, so that what comes after them is not far away."""
+"""Tables with more rows have a scroll bar of their own."""
 CSV_BYTES: Final = 120_000
-"""Of one table, written as an address."""
+"""The size of a table's CSV file, which is embedded as a data URL."""
 
 
 class Detail(NamedTuple):
-    """How much of a table is shown, and how much of it is in the file behind its link; the same for tables of plots."""
+    """How many rows of a table are shown, and how much its CSV file holds; the same for tables of plots."""
 
     rows: int
     csv_bytes: int
@@ -38,9 +38,9 @@ DETAILS: Final = (
     Detail(100, 15_000, 20, 0),
     Detail(50, 0, 10, 0),
 )
-"""From much to little: a page that gets too large is made again with less."""
+"""From much to little: if a page gets too large, it is made again with less."""
 DETAIL: Final = ContextVar("detail", default=DETAILS[0])
-"""Of the page that is being made."""
+"""The detail of the page that is being made."""
 
 Form = Callable[[Any], Markup]
 Row = Mapping[str, Any]
@@ -51,7 +51,7 @@ def text(value: Any) -> Markup:
 
 
 def words(value: Any) -> Markup:
-    """A name with underscores, as words."""
+    """A name with spaces instead of underscores."""
     return text(None if value is None else str(value).replace("_", " "))
 
 
@@ -60,7 +60,7 @@ def names(value: Any) -> Markup:
 
 
 def plain(value: Any) -> Markup:
-    """Offsets, epochs, ports: all digits."""
+    """A number with all digits, for offsets, epochs and ports."""
     return text(value)
 
 
@@ -86,7 +86,7 @@ class Field(NamedTuple):
 
 
 def field(text: str) -> Field:
-    """`name:form` or `name:form:title`; without a title the name is it."""
+    """`name:form` or `name:form:title`; the default title is the name."""
     name, form, *title = text.split(":", 2)
     return Field(name, title[0] if title else name.replace("_", " "), form)
 
@@ -98,7 +98,7 @@ def fields(*texts: str) -> tuple[Field, ...]:
 def listing(
     name: str, title: str, table: Mapping[str, Any], columns: Sequence[Field], nothing: str, *, is_twin: bool = False
 ) -> Markup:
-    """A table of the facts. What there is of it beyond the rows shown is said, with a link to a file of them."""
+    """A table of the facts. If not all rows are shown, it says so, with a link to a CSV file."""
     rows = table["rows"]
     if not rows:
         return element("p", nothing, class_="nothing", id=f"table-{name}")
@@ -126,12 +126,12 @@ def _counted(table: Mapping[str, Any], shown: int) -> str:
 
 
 def _heading(column: Field, kind: str | None = None) -> Markup:
-    """What begins a row stands at the left, be it a number or not."""
+    """The first column is aligned left, even for numbers."""
     return element("th", column.title, scope="col", class_=_kind(column) if kind is None else None)
 
 
 def _kind(column: Field, value: Any = None) -> str | None:
-    """Numbers stand right; short words are not broken."""
+    """Numbers are aligned right; short words are not broken."""
     if column.form in _NUMERIC:
         return "num"
     return "short" if isinstance(value, str) and len(value) <= SHORT else None
@@ -169,7 +169,7 @@ def _csv_names(rows: Sequence[Row], columns: Sequence[Field]) -> list[str]:
 
 
 def _address(rows: Sequence[Row], names: Sequence[str], bytes_max: int) -> tuple[str, int]:
-    """An address that holds the rows themselves, as many as fit."""
+    """A data URL with as many rows as fit, and their number."""
     count = len(rows)
     while True:
         address = "data:text/csv;charset=utf-8," + quote(csv_text(rows[:count], names), safe=" ,;:/'()*!~-_.{}[]\"|")
@@ -179,7 +179,7 @@ def _address(rows: Sequence[Row], names: Sequence[str], bytes_max: int) -> tuple
 
 
 def csv_text(rows: Iterable[Row], names: Sequence[str]) -> str:
-    """Raw values, as the JSON twin has them. A cell that a spreadsheet would take for a formula gets an apostrophe."""
+    """Raw values, as in the JSON file. A cell that a spreadsheet would read as a formula gets an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)

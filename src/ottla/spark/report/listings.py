@@ -1,4 +1,4 @@
-"""Which columns of which tables the page shows, under which words."""
+"""The tables and columns that the page shows, and their titles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["LISTINGS", "listed"]
 class Listing(NamedTuple):
     title: str
     nothing: str
-    """What is said where there are no rows."""
+    """The text if there are no rows."""
     columns: tuple[Field, ...]
 
 
 def _listing(title: str, nothing: str, columns: str) -> Listing:
-    """Columns as `name:form:title`, divided by commas."""
+    """Columns as `name:form:title`, separated by commas."""
     return Listing(title, nothing, fields(*(each.strip() for each in columns.split(","))))
 
 

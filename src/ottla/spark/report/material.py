@@ -1,4 +1,4 @@
-"""What the facts are made of: the tables, the time they span, and what was found."""
+"""The input of the facts: the tables, their range of time, and the findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Material:
         return self.tables.get(name) or Rows(None)
 
     def label(self, key: Key) -> str:
-        """The group's name; where there are several clusters, with the begin of its cluster's id."""
+        """The group's name; if there are several clusters, with the beginning of its cluster's id."""
         return key[1] if len(self.clusters) < 2 else f"{key[1]} ({key[0][:8]})"
 
     def line(self, name: str, points: Sequence[Point]) -> Row:
@@ -50,9 +50,9 @@ def material_of(tables: Mapping[str, Any], run: Mapping[str, Any], findings: Seq
 
 
 def _span(rows: Mapping[str, Rows], run: Mapping[str, Any]) -> tuple[int, int]:
-    """The range that was asked for, where it was, else from the first to the last event."""
+    """The requested range, or else the range from the first to the last event."""
     asked = run.get("range") or {}
-    # An hour of stability begins long before what it tells of.
+    # A window of stability begins up to an hour before its events.
     ends = [end for name, one in rows.items() if name != "stability" for end in _ends(name, one)]
     first, last = asked.get("from_ms"), asked.get("to_ms")
     from_ms = int(min(ends, default=0) if first is None else first)

@@ -1,4 +1,4 @@
-"""Names for members: the client ids that people gave them, where the timeline tells them."""
+"""Names for members: their client ids, where the timeline has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _THREAD: Final = re.compile(r"-StreamThread-\d+$")
 
 
 def clients_of(material: Material, members: Iterable[str | None]) -> dict[str, str]:
-    """Member id -> client id, of these members. The consumer of a thread of Kafka Streams is called by its thread."""
+    """Member id -> client id. The consumer of a Kafka Streams thread has the thread's name."""
     wanted = sorted({each for each in members if each})
     joined = material.rows("group_timeline").where(pc.field("event") == "member_joined")
     if not wanted or "member" not in joined.columns:
@@ -27,7 +27,7 @@ def clients_of(material: Material, members: Iterable[str | None]) -> dict[str, s
 
 
 def told_apart(member: str, clients: dict[str, str], among: Iterable[str]) -> str:
-    """A member's client id; with its member id where others among them have the same."""
+    """A member's client id, with its member id if others have the same client id."""
     client = clients.get(member)
     if client is None:
         return member
@@ -35,5 +35,5 @@ def told_apart(member: str, clients: dict[str, str], among: Iterable[str]) -> st
 
 
 def process_name(client: str) -> str:
-    """What the clients of all threads of a process have in common."""
+    """The common prefix of the client ids of all threads of a process."""
     return _THREAD.sub("", client)

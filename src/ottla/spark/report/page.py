@@ -1,4 +1,4 @@
-"""The report as one HTML file: opens offline, needs no script to be read, and loads nothing from anywhere."""
+"""The report as one HTML file: it works offline and without scripts, and loads nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What the browser may do for this page: show it. The file says so itself."""
+"""The content security policy of the page."""
 BYTES_MAX: Final = 3_000_000
 
 
@@ -55,7 +55,7 @@ def _own(name: str) -> Markup:
 
 
 def _clock() -> Markup:
-    """The switch between UTC and the reader's own time; it waits for the script."""
+    """The switch between UTC and the reader's time zone, which the script shows."""
     return element("button", "UTC", type="button", class_="tool clock", aria_label="Times: UTC", hidden=True)
 
 

@@ -1,4 +1,4 @@
-"""What an area of the cluster adds to the facts."""
+"""The part of an area in the facts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 __all__ = ["KEPT_ROWS", "Part", "table"]
 
 KEPT_ROWS: Final = 2_000
-"""Rows of a table that go into the facts, and into the file behind its link."""
+"""How many rows of a table go into the facts and into its CSV file."""
 
 
 @dataclass(slots=True)
 class Part:
-    """What one area adds to the facts. `numbers` stand behind its light, `sentence` says them."""
+    """The part of one area. `numbers` explain its light, and `sentence` says them in words."""
 
     sentence: str = ""
     numbers: dict[str, Any] = field(default_factory=dict)
@@ -23,5 +23,5 @@ class Part:
 
 
 def table(rows: list[dict[str, Any]], total: int, order: str) -> dict[str, Any]:
-    """A table of the facts: its first rows, how many there are, and what comes first."""
+    """A table of the facts: its first rows, their total number, and their order."""
     return {"total": total, "order": order, "rows": rows[:KEPT_ROWS]}

@@ -1,8 +1,8 @@
-"""What all plots share: the frame with its axes, the legend, and the table that says the same.
+"""The common parts of all plots: the frame with its axes, the legend, and a table with the same data.
 
-A plot is an SVG that is as wide as there is room. What lies on its axis of time is placed in percent, so that letters,
-dots and hatching keep their form; only the paths of lines are stretched, without their strokes. The numbers of a path
-are the data themselves: seconds since the begin of the plot, and values, of which the script reads what it shows.
+A plot is an SVG as wide as the page allows. Positions on the time axis are percentages, so that letters, dots and
+hatching keep their form; only the paths of lines are stretched, without their strokes. The numbers of a path are the
+data themselves: seconds since the start of the plot, and values, which the script reads for its tooltips.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "captioned",
     "figure",
     "level_axis",
-    "place",
+    "percent_text",
     "time_axis",
     "twin",
     "value_axis",
@@ -30,23 +30,23 @@ __all__ = [
 
 
 EDGE: Final = 2  # percent
-"""Texts of ticks this near to an end of the axis stand within it, not in the middle over their line."""
+"""The labels of ticks this near to an end of the axis are not centred, so that they stay inside."""
 
 
 class Frame(NamedTuple):
-    """A plot before its words are put around it."""
+    """A plot without caption and legend."""
 
     height: int
     marks: Markup
     left: Markup
-    """What stands left of it: the ticks of values, or names of rows."""
+    """The labels at the left: ticks of values, or names of rows."""
     below: Markup
     wide: bool = False
-    """Names of rows need more room than ticks."""
+    """Whether `left` needs more room, as names of rows do."""
 
 
 class Key(NamedTuple):
-    """An entry of a legend: how it looks, and what it is."""
+    """An entry of a legend: its symbol and its text."""
 
     swatch: Markup
     name: str
@@ -77,7 +77,7 @@ def figure(
 
 
 def captioned(facts: Mapping[str, Any], read: str, drawn: Markup, twin: Markup) -> Markup:
-    """A drawing with what it is, how it is read, and the same as a table."""
+    """A drawing with its caption, how to read it, and the same data as a table."""
     title = element("h2" if facts["kind"] == "when" else "h3", facts["title"])
     caption = element("figcaption", title, element("p", read, class_="read") if read else NOTHING)
     folded = element("details", element("summary", "The same as a table"), twin, class_="twin")
@@ -94,22 +94,22 @@ def twin(name: str, title: str, rows: Sequence[Mapping[str, Any]], columns: Sequ
     return listing(f"{name}-twin", title, table, columns, "There is nothing to list.", is_twin=True)
 
 
-def place(value: float) -> str:
-    """A place in percent."""
+def percent_text(value: float) -> str:
+    """A percentage for an attribute of SVG or CSS."""
     return f"{value:.3f}".rstrip("0").rstrip(".") + "%"
 
 
 def _grid(places: Sequence[float], *, upright: bool) -> Markup:
-    """Thin lines at places in percent."""
+    """Thin lines at positions in percent."""
     if upright:
-        lines = [element("line", x1=place(at), x2=place(at), y1="0", y2="100%") for at in places]
+        lines = [element("line", x1=percent_text(at), x2=percent_text(at), y1="0", y2="100%") for at in places]
     else:
-        lines = [element("line", x1="0", x2="100%", y1=place(at), y2=place(at)) for at in places]
+        lines = [element("line", x1="0", x2="100%", y1=percent_text(at), y2=percent_text(at)) for at in places]
     return element("g", *lines, class_="grid")
 
 
 def time_axis(scale: Scale) -> tuple[Markup, Markup]:
-    """Lines in the plot, and what stands below it. The date is said once, at the end."""
+    """Grid lines, and the labels below them. The date is written once, at the end."""
     ticks = ticks_of_time(scale)
     lines = element("g", *(_upright(scale, tick) for tick in ticks), class_="grid time")
     texts = [_tick(scale.percent(tick.value), tick, data_ms=round(tick.value)) for tick in ticks]
@@ -119,20 +119,20 @@ def time_axis(scale: Scale) -> tuple[Markup, Markup]:
 
 
 def _upright(scale: Scale, tick: Tick) -> Markup:
-    at = place(scale.percent(tick.value))
+    at = percent_text(scale.percent(tick.value))
     return element("line", x1=at, x2=at, y1="0", y2="100%")
 
 
 def _tick(percent: float, tick: Tick, **more: str | int) -> Markup:
     kind = "tick begin" if percent < EDGE else "tick end" if percent > 100 - EDGE else "tick"
-    return element("span", tick.text, class_=kind, style=f"left:{place(percent)}", **more)
+    return element("span", tick.text, class_=kind, style=f"left:{percent_text(percent)}", **more)
 
 
 def value_axis(scale: Scale, ticks: Sequence[Tick]) -> tuple[Markup, Markup]:
     """The same for values, from below to above."""
     places = [100 - scale.percent(tick.value) for tick in ticks]
     pairs = zip(places, ticks, strict=True)
-    texts = [element("span", tick.text, class_="tick", style=f"top:{place(at)}") for at, tick in pairs]
+    texts = [element("span", tick.text, class_="tick", style=f"top:{percent_text(at)}") for at, tick in pairs]
     return _grid(places, upright=False), joined(texts)
 
 

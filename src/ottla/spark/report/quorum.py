@@ -1,4 +1,4 @@
-"""The quorum: how far its replicas are behind, and when the leader changed. And what is known of the nodes."""
+"""The quorum: the lag of its replicas, and changes of its leader. Also the nodes of the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS: Final = ("cluster", "replica")
 
 
 def cluster_part(run: Mapping[str, Any]) -> Part:
-    """Nodes and topics, where the run noted them."""
+    """Nodes and topics, if the run file has them."""
     seen = run.get("seen") or {}
     nodes = list(seen.get("nodes") or ())
     part = Part(has_rows=bool(seen))
@@ -75,7 +75,7 @@ def _replicas(lag: Rows) -> list[Row]:
 
 
 def _elections(lag: Rows) -> list[Row]:
-    """Windows in which the leader changed. The numbers are of the cluster and stand in the row of every replica."""
+    """Windows in which the leader changed. The numbers are about the cluster and are in the row of every replica."""
     rows = lag.where((pc.field("elections") > 0) | (pc.field("leaderless_ms") > 0))
     wanted = {name: (name, "max") for name in ("leader", "leader_epoch", "elections", "leaderless_ms")}
     bounds = {

@@ -1,4 +1,4 @@
-"""Rebalances: how long they took, group by group, what began them and what they moved."""
+"""Rebalances: their durations by group, their triggers, and what they moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.spark.report.rows import Row, Rows
 
 STRIPS: Final = 20
 BINS_PER_DECADE: Final = 25
-"""Dots nearer to each other than this on the axis of durations are drawn as one."""
+"""Dots in the same bin of the duration axis are drawn as one."""
 COLUMNS: Final = (
     "cluster", "group", "group_epoch", "type", "started", "duration_ms", "computing_ms", "revoking_ms", "ended_by",
     "trigger", "trigger_members", "members_before", "members_after", "partitions_moved", "tasks_moved",
@@ -43,7 +43,7 @@ def _name_members(material: Material, rows: list[Row]) -> None:
 
 
 def _triggers(rebalances: Rows) -> list[Row]:
-    """What began rebalances, how many of them arrived, and what they moved."""
+    """The triggers of rebalances, how many of these converged, and what they moved."""
     wanted = {"count": ("started", "count"), "longest_ms": ("duration_ms", "max"),
               "partitions_moved": ("partitions_moved", "sum"), "tasks_moved": ("tasks_moved", "sum")}  # fmt: skip
     found: dict[str, Row] = {}

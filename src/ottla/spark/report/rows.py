@@ -1,6 +1,6 @@
-"""Tables as the report reads them: in pieces, never whole, so that a month of a large cluster needs no more memory.
+"""Reads tables in pieces, never as a whole, so that a month of a large cluster needs no more memory.
 
-A table may be missing, and may lack columns that a newer run would have: then there are no rows, and no values.
+A table may be missing: then there are no rows. It may lack columns that a newer run has: then they are null.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pyarrow import dataset
 
 Row: TypeAlias = dict[str, Any]
 Source: TypeAlias = Any
-"""A pyarrow Table or Dataset; pyarrow has no types of its own."""
+"""A pyarrow Table or Dataset; pyarrow has no type hints."""
 
 PIECE_ROWS: Final = 1 << 17
 MERGE_ROWS: Final = 1 << 21
 _MERGED_BY: Final = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
-"""How results of pieces are put together."""
+"""How the results of pieces are combined."""
 
 
 class Rows:
-    """Rows of one table, maybe filtered."""
+    """Rows of one table, possibly filtered."""
 
     def __init__(self, source: Source | None) -> None:
         self._data = dataset.dataset(source) if isinstance(source, pa.Table) else source
@@ -34,11 +34,11 @@ class Rows:
         return self._data.count_rows() if self._data is not None else 0
 
     def where(self, keep: Any) -> Rows:
-        """Rows for which an expression of pyarrow is true."""
+        """Rows for which a pyarrow expression is true."""
         return Rows(self._data.filter(keep)) if self._data is not None else self
 
     def among(self, keys: Sequence[tuple[Any, ...]], names: Sequence[str] = ("cluster", "group")) -> Rows:
-        """Rows that may belong to the keys: one column at a time, so a few too many when keys share a part."""
+        """Rows that may belong to the keys. Each column is filtered on its own, so there may be some more rows."""
         rows = self
         for at, name in enumerate(names):
             if name in self.columns:
@@ -46,7 +46,7 @@ class Rows:
         return rows
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Any]:
-        """The named columns as tables of a bounded number of rows; a column that is not there is null."""
+        """The named columns as tables of a bounded number of rows; a missing column is null."""
         if self._data is None:
             return
         there = [name for name in columns if name in self.columns]
@@ -59,7 +59,7 @@ class Rows:
             yield from piece.to_pylist()
 
     def days(self) -> Iterator[Rows]:
-        """The same rows, those of each day by themselves."""
+        """The same rows, day by day."""
         if "run_date" not in self.columns:
             yield self
             return
@@ -67,7 +67,7 @@ class Rows:
             yield self.where(pc.field("run_date") == day["run_date"])
 
     def aggregated(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> Any | None:
-        """A table of keys and results in no order; `wanted` says by name which column is counted, summed, ...."""
+        """A table of keys and results, unordered; `wanted` maps the name of a result to its column and function."""
         columns = list(dict.fromkeys([*keys, *(column for column, _ in wanted.values())]))
         found: list[Any] = []
         for piece in self.pieces(columns):
@@ -77,7 +77,7 @@ class Rows:
         return _merged(found, keys, wanted) if found else None
 
     def grouped(self, keys: Sequence[str], wanted: Mapping[str, tuple[str, str]]) -> list[Row]:
-        """The same as rows, sorted by the keys."""
+        """The same as `aggregated`, as rows sorted by the keys."""
         found = self.aggregated(keys, wanted)
         return [] if found is None else _by_key(found.to_pylist(), keys)
 
@@ -92,7 +92,7 @@ class Rows:
         return _by_key(list(best.values()), keys)
 
     def top(self, columns: Sequence[str], count: int, by: Sequence[tuple[str, str]]) -> list[Row]:
-        """The first rows in an order, each side of which is `ascending` or `descending`."""
+        """The first rows in an order of columns, each `ascending` or `descending`."""
         best = None
         for piece in self.pieces(columns):
             both = piece if best is None else pa.concat_tables([best, piece], promote_options="permissive")

@@ -1,4 +1,4 @@
-"""The sections of the page, in their order: what each is about, and how its plots are read."""
+"""The sections of the page in order: what each is about, and how to read its plots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READ: Final = {
     "quorum-lag": "Records of the metadata log that a replica had not copied yet; the most in each ten seconds. "
     "Near 0 is healthy.",
 }
-"""How a plot is read, in words for somebody who sees such a plot for the first time."""
+"""How to read each plot, for first-time readers."""
 _EPOCHS: Final = (
     "Every change to a group gives it a new epoch, a number that only grows. The wide grey line is the group’s epoch, "
     "the blue line the epoch for which work was dealt out, and each thin line the epoch at which a member works. Where "
@@ -62,7 +62,7 @@ def _about(text: str) -> Markup:
 
 
 def _judged(facts: Facts, *names: str) -> Markup:
-    """What the areas of a section are, and how they are."""
+    """The areas of a section, with their lights."""
     areas = [next(each for each in facts["areas"] if each["id"] == name) for name in names]
     judged = [
         element("p", badge(each["state"], STATES[each["state"]]), " ", _said(each), class_="judged") for each in areas

@@ -1,4 +1,4 @@
-"""Share groups: how often records are delivered, what stalls, and what was given up."""
+"""Share groups: deliveries, stalled partitions, and records that were given up."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _share(row: Row) -> float | None:
 
 
 def _lags(delivery: Rows) -> dict[Key, int]:
-    """The newest lag of each partition, summed up."""
+    """The sum of the newest lags of all partitions."""
     found: Counter[Key] = Counter()
     known = delivery.where(pc.field("lag").is_valid())
     for row in known.newest([*KEYS, "topic_id", "partition"], "window_start", ["lag"]):
@@ -100,7 +100,7 @@ def _lags(delivery: Rows) -> dict[Key, int]:
 
 
 def _stalled(delivery: Rows) -> list[Row]:
-    """Each partition that stood still, at its worst."""
+    """The longest stall of each partition."""
     rows = delivery.where(pc.field("stalled_s") > 0).top(
         _STALLED, 10 * KEPT_ROWS, [("stalled_s", "descending"), ("window_start", "ascending")]
     )
@@ -170,7 +170,7 @@ def _rates(material: Material, chosen: list[Key]) -> list[Row]:
 
 
 def _rate(material: Material, key: Key, points: list[Point]) -> Row:
-    """A rate is one of the whole minute: a step. After the last minute before a pause nothing is known."""
+    """A rate is drawn as steps, one for each minute. After the last minute before a gap it is unknown."""
     line = material.line(material.label(key), points)
     if len(points) > POINTS_MAX // 2:
         return line

@@ -1,4 +1,4 @@
-"""Streams groups: which process ran which task when, and what moved."""
+"""Streams groups: the process of each task over time, and the tasks that moved."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _sentence(numbers: dict[str, Any]) -> str:
 
 
 def _keys(material: Material) -> list[Key]:
-    """Streams groups, those whose tasks moved most first."""
+    """Streams groups, those with the most movements first."""
     named = material.rows("group_timeline").where(pc.field("type") == "streams").grouped(["cluster", "group"], {})
     moved = material.rows("task_movement").grouped(["cluster", "group"], {"count": ("started", "count")})
     counts = dict.fromkeys(((row["cluster"], row["group"]) for row in named), 0)
@@ -68,7 +68,7 @@ def _keys(material: Material) -> list[Key]:
 
 
 def _heat_map(material: Material, key: Key, at: int) -> Row | None:
-    """Who held a task from when to when: from what members gained and gave up."""
+    """The processes of each task over time, from the tasks that members gained and revoked."""
     rows = material.rows("group_timeline").among([key]).where(pc.field("event").isin(_HELD))
     events = sorted(
         rows.each(("ts", "seq", "event", "member", "old", "new", "detail")), key=lambda row: (row["ts"], row["seq"])

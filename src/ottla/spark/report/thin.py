@@ -1,6 +1,6 @@
-"""Lines with at most so many points: of each column of pixels the lowest and the highest value stay, in their order.
+"""Reduces lines to a number of points: each column of pixels keeps its lowest and its highest value, in order.
 
-So a peak of one sample is still there when a month is drawn, and no line has more points than can be told apart.
+So a peak of one sample is visible in a plot of a month, and no line has more points than can be seen.
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ def _extremes(column: Sequence[Point]) -> list[Point]:
 
 
 def steps(points: Sequence[Point]) -> list[Point]:
-    """A line of steps without the points at which nothing changes, but for the last."""
+    """A line of steps without points at which nothing changes, except the last."""
     kept = [point for number, point in enumerate(points) if number == 0 or point[1] != points[number - 1][1]]
     return [*kept, points[-1]] if points and points[-1] != kept[-1] else kept

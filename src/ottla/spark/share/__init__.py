@@ -1,14 +1,13 @@
 """The format `ottla-share`: a share group as a stream.
 
 Theory of operation. The driver's runner is a member of the group. It acquires records and logs the acquired *ranges* as
-the end of a micro-batch; tasks read these ranges with ordinary fetches. So what a batch holds follows from Spark's
-offset log alone: a batch that runs again has the same rows, and never any that were acquired later. The runner renews
-the locks while a batch runs, and accepts its ranges once Spark has committed it, which it knows from being asked for
-the next batch.
+the end of a micro-batch; tasks read these ranges with ordinary fetches. So Spark's offset log alone defines a batch: a
+batch that runs again has the same rows, and none that were acquired later. The runner renews the locks while a batch
+runs, and accepts its ranges once Spark has committed it, which it knows when Spark asks for the next batch.
 
-What a runner that died had acquired is released by the broker and delivered again. Ranges of batches that are
-committed, and whose acceptance is not known to be stored, are *owed*: they are carried from offset to offset, and
-accepted without being shown when they come again.
+The broker releases the records of a runner that died and delivers them again. Ranges of committed batches whose
+acceptance is not known to be stored are *owed*: they are carried from offset to offset, and accepted without being
+shown when they are delivered again.
 
 `options`            the options of the format
 `offsets`            the offset in Spark's log
@@ -16,9 +15,9 @@ accepted without being shown when they come again.
 `plan`               plans batches, acknowledges them, and carries what is owed
 `group_member`       the member of the share group, on the driver
 `task_reader`        reads the acquired ranges, in a task
-`decision_listener`  hears from tasks which rows are rejected or released
+`decision_listener`  receives from tasks which rows are rejected or released
 `decisions`          keeps these decisions until their batch is acknowledged
-`source`, `stream_reader`  what Spark calls
+`source`, `stream_reader`  the interface to Spark
 """
 
 from ottla.spark.share.decision_listener import reject, release

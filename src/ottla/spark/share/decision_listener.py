@@ -1,7 +1,7 @@
-"""Rejecting and releasing rows of a batch: the query tells the driver's runner, which acknowledges them so.
+"""Rejects and releases rows of a batch: the query tells the driver's runner, which acknowledges them.
 
-The runner listens on the loopback address. Where, and a token, stands in a file that only this user can read; tasks get
-both with what they have to read. A decision that does not arrive counts as acceptance: the row is in the sink.
+The runner listens on the loopback address. Its port and a token are in a file that only this user can read; tasks get
+both with their ranges. A row without a decision is accepted: it is in the sink.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Rows = dict[tuple[int, str, int], list[int]]
 
 
 class Address(NamedTuple):
-    """Where the runner of a query listens."""
+    """The address of the runner of a query."""
 
     group: str
     port: int
@@ -43,7 +43,7 @@ class Address(NamedTuple):
 
 
 def reject(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, group: str | None = None) -> None:
-    """Reject rows of the batch that is being processed: nobody shall get them again. For use in foreachBatch.
+    """Reject rows of the current batch, so that they are not delivered again. For use in foreachBatch.
 
     `group` is needed only if several queries of this user read share groups on this machine.
     """
@@ -51,7 +51,7 @@ def reject(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, grou
 
 
 def release(rows: DataFrame | Iterable[Row], batch_id: int | None = None, *, group: str | None = None) -> None:
-    """Release rows of the batch that is being processed: some member of the group gets them again."""
+    """Release rows of the current batch, so that they are delivered again."""
     _decide(rows, group, AcknowledgeType.RELEASE)
 
 
@@ -76,7 +76,7 @@ def by_partition(rows: Iterable[Any]) -> Rows:
 
 
 def send(address: Address, kind: int, offsets: Rows) -> None:
-    """Tell the runner; it has heard when this returns."""
+    """Send decisions to the runner; it has received them when this returns."""
     decisions = [[*key, list(each)] for key, each in offsets.items()]
     line = json.dumps({"token": address.token, "kind": kind, "decisions": decisions}) + "\n"
     try:
@@ -102,7 +102,7 @@ def _directory() -> Path:
 
 
 def _addresses(group: str | None) -> list[Address]:
-    """Of the queries on a group, or on the only group there is."""
+    """The addresses of the queries on a group, or on the only group."""
     known = [Address(**json.loads(path.read_text())) for path in _directory().glob("*.json") if _is_alive(path)]
     wanted = [each for each in known if group in (None, each.group)]
     if len({each.group for each in wanted}) != 1:
@@ -121,7 +121,7 @@ def _is_alive(path: Path) -> bool:
 
 
 class Listener:
-    """Hears decisions on the driver, in a thread of its own."""
+    """Receives decisions on the driver, in a thread of its own."""
 
     def __init__(self, group: str, decisions: Decisions) -> None:
         self._decisions = decisions

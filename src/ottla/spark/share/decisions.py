@@ -1,4 +1,4 @@
-"""Rows that a query wants to be rejected or released, kept until their batch is settled."""
+"""The rows that a query rejects or releases, kept until their batch is acknowledged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Decisions"]
 
 
 class Decisions:
-    """By batch and partition. With a directory they are on disk before they count, and outlive the process."""
+    """Decisions by batch and partition. With a directory they are written to disk, and outlive the process."""
 
     def __init__(self, directory: str = "") -> None:
         self._directory = Path(directory) if directory else None
@@ -21,11 +21,11 @@ class Decisions:
         self._by_seq: dict[int, dict[TopicIdPartition, dict[int, int]]] = {}
 
     def expect(self, end: ShareOffset) -> None:
-        """The batch that ends here is going to run; its rows may be decided on."""
+        """The batch that ends here is going to run, so decisions on its rows are allowed."""
         self._batches[end.seq] = end
 
     def add(self, seq: int, topic: str, partition: int, offsets: Iterable[int], kind: int) -> bool:
-        """False if no batch under way has these rows."""
+        """Returns False if no current batch has these rows."""
         batch = self._batches.get(seq)
         wanted = sorted(set(offsets))
         tp = None if batch is None else _place(batch, topic, partition)
@@ -38,7 +38,7 @@ class Decisions:
         return True
 
     def take(self, seq: int) -> Mapping[TopicIdPartition, Mapping[int, int]]:
-        """What was decided on a batch that is done: for each offset the kind."""
+        """The decisions on a finished batch: offset -> kind."""
         self._read(seq)
         self._batches.pop(seq, None)
         return self._by_seq.pop(seq, {})
@@ -55,7 +55,7 @@ class Decisions:
                 file.write(json.dumps([*tp, kind, offsets]) + "\n")
 
     def _read(self, seq: int) -> None:
-        """Take what this process or one before it has written, and remove it."""
+        """Read the file that this process or an earlier one has written, and remove it."""
         if self._directory is None or not (path := self._path(self._directory, seq)).exists():
             return
         for line in path.read_text().splitlines():

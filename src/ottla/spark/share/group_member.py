@@ -1,7 +1,7 @@
-"""The member of the share group on the driver: an event loop in a thread of its own, with a share consumer in it.
+"""The member of the share group on the driver: a share consumer on an event loop in a thread of its own.
 
-Locks are renewed from there while Spark works on a batch. When the process ends, its connections close, and the brokers
-release at once what it holds.
+That thread renews locks while Spark works on a batch. When the process ends, its connections close, and the brokers
+release its records at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 FETCH_RECORDS_MAX: Final = 2_000
 SECOND_MS: Final = 1000
 RENEWALS: Final = 3
-"""How often a lock is renewed in the time that it holds."""
+"""How often a lock is renewed during a lock duration."""
 CALL_TIMEOUT_S: Final = 120.0
 ASSIGNMENT_TIMEOUT_S: Final = 30.0
 SHORTEST_LOCK_MS: Final = 1_000
@@ -41,15 +41,15 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class GroupMember:
-    """For one thread; its own thread is a daemon, since nobody tells a stream's reader when the query ends."""
+    """For use by one thread. Its own thread is a daemon, because Spark does not tell a reader that the query ends."""
 
     def __init__(self, options: ShareOptions) -> None:
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._held: dict[TopicIdPartition, list[Acquired]] = {}
-        """Exactly what is not settled yet."""
+        """The records that are acquired and not acknowledged yet."""
         self._spare: list[Acquired] = []
-        """Brought, and too much for the last batch."""
+        """Acquired records beyond the limit of the last batch."""
         self._lock_ms = SHORTEST_LOCK_MS
         self._consumer: ShareConsumer | None = None
         self._client: Client | None = None
@@ -71,7 +71,7 @@ class GroupMember:
     # --- acquiring ----------------------------------------------------------------------------------------------------
 
     def acquire(self, max_records: int) -> list[AcquiredPartition]:
-        """What comes in the time for it, up to so many records; nothing if nothing comes in the time of one fetch."""
+        """Acquire up to so many records within the time limit; none if none come within one fetch."""
         return [_held(each) for each in self._call(self._acquire(max_records))]
 
     async def _acquire(self, max_records: int) -> list[Acquired]:
@@ -83,7 +83,7 @@ class GroupMember:
             brought = await self._round(consumer)
             for each in brought:
                 size_bytes += len(each.data)
-                # Whatever we thought to hold of it was lost: a broker has handed it out again.
+                # An older lock on these records was lost: the broker has delivered them again.
                 taken = _outside(taken, each)
             pieces, self._spare = _divided(brought, left)
             taken += pieces
@@ -97,14 +97,14 @@ class GroupMember:
         return taken
 
     async def _round(self, consumer: ShareConsumer) -> list[Acquired]:
-        """What one request brings, or what an earlier one brought too much. None is under way afterwards."""
+        """The records of one request, or the surplus of an earlier one. No request is pending afterwards."""
         if self._spare:
             return self._spare
         brought = await consumer.poll(self._options.fetch_wait_ms // 2)
         return brought + await consumer.drain()
 
     def _leader_count(self, consumer: ShareConsumer) -> int:
-        """So many requests without a record say that there is none: each asks one leader."""
+        """The number of requests without a record after which there is none: each goes to one leader."""
         assert self._client is not None
         topics = self._client.metadata.topics
         known = (at for at in consumer.assignment if at.topic in topics)
@@ -141,13 +141,13 @@ class GroupMember:
             warn(f"there is no topic {missing}: it is read when it is there")
 
     async def _wait_for_assignment(self, consumer: ShareConsumer) -> None:
-        """A group that is new needs a moment; without it, a query over what is there would end before it has begun."""
+        """A new group needs some time; otherwise a query with availableNow would end before it has begun."""
         deadline_s = time.monotonic() + ASSIGNMENT_TIMEOUT_S
         while not consumer.assignment and time.monotonic() < deadline_s:
             self._spare += await consumer.poll(100)
 
     def close(self) -> None:
-        """Leave the group; what is held is released, as it is when the process ends."""
+        """Leave the group, which releases its records, as the end of the process does."""
         if self._loop.is_closed():
             return
         self._call(self._leave())
@@ -186,7 +186,7 @@ class GroupMember:
         return {names[at] for at, error in outcomes.items() if error is None and at in names}
 
     def _take(self, tp: TopicIdPartition, acknowledgement: Acknowledgement) -> list[Acquired]:
-        """What is held of a range, and no longer."""
+        """Remove and return the held records of a range."""
         held = self._held.get(tp, [])
         self._held[tp] = [piece for each in held for piece in _cut(each, [acknowledgement[:2]], is_in=False)]
         return [piece for each in held for piece in _cut(each, [acknowledgement[:2]], is_in=True)]
@@ -194,7 +194,7 @@ class GroupMember:
     # --- renewing -----------------------------------------------------------------------------------------------------
 
     async def _renew(self) -> None:
-        """Keep the locks of what a batch holds, for as long as it takes."""
+        """Renew the locks of the held records, for as long as a batch takes."""
         while True:
             await asyncio.sleep(self._lock_ms / RENEWALS / SECOND_MS)
             try:
@@ -204,7 +204,7 @@ class GroupMember:
                 return
 
     def renew(self) -> None:
-        """Start all locks anew, now."""
+        """Renew all locks now."""
         self._call(self._renew_all())
 
     async def _renew_all(self) -> None:
@@ -213,7 +213,7 @@ class GroupMember:
             await self._renew_at([each for each in held if each.node_id == node_id])
 
     async def _renew_at(self, held: list[Acquired]) -> None:
-        """What one leader has handed out; an error there must not keep others from being asked."""
+        """Renew the locks at one leader; an error there must not affect the other leaders."""
         assert self._consumer is not None
         try:
             await self._consumer.renew(*held)
@@ -225,16 +225,16 @@ class GroupMember:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
-        return self._call(self._starts(places))
+    def starts(self, partitions: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
+        return self._call(self._starts(partitions))
 
-    async def _starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
+    async def _starts(self, partitions: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
         await self._joined()
         client = self._client
         assert client is not None
         try:
             there = {uuid_text(topic.topic_id) for topic in (await client.all_topics()).values()}
-            gone = [tp for tp in places if tp.topic_id not in there]
+            gone = [tp for tp in partitions if tp.topic_id not in there]
             for tp in gone:
                 warn(f"the topic with id {tp.topic_id} is gone, and what is owed of its partition {tp.partition}")
             found = await describe_offsets(client, self._options.group)
@@ -258,7 +258,7 @@ def _held(acquired: Acquired) -> AcquiredPartition:
 
 
 def _divided(brought: Iterable[Acquired], count: int) -> tuple[list[Acquired], list[Acquired]]:
-    """The first so many records, and the rest."""
+    """The first `count` records, and the rest."""
     first: list[Acquired] = []
     rest: list[Acquired] = []
     for each in brought:
@@ -278,7 +278,7 @@ def _split(acquired: Acquired, count: int) -> tuple[Acquired, Acquired]:
 
 
 def _outside(pieces: Iterable[Acquired], newer: Acquired) -> list[Acquired]:
-    """The pieces, without what has been handed out again."""
+    """The pieces without records that were delivered again."""
     ranges = [each[:2] for each in newer.ranges]
     return [
         kept
@@ -288,7 +288,7 @@ def _outside(pieces: Iterable[Acquired], newer: Acquired) -> list[Acquired]:
 
 
 def _cut(acquired: Acquired, by: Sequence[Range], *, is_in: bool) -> list[Acquired]:
-    """What lies in ranges, or outside of them."""
+    """The parts inside of ranges, or outside."""
     ranges = tuple(
         AcquiredRange(begin, end, count)
         for first, last, count in acquired.ranges

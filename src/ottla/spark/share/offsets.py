@@ -1,4 +1,4 @@
-"""The offset of a share group in Spark's log: what the batch before it holds, and what is owed."""
+"""The offset of a share group in Spark's log: the ranges of the batch that ends with it, and the owed ranges."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Acquisition(NamedTuple):
 @dataclass(frozen=True)
 class ShareOffset:
     seq: int
-    """Of the batch that ends here; 0 before the first."""
+    """The number of the batch that ends here; 0 before the first."""
     group: str
     acquired: Mapping[TopicIdPartition, tuple[Acquisition, ...]] = field(default_factory=dict)
-    """What that batch holds."""
+    """The ranges of that batch."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Of its topics, by id."""
+    """The names of its topics, by id."""
     owed: Mapping[TopicIdPartition, tuple[Range, ...]] = field(default_factory=dict)
-    """What batches before it hold whose acceptance is not known to be stored."""
+    """Ranges of earlier batches whose acceptance is not known to be stored."""
 
     def to_json(self) -> dict[str, Any]:
-        """The same offset gives the same text: Spark compares texts."""
+        """Equal offsets give equal texts, because Spark compares texts."""
         return {
             "v": VERSION,
             "seq": self.seq,

@@ -48,7 +48,7 @@ class ShareOptions(RecordOptions, ClusterOptions):
         return columns.types() | SHARE_COLUMNS
 
     def reading(self) -> TopicOptions:
-        """How tasks read ranges."""
+        """The options with which tasks read ranges."""
         return TopicOptions(
             bootstrap_servers=self.bootstrap_servers,
             kafka=self.kafka,

@@ -1,6 +1,6 @@
-"""What the driver's runner works out: which ranges a batch holds, what is settled, and what is owed.
+"""The plan of the driver's runner: the ranges of each batch, their acknowledgement, and owed ranges.
 
-Nothing here connects anywhere or knows pyspark: the group is asked through `ShareMember`.
+Nothing here connects to a cluster or uses pyspark: `ShareMember` is the port to the group.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ottla.wire.acknowledge_type import AcknowledgeType
 __all__ = ["Acknowledgement", "AcquiredPartition", "ShareMember", "SharePlan", "Task", "tasks_of"]
 
 RANGES_MAX: Final = 20_000
-"""An offset with more ranges than this would be a large file for Spark to write and read in every batch."""
-LOOK_EVERY_MS: Final = 60_000
+"""More ranges would make the offset a large file, which Spark writes and reads in every batch."""
+CHECK_EVERY_MS: Final = 60_000
 BEYOND_MS: Final = 1_000
-"""How long a query that is to stop looks for what it still wants behind what came later."""
+"""How long a query that is to stop goes on fetching if only records after its end arrive."""
 
 
 class Acknowledgement(NamedTuple):
@@ -29,7 +29,7 @@ class Acknowledgement(NamedTuple):
 
 
 class AcquiredPartition(NamedTuple):
-    """What a fetch has brought from one partition."""
+    """The acquired records of one partition."""
 
     tp: TopicIdPartition
     topic: str
@@ -37,19 +37,19 @@ class AcquiredPartition(NamedTuple):
 
 
 class ShareMember(Protocol):
-    """The member of the group; tests have one of their own."""
+    """The member of the group; tests have a fake."""
 
     def acquire(self, max_records: int) -> list[AcquiredPartition]: ...
 
     def settle(self, acknowledgements: Mapping[TopicIdPartition, Sequence[Acknowledgement]]) -> set[TopicIdPartition]:
-        """Acknowledge ranges that are held; the partitions for which that is known to be stored."""
+        """Acknowledge held ranges; returns the partitions for which that is known to be stored."""
 
-    def starts(self, places: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
-        """Where these share partitions start: all before is done. Those of a topic that is gone start at the end."""
+    def starts(self, partitions: Iterable[TopicIdPartition]) -> Mapping[TopicIdPartition, int]:
+        """The start offsets of share partitions: everything before is done. If a topic is gone, the largest offset."""
 
 
 class Task(NamedTuple):
-    """What one task reads."""
+    """The work of one task."""
 
     tp: TopicIdPartition
     topic: str
@@ -65,17 +65,17 @@ class SharePlan:
         self._group = group
         self._decisions = decisions
         self._now_ms = now_ms
-        self._looked_at_ms = float("-inf")
+        self._checked_at_ms = float("-inf")
         self._mine: dict[int, ShareOffset] = {}
-        """Batches that this process has acquired and not settled yet."""
+        """Batches that this process has acquired and not acknowledged yet."""
         self._settled_seq = 0
         self._owed: dict[TopicIdPartition, list[Range]] = {}
         self._rejected: dict[TopicIdPartition, dict[int, int]] = {}
-        """Of what is owed, that which is to be rejected when it comes again."""
+        """Owed records that are to be rejected when they are delivered again."""
         self._targets: Mapping[TopicIdPartition, int] | None = None
 
     def stop_at(self, targets: Mapping[TopicIdPartition, int]) -> None:
-        """Take nothing at or behind these offsets any more."""
+        """Take no records at or after these offsets."""
         self._targets = targets
 
     # --- settling -----------------------------------------------------------------------------------------------------
@@ -91,11 +91,11 @@ class SharePlan:
         stored: set[TopicIdPartition] = set()
         if is_mine:
             stored = self._member.settle(acknowledgements)
-        else:  # another process has acquired it, and its locks went with it
+        else:  # another process had acquired it, and its locks are gone
             self._owe(done.owed)
         for tp, some in acknowledgements.items():
             if tp not in stored:
-                # What is released is not owed: it comes again to be shown.
+                # Released records are not owed: they are shown when they are delivered again.
                 self._owe({tp: [each[:2] for each in some if each.kind != AcknowledgeType.RELEASE]})
                 rejected = {each.first: each.kind for each in some if each.kind == AcknowledgeType.REJECT}
                 self._rejected.setdefault(tp, {}).update(rejected)
@@ -106,10 +106,10 @@ class SharePlan:
                 self._owed[tp] = joined
 
     def _forget_what_is_done(self) -> None:
-        """What lies before the start of its share partition is accepted, or archived: it will not come again."""
-        if not self._owed or self._now_ms() - self._looked_at_ms < LOOK_EVERY_MS:
+        """Forget owed records before the start of their share partition: they will not be delivered again."""
+        if not self._owed or self._now_ms() - self._checked_at_ms < CHECK_EVERY_MS:
             return
-        self._looked_at_ms = self._now_ms()
+        self._checked_at_ms = self._now_ms()
         for tp, start in self._member.starts(list(self._owed)).items():
             if tp in self._owed and start:
                 self._no_longer_owe(tp, [(0, start - 1)])
@@ -123,7 +123,7 @@ class SharePlan:
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def next_end(self, start: ShareOffset, max_records: int) -> ShareOffset:
-        """Settle what is done, and acquire the next batch; `start` if there is nothing."""
+        """Acknowledge finished batches, and acquire the next one; returns `start` if there are no records."""
         self.settle(start)
         if start.seq + 1 in self._mine:
             return self._mine[start.seq + 1]  # Spark has not run it yet
@@ -158,10 +158,10 @@ class SharePlan:
         return acquired, names
 
     def _within_target(self, brought: Iterable[AcquiredPartition]) -> list[AcquiredPartition]:
-        """Without what came after the query was told to stop.
+        """Without records that were appended after the query was told to stop.
 
-        That stays locked until the query ends, which is soon. Released now, it would come at once again, and again,
-        until its deliveries are used up.
+        They stay locked until the query ends, which is soon. If they were released now, they would be delivered again
+        at once, until they reach the delivery limit.
         """
         if self._targets is None:
             return list(brought)
@@ -174,7 +174,7 @@ class SharePlan:
         return kept
 
     def _new(self, brought: Iterable[AcquiredPartition]) -> Iterable[AcquiredPartition]:
-        """What was not shown before. What is owed is acknowledged at once."""
+        """The records that were not shown before. Owed records are acknowledged at once."""
         for held in brought:
             owed = self._owed.get(held.tp, [])
             parts = [
@@ -196,7 +196,7 @@ class SharePlan:
 
 
 def tasks_of(end: ShareOffset, max_records: int | None) -> list[Task]:
-    """The tasks of the batch that ends here: a function of the offset alone."""
+    """The tasks of the batch that ends here; they depend only on the offset."""
     return [
         Task(tp, end.names[tp.topic_id], some, end.seq)
         for tp in sorted(end.acquired)
@@ -223,7 +223,7 @@ def _pieces(ranges: Sequence[Acquisition], max_records: int | None) -> Iterable[
 
 
 def _verdicts(ranges: Iterable[Acquisition], kinds: Mapping[int, int]) -> list[Acknowledgement]:
-    """Accept all but what was decided otherwise."""
+    """Accept all records without another decision."""
     decided = join((offset, offset) for offset in kinds)
     acknowledgements: list[Acknowledgement] = []
     for each in ranges:

@@ -1,4 +1,4 @@
-"""Sets of offsets as ranges, both ends included, ascending and without overlap."""
+"""Sets of offsets as ranges, both ends inclusive, ascending and without overlap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Range = tuple[int, int]
 
 
 def join(*sets: Iterable[Range]) -> list[Range]:
-    """All offsets of all sets."""
+    """The union of the sets."""
     joined: list[Range] = []
     for first, last in sorted(each for ranges in sets for each in ranges):
         if joined and first <= joined[-1][1] + 1:
@@ -21,7 +21,7 @@ def join(*sets: Iterable[Range]) -> list[Range]:
 
 
 def cut(first: int, last: int, by: Sequence[Range]) -> list[tuple[int, int, bool]]:
-    """A range cut where a set begins and ends; of each part, whether it lies in the set."""
+    """A range, split at the boundaries of a set; each part says whether it is in the set."""
     parts: list[tuple[int, int, bool]] = []
     for begin, end in by:
         if end < first or begin > last:
@@ -36,6 +36,6 @@ def cut(first: int, last: int, by: Sequence[Range]) -> list[tuple[int, int, bool
 
 
 def subtract(ranges: Iterable[Range], by: Iterable[Range]) -> list[Range]:
-    """What is in the one and not in the other."""
+    """The difference of two sets."""
     sorted_by = join(by)
     return [(begin, end) for first, last in ranges for begin, end, is_in in cut(first, last, sorted_by) if not is_in]

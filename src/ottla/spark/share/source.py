@@ -1,4 +1,4 @@
-"""The format `ottla-share` as Spark sees it. Nothing here connects anywhere."""
+"""Spark's data source `ottla-share`. Nothing here connects to a cluster."""
 
 from __future__ import annotations
 

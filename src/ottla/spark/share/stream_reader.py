@@ -1,4 +1,4 @@
-"""A share group as a stream: Spark's side of it."""
+"""Spark's stream reader of a share group."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SECOND_MS: Final = 1000
 
 
 class Work(NamedTuple):
-    """What travels to a task."""
+    """The data that are sent to a task."""
 
     task: Task
     address: Address | None
 
 
 class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One object lives on the driver as long as the query runs; others are made only to send `read` to executors."""
+    """One object lives on the driver while the query runs; others only carry `read` to executors."""
 
     def __init__(self, options: ShareOptions) -> None:
         self._options = options
@@ -101,7 +101,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._listener.address
 
     def _ends(self) -> dict[TopicIdPartition, int]:
-        """Where the logs end now."""
+        """The present end offsets of the logs."""
         client = client_for(self._options)
         topics = client.call(Client.topics, self._options.subscribe)
         every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
@@ -114,7 +114,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- in executors -------------------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # what Spark makes of an empty plan
+        if partition.value is None:  # Spark gives None for an empty plan
             return
         from ottla.spark.share.task_reader import rows_of
 

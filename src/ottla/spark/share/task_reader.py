@@ -1,4 +1,4 @@
-"""What a task does: the acquired ranges of one partition from the network to Arrow batches."""
+"""Reads the acquired ranges of one partition from the network as Arrow batches, in a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEAR_OFFSETS: Final = 5_000
 
 
 def rows_of(task: Task, options: ShareOptions, address: Address | None) -> Iterator[pa.RecordBatch]:
-    """The rows of a task. What `rejectWhen` marks is rejected, and not among them."""
+    """The rows of a task. Rows that match `rejectWhen` are rejected, and left out."""
     reading = options.reading()
     chooser = _Chooser(task, options)
     at = TopicPartition(task.topic, task.tp.partition)
@@ -41,7 +41,7 @@ def rows_of(task: Task, options: ShareOptions, address: Address | None) -> Itera
 
 
 def _spans(ranges: Sequence[Acquisition]) -> Iterator[tuple[int, int]]:
-    """What is fetched: ranges that are near to each other in one go, since the records between them cost little."""
+    """The ranges to fetch: near ranges are joined, because the records between them cost little."""
     start, until = ranges[0].first, ranges[0].last + 1
     for each in ranges[1:]:
         if each.first - until > NEAR_OFFSETS:
@@ -52,7 +52,7 @@ def _spans(ranges: Sequence[Acquisition]) -> Iterator[tuple[int, int]]:
 
 
 class _Chooser:
-    """Keeps the rows that were acquired, and adds what only a share group knows of them."""
+    """Selects the acquired rows, and adds the columns of a share group."""
 
     def __init__(self, task: Task, options: ShareOptions) -> None:
         import numpy as np

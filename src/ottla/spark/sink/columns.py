@@ -25,7 +25,7 @@ TYPES: Final = {
 
 
 class Columns(NamedTuple):
-    """Which of them a query has."""
+    """The columns of a query."""
 
     key: bool
     topic: bool
@@ -34,7 +34,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, types: Mapping[str, str], *, has_topic_option: bool, include_headers: bool) -> Columns:
-        """Of a query whose columns have these types; OttlaSparkError says what is wrong with them."""
+        """The columns of a query, from their types. Raises OttlaSparkError if they do not fit."""
         for name, kind in types.items():
             if name not in TYPES:
                 raise OttlaSparkError(f"column {name}: a record has none; it can be {', '.join(TYPES)}")
@@ -51,7 +51,7 @@ class Columns(NamedTuple):
 
 
 def records_of(batch: pa.RecordBatch, columns: Columns, topic: str) -> Iterator[ProducerRecord]:
-    """The records of an Arrow batch. The topic that is given as an option wins over the column."""
+    """The records of an Arrow batch. The option `topic` takes precedence over the column."""
     size = batch.num_rows
     values = _bytes(batch, "value")
     keys = _bytes(batch, "key") if columns.key else [None] * size

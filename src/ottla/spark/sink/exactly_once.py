@@ -1,18 +1,18 @@
-"""A task that writes exactly once. It prepares a transaction; the driver ends those of all tasks, or none.
+"""A task that writes exactly once. It prepares a transaction; the driver commits those of all tasks, or none.
 
 Theory of operation. Each task of a query has a transactional id of its own, the same in every batch and every attempt.
 
-1. The task takes the id over. That fences every earlier attempt, and ends what it had begun.
+1. The task initializes the producer. That fences every earlier attempt, and ends its transaction.
 2. It reads its *marker*: the offset that the query's own group has committed for it in the marker topic, which holds no
-   data. A marker is one more than the batch that was committed last. Only after step 1 is the answer final.
-3. If the marker says that this batch was committed already (the driver died between two ends), the task writes nothing,
-   but reads its rows and compares how many they are and their checksum with what the marker tells. Others would be lost
-   or doubled, so the batch fails if they differ.
+   data. A marker is the last committed batch plus one. Only after step 1 is it final.
+3. If the marker says that this batch was committed already (the driver died between two commits), the task writes
+   nothing, but reads its rows and compares their number and checksum with the marker. If they differ, rows would be
+   lost or duplicated, so the batch fails.
 4. Otherwise it writes its rows and the new marker, in one transaction, and leaves that open.
 5. The driver ends all transactions (see `transaction_end`). If it dies before, the next attempt's step 1 aborts them.
 
-So a batch is written in part only while the driver is ending transactions, and only then must the rows of a batch be
-the same when it runs again.
+So a batch is partly written only while the driver ends transactions, and only then must a batch that runs again have
+the same rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Prepared", "Task", "marker_group", "prepare", "read_marker", "read_m
 
 MARKER_PARTITIONS: Final = 64
 _LOST_RACES: Final = frozenset((ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_PARTITIONS))
-"""Another task was quicker."""
+"""Another task was faster."""
 
 
 class Task(NamedTuple):
@@ -56,12 +56,12 @@ class Task(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What the driver must know of a task that went well."""
+    """The data that the driver needs of a successful task."""
 
     task: Task
     rows: int
     identity: Identity | None
-    """None if there is nothing to end: the rows were committed by an earlier attempt."""
+    """None if there is no transaction to end: an earlier attempt committed the rows."""
 
 
 def marker_group(query_id: str, options: SinkOptions) -> str:
@@ -85,13 +85,13 @@ def prepare(client: BlockingClient, options: SinkOptions, task: Task, records: R
 
 
 def read_marker(client: BlockingClient, options: SinkOptions, task: Task) -> Committed | None:
-    """A task's marker, after whatever was begun for it has ended."""
+    """A task's marker, after all its transactions have ended."""
     at = task.marker_at(options)
     return client.call(committed, marker_group(task.query_id, options), [at], require_stable=True).get(at)
 
 
 def read_markers(client: BlockingClient, options: SinkOptions, query_id: str) -> Mapping[int, Committed]:
-    """The markers of all tasks of a query, as they are now: other tasks' transactions are open, and stay so."""
+    """The present markers of all tasks of a query, whose transactions may be open."""
     found = client.call(committed, marker_group(query_id, options))
     return {at.partition: each for at, each in found.items() if at.topic == options.marker_topic}
 
@@ -108,7 +108,7 @@ def _is_written(task: Task, marker: Committed, options: SinkOptions) -> bool:
 
 
 def _check_missing(task: Task, markers: Mapping[int, Committed], options: SinkOptions) -> None:
-    """Every task leaves a marker with every batch; one that is missing among others has expired."""
+    """Every task writes a marker with every batch; if only some are missing, they have expired."""
     is_lost = any(number > task.partition_id and each.offset >= task.batch_id for number, each in markers.items())
     if not is_lost or not task.batch_id:
         return
@@ -123,7 +123,7 @@ def _check_missing(task: Task, markers: Mapping[int, Committed], options: SinkOp
 
 def _compare(task: Task, marker: Committed, found: Digest) -> None:
     if marker.offset != task.batch_id + 1:
-        return  # a restored checkpoint: what the rows were is not known any more
+        return  # a restored checkpoint: the digest of these rows is gone
     known = Digest(**json.loads(marker.metadata or "{}"))
     if found != known:
         raise OttlaSparkError(

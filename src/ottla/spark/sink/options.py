@@ -15,7 +15,7 @@ __all__ = ["SinkOptions"]
 BATCH_BYTES: Final = 256 * 1024
 DELIVERY_TIMEOUT_MS: Final = 120_000
 TRANSACTION_TIMEOUT_MS: Final = 900_000
-"""The most that brokers allow, unless they are told otherwise."""
+"""The default of the brokers' maximum."""
 PRODUCER_SETTINGS: Final = frozenset({"acks", "batch.size", "compression.type", "delivery.timeout.ms", "linger.ms"})
 
 
@@ -55,7 +55,7 @@ class SinkOptions(ClusterOptions):
         return self
 
     def client_settings(self) -> Changes:
-        """As with every producer, topics that are not there are made by the broker, if it does so."""
+        """As with every producer, the broker may create missing topics."""
         return {"allow_auto_create_topics": True, **super().client_settings()}
 
     # --- what the values mean -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Writes the rows of a task, so many at a time, and keeps what is needed to tell them from others."""
+"""Writes the rows of a task in rounds, and computes their digest."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Digest", "Records", "write_all"]
 
 ROUND_RECORDS: Final = 10_000
 ROUND_BYTES: Final = 4 * 1024 * 1024
-"""What is given to the producer at once. It is acknowledged before the next is read, so this bounds the memory."""
+"""The bytes of one round. It is acknowledged before the next is read, so this bounds the memory."""
 
 
 class Digest(NamedTuple):
-    """What a task has written, in short."""
+    """Number and checksum of the rows of a task."""
 
     rows: int = 0
     crc: int = 0
 
 
 class Records:
-    """The records of a task's Arrow batches, one by one. `digest` is of those that were taken."""
+    """The records of a task's Arrow batches. `digest` covers those that were taken."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], columns: Columns, topic: str) -> None:
         self._records = (each for batch in batches for each in records_of(batch, columns, topic))
@@ -47,7 +47,7 @@ class Records:
             yield record
 
     def read_on(self) -> Digest:
-        """Take all that is left, and write none of it."""
+        """Take the remaining records without writing them."""
         for _ in self:
             pass
         return self.digest

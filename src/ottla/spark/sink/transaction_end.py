@@ -1,4 +1,4 @@
-"""The driver's part of exactly-once writes: it ends the transactions that the tasks of a batch have left open."""
+"""The driver's part of exactly-once writes: ends the open transactions of a batch's tasks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ottla.wire.errors import ErrorCode
 __all__ = ["abort_all", "commit_all"]
 
 _OVER: Final = frozenset((ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED))
-"""The transaction has ended, or belongs to somebody else now."""
+"""The transaction has ended, or another producer has taken over its id."""
 
 
 def commit_all(client: BlockingClient, options: SinkOptions, prepared: Sequence[Prepared]) -> None:
-    """Commit every transaction. One that has ended already counts, if its marker says that it was committed."""
+    """Commit every transaction. One that has ended already is fine, if its marker says that it was committed."""
     _check_tasks(client, options, prepared)
     for each in prepared:
         if each.identity is None:
@@ -34,7 +34,7 @@ def commit_all(client: BlockingClient, options: SinkOptions, prepared: Sequence[
 
 
 def _check_tasks(client: BlockingClient, options: SinkOptions, prepared: Sequence[Prepared]) -> None:
-    """Of a batch that was committed in part, every task that was must be among these: its rows are in others now."""
+    """If a batch was partly committed, its committed tasks must be among these: else their rows are in others now."""
     task = prepared[0].task
     markers = read_markers(client, options, task.query_id)
     done = {number for number, each in markers.items() if each.offset == task.batch_id + 1}
@@ -46,7 +46,7 @@ def _check_tasks(client: BlockingClient, options: SinkOptions, prepared: Sequenc
 
 
 def _is_committed(client: BlockingClient, options: SinkOptions, prepared: Prepared) -> bool:
-    # Its own transaction has ended; one that somebody else has begun for the same task is not waited for.
+    # Its own transaction has ended; do not wait for one that another producer has begun for the same task.
     marker = read_markers(client, options, prepared.task.query_id).get(prepared.task.partition_id)
     return marker is not None and marker.offset > prepared.task.batch_id
 
@@ -63,7 +63,7 @@ def _failed(prepared: Prepared, options: SinkOptions, error: ResponseError) -> O
 
 
 def abort_all(client: BlockingClient, prepared: Sequence[Prepared]) -> None:
-    """Abort what is open. Spark aborts after a failed commit, too, so some of it has ended already."""
+    """Abort the open transactions. Spark also aborts after a failed commit, so some may have ended already."""
     for each in prepared:
         if each.identity is None:
             continue

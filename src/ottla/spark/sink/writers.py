@@ -1,4 +1,4 @@
-"""What Spark calls: `write` in tasks, `commit` and `abort` on the driver, each in a process of its own."""
+"""The interface to Spark: `write` in tasks, `commit` and `abort` on the driver, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["BatchWriter", "StreamWriter", "columns_of"]
 
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
-"""Where Spark tells a task which query and batch it belongs to; `write` has no argument for it."""
+"""The property with the batch of a task; `write` has no argument for it."""
 SPECULATION: Final = "spark.speculation"
-"""A session's settings are among a task's properties."""
+"""A task's properties include the session's settings."""
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The message of a task to the driver."""
 
     rows: int
     prepared: Prepared | None = None
@@ -45,7 +45,7 @@ def columns_of(schema: StructType, options: SinkOptions) -> Columns:
 
 
 class _Writer:
-    """What batches and streams have in common."""
+    """The common part of batches and streams."""
 
     def __init__(self, options: SinkOptions, columns: Columns) -> None:
         self._options = options
@@ -58,7 +58,7 @@ class _Writer:
             try:
                 return self._write(client_for(self._options), records, task)
             except Exception:
-                forget_client(self._options)  # requests may be under way; the next attempt begins with none
+                forget_client(self._options)  # it may have pending requests; the next attempt begins without any
                 raise
 
     def _write(self, client: BlockingClient, records: Records, task: Task | None) -> Written:

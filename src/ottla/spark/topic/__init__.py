@@ -1,1 +1,1 @@
-"""Topics by network: the format `ottla`."""
+"""The format `ottla` as a source: topics over the network."""

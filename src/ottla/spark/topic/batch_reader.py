@@ -1,4 +1,4 @@
-"""Topics as a batch: Spark's side of it."""
+"""Spark's batch reader of topics."""
 
 from __future__ import annotations
 

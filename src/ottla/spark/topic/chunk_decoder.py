@@ -1,4 +1,4 @@
-"""Chunks of record batches to columns, in pieces that stay small when they are decompressed."""
+"""Decodes chunks of record batches into columns, in pieces that stay small when they are decompressed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ChunkDecoder", "pieces"]
 MIB: Final = 1024 * 1024
 PIECE_BYTES: Final = 4 * MIB
 COMPRESSED_PIECE_BYTES: Final = MIB
-"""Compressed bytes may become twenty times as many, and more; pieces are decompressed as a whole."""
+"""Compressed bytes may grow twentyfold and more; pieces are decompressed as a whole."""
 DECOMPRESSED_MAX_BYTES: Final = 256 * MIB
 _MAGIC: Final = 2
 _LENGTH_MAGIC_ATTRIBUTES: Final = Struct(">i4xb4xh")
@@ -32,10 +32,10 @@ class ChunkDecoder(NamedTuple):
 
     check_crc: bool = True
     is_committed: bool = False
-    """Leave out what was aborted."""
+    """Leave out aborted transactions."""
 
     def columns_of(self, chunk: Chunk) -> Iterator[tuple[Columns, int]]:
-        """The records of a chunk, piece by piece, each with the offset behind it; WireError for damage."""
+        """The records of a chunk, piece by piece, each with the offset after it. Raises WireError for damage."""
         committed = AbortedFilter(chunk.aborted) if self.is_committed else None
         for piece in pieces(chunk.data):
             for columns in self._decoded(piece, committed):
@@ -47,7 +47,7 @@ class ChunkDecoder(NamedTuple):
         try:
             whole = self._decode(piece, committed)
         except WireError:
-            # One of its batches is damaged, or all together are too large: then each goes by itself.
+            # A batch is damaged, or the piece is too large: decode each batch on its own.
             batches = [batch.data for batch in split_batches(piece)]
             if len(batches) == 1:
                 raise

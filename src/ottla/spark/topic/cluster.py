@@ -1,4 +1,4 @@
-"""What planning asks of a cluster: which partitions there are, and where their logs begin and end."""
+"""A cluster for planning: its partitions, with start and end offsets."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SECOND_MS: Final = 1000
 
 
 class Assigned(NamedTuple):
-    """The partitions that a query reads at this moment."""
+    """The partitions that a query reads now."""
 
     leaders: Mapping[TopicPartition, int]
-    """By node id."""
+    """Partition -> node id of its leader."""
     ids: Mapping[str, str]
     missing: tuple[str, ...] = ()
-    """Topics and partitions that were asked for by name and are not there."""
+    """Topics and partitions that were named and do not exist."""
 
 
 class Cluster(Protocol):
-    """What planning needs; tests have one of their own."""
+    """The cluster that planning needs; tests have a fake."""
 
     def assigned(self) -> Assigned: ...
 
@@ -42,7 +42,7 @@ class Cluster(Protocol):
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
 
     def at_time(self, timestamps: Offsets) -> dict[TopicPartition, int | None]:
-        """For each partition the first offset that is not older than a time in milliseconds."""
+        """For each partition the first offset whose record is not older than a time in milliseconds."""
 
 
 class LiveCluster:
@@ -72,7 +72,7 @@ class LiveCluster:
 
             pattern = re2.compile(self._options.subscribe_pattern)
             everything = self._client().call(Client.all_topics)
-            # The offsets of internal topics belong to the brokers; whoever wants to read them names them.
+            # A pattern does not match internal topics; a user who wants to read them names them.
             found = {
                 name: topic
                 for name, topic in everything.items()
@@ -95,7 +95,7 @@ class LiveCluster:
         return self._listed(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record: the last stable offset for who reads only what is committed."""
+        """The end offsets; for read_committed, the last stable offsets."""
         return self._listed(dict.fromkeys(partitions, LATEST))
 
     def at_time(self, timestamps: Offsets) -> dict[TopicPartition, int | None]:
@@ -120,7 +120,7 @@ def _of_topics(topics: Mapping[str, Topic], missing: Iterable[str]) -> Assigned:
 
 
 async def _known_topics(client: Client, names: Iterable[str]) -> dict[str, Topic]:
-    """What the cluster says of these topics now; those that are not there are left out."""
+    """The present metadata of these topics, without those that do not exist."""
     wanted = list(names)
     for name in wanted:
         client.metadata.expire(name)

@@ -1,4 +1,4 @@
-"""Offsets committed to a consumer group, so that lag tools see the stream. Nobody reads them back."""
+"""Commits offsets to a consumer group, so that tools can show the lag of the stream. Nothing reads them back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.spark.offsets import Offsets
 __all__ = ["GroupCommits"]
 
 AGAIN_S: Final = 3600.0
-"""Groups forget offsets that nobody commits for some days."""
+"""Committed offsets expire after some days, so they are committed again after this time."""
 
 
 class GroupCommits:
@@ -28,7 +28,7 @@ class GroupCommits:
         self._last: tuple[Offsets, float] | None = None
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit, unless that was done a short while ago. What goes wrong is warned of, and never ends the stream."""
+        """Commit, unless that was done recently. An error is logged as a warning and never ends the stream."""
         if self._last is not None and self._last[0] == offsets and self._now_s() - self._last[1] < AGAIN_S:
             return
         try:

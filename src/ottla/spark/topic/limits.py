@@ -1,4 +1,4 @@
-"""How much of what is there a batch takes: shares of a limit, and waiting for enough."""
+"""The size of a batch: shares of a limit, and waiting for enough records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Patience", "limited"]
 
 
 def limited(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Ends that take about `limit` offsets, in proportion to what each partition has.
+    """End offsets of a batch of about `limit` offsets, shared in proportion to what each partition has.
 
-    A partition with little gets at least one, so that it does not starve. `start` has to know every partition that
+    A partition with few gets at least one, so that it does not starve. `start` must have every partition that
     counts; of others everything is taken.
     """
     sizes = {at: end - start[at] for at, end in latest.items() if at in start and end > start[at]}
@@ -29,7 +29,7 @@ def _end(limit: int, total: float, start: int, end: int) -> int:
 
 
 class Patience:
-    """Waits until there are enough new offsets, or until the last batch is too long ago."""
+    """Waits until there are enough new offsets, or until the last batch was too long ago."""
 
     def __init__(self, wanted: int, delay_ms: int, now_ms: Callable[[], float]) -> None:
         self._wanted = wanted
@@ -38,7 +38,7 @@ class Patience:
         self._last_ms = float("-inf")
 
     def is_enough(self, start: Offsets, latest: Mapping[TopicPartition, int]) -> bool:
-        """Whether a batch shall run now; then its time counts as that of the last one."""
+        """Whether a batch runs now; if so, this is remembered as the time of the last batch."""
         found = sum(end - start.get(at, 0) for at, end in latest.items())
         is_due = self._now_ms() - self._last_ms >= self._delay_ms
         if is_due or found >= self._wanted:

@@ -1,4 +1,4 @@
-"""Records that should be there and are not: an error, or a warning and the next best place."""
+"""Missing records: an error, or a warning and the next available offset."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ ADVICE = "set failOnDataLoss=false to go on without them"
 
 
 class Loss:
-    """Reports what was lost, and says where reading goes on if it may."""
+    """Reports lost records, and returns where reading goes on if it may."""
 
     def __init__(self, is_fatal: bool) -> None:
         self.is_fatal = is_fatal
 
     def report(self, at: TopicPartition, what: str) -> None:
-        """OttlaSparkError if failOnDataLoss is set, else a warning."""
+        """Raises OttlaSparkError if failOnDataLoss is set; else logs a warning."""
         text = f"data lost: {named(at)}: {what}"
         if self.is_fatal:
             raise OttlaSparkError(f"{text}; {ADVICE}")
         warn(text)
 
     def start_in_log(self, at: TopicPartition, start: int, until: int, log_start: int) -> int:
-        """Where a range begins of which retention, or somebody, may have deleted the first part."""
+        """The start of a range whose first records may have been deleted."""
         if start >= log_start or start >= until:
             return start
         self.report(at, f"offsets {start}..{min(log_start, until) - 1} were deleted")

@@ -1,4 +1,4 @@
-"""Options of the format `ottla` as a source: those of Spark's own Kafka source, and some of ours."""
+"""Options of the format `ottla` as a source: those of Spark's own Kafka source, and some more."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
             raise OttlaSparkError("options subscribe, subscribePattern, assign: give exactly one")
         if RESERVED in {*self.subscribe, *(at.topic for at in self.assign)}:
             raise OttlaSparkError(f"topic {RESERVED} cannot be read: its name has a meaning in checkpoints")
-        self.read_options(None)  # so that the planner finds what is wrong, and no task has to
+        self.read_options(None)  # raises in the planner, not in a task
 
     # --- what the values mean -----------------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ class TopicOptions(RangeOptions, RecordOptions, ClusterOptions):
         return cast(Isolation, named)
 
     def client_settings(self) -> Changes:
-        """The settings of a client, which calls itself as Spark's own source calls its group."""
+        """The settings of a client, whose id looks like the group id of Spark's own source."""
         named = self.kafka.get("group.id", self.group_id_prefix)
         return {"client_id": named, **super().client_settings()}
 
     def read_options(self, topic_id: bytes | None) -> ReadOptions:
-        """How a task reads."""
+        """The options with which a task reads."""
         usual = ReadOptions(self.isolation, topic_id, stall_timeout_ms=self.poll_timeout_ms)
         return usual._replace(
             max_wait_ms=self.number("fetch.max.wait.ms") or usual.max_wait_ms,

@@ -1,6 +1,6 @@
-"""From options and what the cluster says to the ranges that a batch query or a micro-batch reads.
+"""Plans the ranges that a batch query or a micro-batch reads, from its options and the state of the cluster.
 
-Nothing here connects or knows pyspark: the cluster is asked through `Cluster`.
+Nothing here connects or uses pyspark: `Cluster` is the port to the cluster.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["Task", "plan_batch", "require_all", "resolve", "tasks_of"]
 
 
 class Task(NamedTuple):
-    """What one task reads. It travels to an executor, so it is small."""
+    """The work of one task. It is sent to an executor, so it is small."""
 
     at: TopicPartition
     topic_id: str | None
     start: int
     until: int
     leader: int
-    """Who led when this was planned."""
+    """The leader at planning."""
     log_start: int
 
 
 def plan_batch(cluster: Cluster, options: RangeOptions, bounds: Bounds = EVERYTHING) -> list[Task]:
-    """The tasks of a batch query: everything between start and end that the filters can let through."""
+    """The tasks of a batch query: everything between start and end that the filters may accept."""
     assigned = cluster.assigned()
     require_all(assigned)
     start = resolve(cluster, options.starting(is_stream=False), assigned, options.strategy)
@@ -49,7 +49,7 @@ def plan_batch(cluster: Cluster, options: RangeOptions, bounds: Bounds = EVERYTH
 
 
 def _inside(at: TopicPartition, start: int, until: int, log_start: int, end: int, loss: Loss) -> tuple[int, int]:
-    """The part of a range that is in the log; what is not was lost."""
+    """The part of a range that is in the log; the rest was lost."""
     if start > end:
         loss.report(at, f"the log ends at offset {end}, before {start}")
     if start >= until:
@@ -61,7 +61,7 @@ def _inside(at: TopicPartition, start: int, until: int, log_start: int, end: int
 
 
 def _since(cluster: Cluster, time_ms: int | None, ranges: list[Range]) -> list[Range]:
-    """Without what lies before the first record of a time."""
+    """The ranges without records before a time."""
     wanted = [each for each in ranges if each.size > 0]
     if time_ms is None or not wanted:
         return wanted
@@ -96,7 +96,7 @@ def require_all(assigned: Assigned) -> None:
 
 
 def resolve(cluster: Cluster, place: RangeBound, assigned: Assigned, strategy: str) -> dict[TopicPartition, int]:
-    """An offset for each partition. Asked once, so that all tasks of a query see the same end."""
+    """An offset for each partition. Resolved once, so that all tasks of a query have the same end."""
     partitions = list(assigned.leaders)
     if place.timestamp is not None:
         return _by_time(cluster, place, dict.fromkeys(partitions, place.timestamp), strategy)

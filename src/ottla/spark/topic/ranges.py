@@ -1,4 +1,4 @@
-"""Ranges of offsets, and how they are cut into tasks: as Spark's own Kafka source does it, cut for cut."""
+"""Ranges of offsets, and their division into tasks, exactly as Spark's own Kafka source does it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Range", "split_ranges"]
 
 
 class Range(NamedTuple):
-    """Offsets from `start` to before `until`."""
+    """Offsets from `start` up to `until`, exclusive."""
 
     at: TopicPartition
     start: int
@@ -26,7 +26,7 @@ class Range(NamedTuple):
 def split_ranges(
     ranges: Iterable[Range], min_partitions: int | None = None, max_records: int | None = None
 ) -> list[Range]:
-    """What each task reads, in order. Empty ranges are left out; sizes are counted in offsets."""
+    """The range of each task, in order. Empty ranges are left out; sizes are counted in offsets."""
     wanted = sorted(each for each in ranges if each.size > 0)
     if max_records is not None:
         wanted = [part for each in wanted for part in _equal_parts(each, ceil(each.size / max_records))]
@@ -36,12 +36,12 @@ def split_ranges(
 
 
 def _split_large(ranges: list[Range], min_partitions: int) -> list[Range]:
-    """Cut in proportion to size. Ranges too small for a second part do not count in the proportions of the others."""
+    """Split in proportion to size. Ranges too small for a second part do not count in the proportions of the others."""
     total = sum(each.size for each in ranges)
     small = [each for each in ranges if _part_count(each.size, total, min_partitions) == 1]
     left = total - sum(each.size for each in small)
     parts_left = max(min_partitions - len(small), 1)
-    # By partition: one small piece of a partition keeps its other pieces whole, too.
+    # By partition: if one piece of a partition is small, its other pieces are not split either.
     kept = {each.at for each in small}
     parts = {each: 1 if each.at in kept else _part_count(each.size, left, parts_left) for each in ranges}
     return [part for each in ranges for part in _equal_parts(each, parts[each])]

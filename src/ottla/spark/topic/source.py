@@ -1,4 +1,4 @@
-"""The format `ottla` as Spark sees it. Nothing here connects anywhere: Spark makes this object again and again."""
+"""Spark's data source `ottla`. Nothing here connects to a cluster: Spark creates this object often."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A stream's decisions, without Spark: where it begins, how far the next batch goes, what its tasks read.
+"""Plans a stream, without Spark: its start, the end of the next batch, and the tasks of a batch.
 
-`ranges_between` depends on its arguments and on what the logs still hold, and on nothing that this object remembers:
-after a restart Spark asks another process to repeat a batch.
+`ranges_between` depends only on its arguments and on the logs, not on the state of this object: after a restart,
+another process repeats a batch.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StreamPlan:
     # --- where the stream begins and what there is --------------------------------------------------------------------
 
     def initial(self) -> SourceOffset:
-        """Where a new query begins; the same place however often it is asked for."""
+        """The start of a new query; every call returns the same."""
         if self._initial is None:
             assigned = self._cluster.assigned()
             require_all(assigned)
@@ -62,18 +62,18 @@ class StreamPlan:
         return self._initial
 
     def stop_at_what_is_there(self) -> None:
-        """The query ends with what there is when it first looks (Trigger.AvailableNow)."""
+        """The query ends at the end offsets that it finds first (Trigger.AvailableNow)."""
         self._is_available_now = True
 
     @property
     def reported(self) -> SourceOffset | None:
-        """The ends of the logs when they were last looked at, whatever a batch took of them."""
+        """The last known end offsets of the logs, without the limit of a batch."""
         return self._reported
 
     # --- how far a batch goes -----------------------------------------------------------------------------------------
 
     def next_end(self, start: SourceOffset, limit: int | None) -> SourceOffset:
-        """Where the next batch ends: `start` itself if there is nothing new. Without a limit, it takes everything."""
+        """The end of the next batch: `start` itself if there is nothing new. Without a limit, it takes everything."""
         latest = self._latest(start)
         self._reported = latest
         if not self._is_enough(start, latest):
@@ -83,7 +83,7 @@ class StreamPlan:
             end = latest._replace(offsets=limited(limit, self._known_start(start, latest), latest.offsets))
         if end.offsets == start.offsets and end.ids == start.ids:
             end = start
-        # Spark repeats the first batch with another beginning, if that one says "latest".
+        # If the start is "latest", Spark repeats the first batch with another start.
         return end._replace(start=start.offsets) if self._is_first(start) else end
 
     def _is_enough(self, start: SourceOffset, latest: SourceOffset) -> bool:
@@ -95,7 +95,7 @@ class StreamPlan:
         return self._initial is not None and start == self._initial
 
     def _known_start(self, start: SourceOffset, latest: SourceOffset) -> dict[TopicPartition, int]:
-        """Where each partition of the next batch begins: new ones and those of recreated topics at their beginning."""
+        """The start of each partition in the next batch: for new partitions and recreated topics, the log start."""
         anew = _made_anew(start, latest)
         known = {at: offset for at, offset in start.offsets.items() if at in latest.offsets and at.topic not in anew}
         return known | self._cluster.earliest([at for at in latest.offsets if at not in known])
@@ -114,8 +114,8 @@ class StreamPlan:
         return found
 
     def _ends(self, start: SourceOffset, assigned: Assigned) -> dict[TopicPartition, int]:
-        """The logs' ends. Brokers may be behind for a moment after an election, so an end before the start is asked for
-        once more."""
+        """The end offsets of the logs. After an election a broker may report an old one for a moment, so an end before
+        the start is requested once more."""
         ends = self._cluster.latest(assigned.leaders)
         for _ in range(self._options.offset_retries):
             if not self._shrunk(start, ends, assigned.ids):
@@ -145,7 +145,7 @@ class StreamPlan:
     # --- what the tasks read ------------------------------------------------------------------------------------------
 
     def tasks_between(self, start: SourceOffset, end: SourceOffset) -> list[Task]:
-        """What the tasks of a batch read."""
+        """The tasks of a batch."""
         if end.start is not None:
             start = SourceOffset(end.start, start.ids)
         assigned = self._cluster.assigned()
@@ -159,7 +159,7 @@ class StreamPlan:
         return tasks_of(ranges, self._options, assigned, log_starts)
 
     def _readable(self, start: SourceOffset, end: SourceOffset, assigned: Assigned) -> list[TopicPartition]:
-        """The partitions of a batch that are still there, and still the same."""
+        """The partitions of a batch that still exist and were not recreated."""
         now = SourceOffset({}, assigned.ids)
         self._report_anew(end, now)
         found = [at for at in end.offsets if at in assigned.leaders]
@@ -186,5 +186,5 @@ class StreamPlan:
 
 
 def _made_anew(before: SourceOffset, now: SourceOffset) -> set[str]:
-    """Topics that have another id than before."""
+    """Topics with another id than before."""
     return {name for name, known in before.ids.items() if now.ids.get(name, known) != known}

@@ -1,4 +1,4 @@
-"""Topics as a stream: Spark's side of it."""
+"""Spark's stream reader of topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does: a range of one partition from the network to Arrow batches, in bounded memory."""
+"""Reads a range of one partition from the network as Arrow batches, in a task and in bounded memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Figures:
 
 
 def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOptions) -> Iterator[Any]:
-    """The rows of a task as Arrow batches, and one line about them at the end."""
+    """The rows of a task as Arrow batches; logs one line about them at the end."""
     from ottla.spark.rows import RowMaker
 
     maker = RowMaker(
@@ -67,7 +67,7 @@ def read_task(client: Callable[[], BlockingClient], task: Task, options: TopicOp
 def task_columns(
     client: Callable[[], BlockingClient], task: Task, options: TopicOptions, figures: _Figures | None = None
 ) -> Iterator[Columns]:
-    """The records of a task; the first and the last columns may have some outside of its range."""
+    """The records of a task; the first and the last columns may have records outside of its range."""
     check_crc = options.kafka.get("check.crcs", "true").lower() != "false"
     decoding = ChunkDecoder(check_crc, is_committed=options.isolation == "read_committed")
     how = options.read_options(uuid_bytes(task.topic_id) if task.topic_id else None)
@@ -102,7 +102,7 @@ def _without_lost(
     loss: Loss,
     figures: _Figures,
 ) -> Iterator[Columns]:
-    """Read on behind what was deleted meanwhile, if that is allowed."""
+    """Go on after records that were deleted in the meantime, if that is allowed."""
     position = task.start
     while position < task.until:
         try:
@@ -144,10 +144,10 @@ def columns_of(
     decoding: ChunkDecoder,
     figures: _Figures | None = None,
 ) -> Iterator[tuple[Columns, int]]:
-    """The records of a range in columns, piece by piece, each with the offset behind it.
+    """The records of a range in columns, piece by piece, each with the offset after it.
 
-    A piece may have records outside the range. Damaged bytes are fetched again, since they may have been damaged on
-    the way; if they stay damaged, OttlaSparkError says where they are.
+    A piece may have records outside the range. Damaged bytes are fetched again, because the network may have damaged
+    them; if they stay damaged, OttlaSparkError says where they are.
     """
     figures = figures or _Figures()
     position = start

@@ -1,4 +1,4 @@
-"""Classic groups: one record for each generation, with all members in it and what each was given."""
+"""Classic groups: one record for each generation, with all members and their assignments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def follow_classic(group: GroupTracker, _: str, value: str | None) -> None:
         group.cause("assignor_changed")
     state.protocol = found.protocol or state.protocol
     if state.epoch == NOBODY and not found.members:
-        group.adopt(found.generation, found.generation)  # it was made, or is empty since before the history began
+        group.adopt(found.generation, found.generation)  # it is new, or has been empty since before the history began
     elif found.generation != state.epoch:
         since_ms = found.current_state_timestamp
         group.bump_epoch(found.generation, since_ms if 0 < since_ms <= state.ts else state.ts)
@@ -91,7 +91,7 @@ def _give(group: GroupTracker, member: Member, assignment: str, found: _Generati
 
 
 def _partitions(assignment: str) -> frozenset[str]:
-    """None for an assignment that is no consumer's, though the group says so."""
+    """The partitions of an assignment; none if it is not in the consumers' format."""
     if not assignment:
         return NOTHING
     try:

@@ -1,7 +1,7 @@
-"""A followed group as the health rules take it, so that they can check a log that nobody observed.
+"""Facts about a group from its records, so that the health rules can check a log without samples.
 
-The records know more than a description of the group does: what a member still has to give up counts as held, and the
-hash of its topics changes only when a topic really has.
+Records have more than a description of the group: partitions that a member has yet to revoke count as held, and the
+hash of its topics changes only when a topic does.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ottla.spark.jobs.params import Params
 __all__ = ["EVERY_MS", "group_fact", "group_facts"]
 
 EVERY_MS: Final = 1_000
-"""What happens within a second is told together, but for each group epoch."""
+"""Changes within a second are one fact, except that each group epoch has its own."""
 _EPOCHS: Final = frozenset(("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata"))
 _STATES: Final = {0: "stable", 1: "unrevoked", 2: "unreleased"}
 
 NameOf = Callable[[str], str]
-"""The name of a topic, given its id."""
+"""Topic id -> name."""
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -55,7 +55,7 @@ _read_tasks: Final = msgspec.json.Decoder(TargetTasks).decode
 def group_facts(
     group: str, rows: Iterable[RecordRow], params: Params | None = None, every_ms: int = EVERY_MS
 ) -> Iterator[tuple[int, Group | Gone]]:
-    """How a group was, each time that it changed, from its records in order."""
+    """The facts about a group at each change, from its records in order."""
     params = params or Params()
     names = params.topic_names
     following = GroupTracker(State(), Limits.of(params))
@@ -90,7 +90,7 @@ def _take(following: GroupTracker, ts: int, records: list[RecordRow]) -> None:
 
 
 def group_fact(group: str, state: State, name_of: Callable[[str, str], str]) -> Group:
-    """A group as its records tell it. `name_of` gives the name of a topic id, or what else it is given."""
+    """The fact about a group from its records. `name_of` returns the name of a topic id, or its second argument."""
 
     def named(topic: str) -> str:
         return name_of(topic, topic)

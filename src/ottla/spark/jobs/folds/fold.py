@@ -1,9 +1,9 @@
 """The fold over the history of a group: from its state and more of its history to the next state, and rows.
 
 A history may be cut anywhere, even in the middle of one write. The rows are the same, except that some come twice: the
-later one replaces the earlier. At a cut, unfinished rows are given as they stand: the rebalance under way, the running
-hour, and the state of the group as if nothing more came at that moment. Digests of these rows are remembered, so that
-they are not given again unchanged; a change of state that turns out to be none is taken back.
+later one replaces the earlier. At a cut, unfinished rows are returned as they are: the rebalance under way, the current
+hour, and the state of the group as if no more records came at that time. Digests of these rows are kept, so that they
+are not returned again unchanged; a change of state that turns out to be none is taken back.
 """
 
 from __future__ import annotations
@@ -110,18 +110,18 @@ class Fold:
         return self._group
 
     def rows(self) -> Out:
-        """The rows so far, for a history that is read in one go; the open ones come with `end`."""
+        """The rows so far, for a history that is read in one go; `end` returns the unfinished ones."""
         return self._group.out.take()
 
     def end(self) -> Out:
-        """The remaining rows of a history that is read in one go, with what is open as it stands."""
+        """The remaining rows of a history that is read in one go, with unfinished rows as they are."""
         return _joined(self._group.out.take(), self._open_rows())
 
     def cut(self) -> tuple[bytes, Out]:
-        """The rows of this stretch, with what is open as it stands, and what has to be kept to go on in another
-        fold: this one is over."""
+        """The state with which another fold goes on, and the rows of this part, with unfinished rows as they are. This
+        fold is over."""
         before = self._group.out.take()
-        state = msgspec.Raw(_pack(self._group.state))  # before this is taken to be the end of a moment
+        state = msgspec.Raw(_pack(self._group.state))  # before `close` ends the current time
         now = self._open_rows()
         open_now = [_Told(_digest(row), row if isinstance(row, Event) else None) for row in now.rows()]
         told = {each.digest for each in self._told}
@@ -132,7 +132,7 @@ class Fold:
         return _pack(_Kept(state, open_now)), out
 
     def _open_rows(self) -> Out:
-        """What would be told if the history ended here."""
+        """The rows that would follow if the history ended here."""
         group = self._group
         state = group.state
         if state.ts == NOBODY:
@@ -191,7 +191,7 @@ def _taken_back(event: Event) -> Event:
 
 
 def fold(kept: bytes | None, rows: Iterable[RecordRow | SampleRow], params: Params | None = None) -> tuple[bytes, Out]:
-    """From what is kept of a group, and the next rows of its history in order, to what is kept then, and rows."""
+    """From the kept state of a group and the next rows of its history, in order, to the next state and output rows."""
     following = Fold(params or Params(), kept)
     for row in rows:
         if isinstance(row, RecordRow):

@@ -1,4 +1,4 @@
-"""What moved from one assignment that had arrived everywhere to the next."""
+"""The partitions that moved from one converged assignment to the next."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Move(NamedTuple):
 class Moves(NamedTuple):
     moved: list[Move]
     exchanged: int
-    """Everything that any member gained or lost."""
+    """How many partitions members gained or lost, in sum."""
     touched: int
-    """The members, of those still there, that hold something else than before."""
+    """How many of the remaining members have another assignment than before."""
 
 
 def placed(members: Mapping[str, Member], before: Mapping[str, Assignments] | None) -> dict[str, Assignments]:
-    """Who holds what; what is as before is the same object."""
+    """The assignment of each member; an unchanged one is the same object as before."""
     found = {}
     for member in members.values():
         old = before.get(member.id) if before else None
@@ -35,7 +35,7 @@ def placed(members: Mapping[str, Member], before: Mapping[str, Assignments] | No
 
 
 def is_same_holder(before: Mapping[str, Assignments], after: Mapping[str, Assignments], giver: str, taker: str) -> bool:
-    """Whether a member is another that came back under a new id: the same static instance, or the same process."""
+    """Whether the two are one member that came back with a new id: the same static instance, or the same process."""
     if giver in after or taker in before:
         return False
     old, new = before[giver], after[taker]

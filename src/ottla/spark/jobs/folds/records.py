@@ -113,7 +113,7 @@ _read_initialized: Final = msgspec.json.Decoder(_Initialized).decode
 
 
 def follow_record(group: GroupTracker, record_type: str, key: str | None, value: str | None) -> None:
-    """Take in a record. `group.at` has said where and when it stands."""
+    """Take a record. `group.at` was called with its offset and time."""
     found = GROUP_RECORDS.get(record_type)
     if found is None:
         return
@@ -178,7 +178,7 @@ def _regex(group: GroupTracker, key: str, value: str | None) -> None:
 
 
 def _initialized(group: GroupTracker, _: str, value: str | None) -> None:
-    """Which partitions of a share group may be given to members."""
+    """The partitions of a share group that can be assigned."""
     if value is None:
         return
     old, state = group.state.initialized, group.state
@@ -225,7 +225,7 @@ def _subscribed(found: _MemberMetadata) -> str:
 
 
 def _member(group: GroupTracker, key: str) -> Member:
-    """The member that a record is about. Where its beginning is lost, it was there before."""
+    """The member that a record is about. If its first record is lost, it joined before the history began."""
     member_id = _read_key(key).member_id
     member = group.state.members.get(member_id)
     if member is None:
@@ -298,7 +298,7 @@ def tasks_of(found: list[_TaskIds]) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def _name(first: str, between: str, number: int) -> str:
-    """Shared, since the same few names come again and again."""
+    """Interned, because the same few names recur."""
     return f"{first}{between}{number}"
 
 
@@ -328,4 +328,4 @@ GROUP_RECORDS: Final[dict[str, tuple[str, _Step]]] = {
         GroupCurrentMemberAssignment=_current_tasks,
     ),
 }
-"""Record type, as Kafka names it -> the kind of group that it makes, and the step that it is. Others are no matter."""
+"""Record type, by Kafka's name -> the type of group that it creates, and its step. Other records are ignored."""

@@ -1,4 +1,4 @@
-"""What a fold gives: rows of the four tables about groups, without what is the same for all rows of a group."""
+"""The output of a fold: rows of the four tables about groups, without the columns that all rows of a group share."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ Row = Event | Rebalance | Movement | Window
 
 @dataclass(slots=True)
 class Out:
-    """The rows of a stretch of a group's history, in order, and what could not be understood of it."""
+    """The rows of a part of a group's history, in order, and the records that could not be read."""
 
     events: list[Event] = field(default_factory=list)
     rebalances: list[Rebalance] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Out:
         return [*self.events, *self.rebalances, *self.windows, *self.movements]
 
     def take(self) -> Out:
-        """The rows so far; what follows begins anew."""
+        """The rows so far, which are removed from here."""
         taken = Out(self.events, self.rebalances, self.windows, self.movements, self.faults)
         self.events, self.rebalances, self.windows, self.movements, self.faults = [], [], [], [], []
         return taken

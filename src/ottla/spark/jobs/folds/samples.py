@@ -1,8 +1,8 @@
-"""Samples of a group, as the steps that lead from one to the next.
+"""Samples of a group as steps from one to the next.
 
-A sample says how the group is, not what happened: between two of them, epochs may pass unseen. What is new in a sample
-counts as having happened at its time. Observers tell a group at least every minute; where a rebalance was under way and
-nothing was told for longer, nobody knows when it was over.
+A sample has the state of the group, not its events: epochs between two samples are not seen. Changes in a sample count
+as events at its time. Observers write a group at least every minute; after a longer gap during a rebalance, the end of
+the rebalance is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.spark.jobs.folds.tracker import GroupTracker
 __all__ = ["GAP_MS", "SAMPLES", "follow_sample"]
 
 GAP_MS: Final = 90_000
-"""A group that has not changed is told every minute; half a minute more is a hole."""
+"""An unchanged group is written every minute; half a minute more is a gap."""
 SAMPLES: Final = ("group", "gone")
 _AT_REST: Final = frozenset(("Stable", "Empty", "Dead"))
 
@@ -28,7 +28,7 @@ _read_gone: Final = msgspec.json.Decoder(Gone, strict=False).decode
 
 
 def follow_sample(group: GroupTracker, kind: str, body: str | None) -> None:
-    """Take in a sample. `group.at` has said when it was taken."""
+    """Take a sample. `group.at` was called with its time."""
     if body is None or kind not in SAMPLES:
         return
     try:
@@ -107,7 +107,7 @@ def _current(group: GroupTracker, fact: Group, seen: Seen) -> None:
         standby = warmup = NOTHING
     epoch = fact.group_epoch if fact.type == "classic" else seen.epoch
     if fact.type == "classic" and fact.state != "Stable":
-        return  # while it rebalances, describing it shows nothing
+        return  # during a rebalance, its description has no assignments
     pending = active - target if fact.type in ("consumer", "streams") and epoch < fact.assignment_epoch else NOTHING
     is_waiting = fact.type in ("consumer", "streams") and bool(target - active)
     member_state = 1 if pending else 2 if is_waiting else 0
@@ -136,7 +136,7 @@ def _is_over(fact: Group) -> bool:
 
 
 def _classic_epochs(group: GroupTracker, fact: Group, *, is_first: bool) -> None:
-    """The generation rises when all have joined: until then the rebalance is that of the next one."""
+    """The generation increases when all members have joined: until then the rebalance belongs to the next one."""
     state = group.state
     is_at_rest = fact.state in _AT_REST
     if is_first and is_at_rest:

@@ -1,4 +1,4 @@
-"""What a fold remembers of a group: little enough to be kept between the batches of a stream."""
+"""The state of a fold: small enough to be kept between the batches of a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Held = frozenset[str]
 
 
 class Assignments(msgspec.Struct, array_like=True, frozen=True):
-    """What a member held when an assignment had arrived everywhere."""
+    """What a member held when the assignment had converged."""
 
     instance: str | None
     process: str | None
@@ -30,7 +30,7 @@ class Assignments(msgspec.Struct, array_like=True, frozen=True):
 class Member(msgspec.Struct, array_like=True):
     id: str
     joined_ms: int
-    """NOBODY where it was there before the history that we have."""
+    """NOBODY if it joined before the history began."""
     client: str = ""
     host: str = ""
     rack: str | None = None
@@ -42,21 +42,21 @@ class Member(msgspec.Struct, array_like=True):
     topology_epoch: int | None = None
     epoch: int = 0
     state: int = 0
-    """0: stable, 1: has to give something up, 2: waits for something. Other numbers are of newer releases."""
+    """0: stable, 1: has to revoke something, 2: waits for something. Other numbers are from newer releases."""
     active: Held = NOTHING
     standby: Held = NOTHING
     warmup: Held = NOTHING
     pending: Held = NOTHING
     pending_since_ms: int = 0
     target: str = ""
-    """The record's value as it came: it is seldom asked for."""
+    """The record's value, not decoded, because it is seldom needed."""
     assignment: str = ""
-    """Of a classic member: the bytes that its leader gave it, as they came."""
+    """Of a classic member: the bytes of its assignment, not decoded."""
     is_reconciled: bool = False
 
 
 class Handover(msgspec.Struct, array_like=True):
-    """An active task that was let go, or taken up, since the last assignment that arrived everywhere."""
+    """An active task that was revoked or assigned since the last converged assignment."""
 
     revoking_ms: int | None = None
     released_ms: int | None = None
@@ -64,7 +64,7 @@ class Handover(msgspec.Struct, array_like=True):
 
 
 class Warmup(msgspec.Struct, array_like=True):
-    """A task that a process warms up, or has just ceased to."""
+    """A warm-up task of a process, or one that has just ended."""
 
     task: str
     member: str
@@ -75,20 +75,20 @@ class Warmup(msgspec.Struct, array_like=True):
 
 
 class EpochBump(msgspec.Struct, array_like=True):
-    """The group epoch rose."""
+    """An increase of the group epoch."""
 
     at_ms: int
     by: int
     is_same_who: bool
-    """Members, what they ask for, topology and topics are as at the rise before."""
+    """Whether members, subscriptions, topology and topics are the same as at the bump before."""
     has_converged: bool
-    """The assignment before it had arrived everywhere."""
+    """Whether the assignment before it had converged."""
     trigger: str
     is_warmup_step: bool = False
 
 
 class Counted(msgspec.Struct, array_like=True):
-    """What is counted in the running window."""
+    """The counts of the current window."""
 
     start_ms: int
     epochs: int = 0
@@ -105,7 +105,7 @@ class Counted(msgspec.Struct, array_like=True):
     alarm: str | None = None
     alarm_reason: str | None = None
     deleted: str = ""
-    """The kind of a group that was deleted in this window: the state has forgotten it."""
+    """The type of a group that was deleted in this window: the rest of its state is gone."""
 
 
 class State(msgspec.Struct, array_like=True):
@@ -113,18 +113,18 @@ class State(msgspec.Struct, array_like=True):
     type: str = ""
     partition: int = NOBODY
     offset: int = NOBODY
-    """The last record taken in: what comes again is passed over."""
+    """The last record that was taken; repeated records are skipped."""
     ts: int = NOBODY
-    """Of the last record or sample."""
+    """The time of the last record or sample."""
     order: int = 0
-    """How many events the last sample has given."""
+    """How many events came from the last sample."""
     state: str = "Empty"
     state_since_ms: int = 0
     epoch: int = NOBODY
     assignment_epoch: int = NOBODY
     metadata_hash: int | None = None
     fresh_hash: int | None = None
-    """The last hash that was not among the recent ones: only a topic that really changed gives one."""
+    """The last hash that was not among the recent ones, which means that a topic changed."""
     recent_hashes: list[int] = msgspec.field(default_factory=list)
     configs: str | None = None
     topology_epoch: int | None = None
@@ -133,22 +133,22 @@ class State(msgspec.Struct, array_like=True):
     topology: str = ""
     protocol: str | None = None
     initialized: int | None = None
-    """A digest of the partitions that a share group may use."""
+    """A digest of the partitions that a share group can assign."""
     regexes: dict[str, str] = msgspec.field(default_factory=dict)
     members: dict[str, Member] = msgspec.field(default_factory=dict)
     reconciling: int = 0
     away: int = 0
-    """Static members that have left for a while."""
+    """How many static members have left temporarily."""
     causes: list[tuple[str, str | None]] = msgspec.field(default_factory=list)
-    """What may have made the epoch rise, since it last did."""
+    """Possible reasons for the next epoch bump, since the last one."""
     older_causes: list[tuple[str, str | None]] = msgspec.field(default_factory=list)
-    """And before, since the last target."""
+    """Reasons before that, since the last target."""
     has_new_who: bool = False
     rebalance: Rebalance | None = None
     converged: dict[str, Assignments] | None = None
-    """Who held what when an assignment last had arrived everywhere."""
+    """The assignments of members when the group last converged."""
     has_converged: bool = False
-    """Whether the newest group epoch has."""
+    """Whether the newest group epoch has converged."""
     target_tasks_changed: set[str] = msgspec.field(default_factory=set)
     target_tasks_warming: set[str] = msgspec.field(default_factory=set)
     handovers: dict[str, Handover] = msgspec.field(default_factory=dict)
@@ -158,4 +158,4 @@ class State(msgspec.Struct, array_like=True):
     seen_ms: int = NOBODY
     """When the last sample was taken."""
     has_gap: bool = False
-    """The samples of the rebalance under way have a hole: nobody knows how long it took."""
+    """Whether the samples of the current rebalance have a gap, so that its duration is unknown."""

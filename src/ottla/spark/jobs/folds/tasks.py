@@ -1,4 +1,4 @@
-"""What became of the tasks of a streams group between two assignments that had arrived everywhere."""
+"""The movements of the tasks of a streams group between two converged assignments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_HANDOVER = Handover()
 def note_current(
     state: State, member: Member, active: frozenset[str], pending: frozenset[str], warmup: frozenset[str]
 ) -> list[Movement]:
-    """A member is about to hold these instead of what it holds now. Gives the warm-ups that begin with it."""
+    """A member is about to get another assignment. Returns the warm-ups that begin with it."""
     ts, handovers = state.ts, state.handovers
     for task in pending - member.pending:
         handovers.setdefault(task, Handover()).revoking_ms = ts
@@ -66,7 +66,7 @@ def movements(
     before: Mapping[str, Assignments],
     after: Mapping[str, Assignments],
 ) -> Iterator[Movement]:
-    """The rows of a rebalance that is over. What it takes to tell the next ones stays in the state."""
+    """The rows of a finished rebalance. The state keeps what the next rows need."""
     yield from _moved(state, over, moved, before, after)
     warmed = {(each.task, each.process or each.member) for each in state.warmups}
     yield from _standbys(over, before, after, warmed)
@@ -179,7 +179,7 @@ def _ended_warmups(state: State, over: Rebalance, after: Mapping[str, Assignment
 
 
 def _holds(placed: Mapping[str, Assignments], role: str, task: str, member: str, process: str | None) -> bool:
-    """Whether a member, or another of its process, holds a task in a role: state lies with the process."""
+    """Whether a member, or another of its process, holds a task in a role: the process has the state."""
     if process:
         return any(each.process == process and task in _of(each, role) for each in placed.values())
     found = placed.get(member)

@@ -85,19 +85,19 @@ class GroupTracker:
         self._in_record = 0
 
     def _forget(self) -> None:
-        """Forget assignments from long ago: nobody takes them over any more."""
+        """Forget old assignments, which no new member takes over."""
         self.state.converged = None
         self.state.rises, self.state.warmups = [], []
         self.state.handovers = {}
 
     def settle(self) -> None:
-        """Note the state of the group, after all steps of a moment."""
+        """Note the state of the group, after all steps of one time."""
         if self.state.rebalance is not None and not self.state.reconciling:
             self._converge_or_empty()
         self.note_state()
 
     def close(self) -> None:
-        """The history ends here, perhaps in the middle of a moment."""
+        """The history ends here, perhaps between two records of one write."""
         if self.state.rebalance is not None and not self.state.members:
             self._end("emptied")
         self.note_state()
@@ -273,7 +273,7 @@ class GroupTracker:
             self.cause("metadata_changed")
 
     def bump_epoch(self, epoch: int, started_ms: int | None = None) -> None:
-        """The group epoch (of a classic group: the generation) rises to this."""
+        """The group epoch (of a classic group: the generation) increases to this."""
         state = self.state
         old = state.epoch
         if epoch == old:
@@ -283,7 +283,7 @@ class GroupTracker:
         before = len(state.members) - changes
         if state.rebalance is not None:
             self._end("superseded" if state.members else "emptied", members_after=before)
-        if epoch < old:  # made anew, and the records between are lost
+        if epoch < old:  # the group was deleted and created again, and the records between are lost
             state.assignment_epoch = NOBODY
         state.epoch = epoch
         self.event("epoch_bumped", None, _text(old), str(epoch), trigger)
@@ -295,7 +295,7 @@ class GroupTracker:
         state.has_converged = state.has_gap = False
 
     def _trigger(self) -> tuple[str, list[str], int]:
-        """Why the epoch rises, who did it, and by how many members the group has grown since it last rose."""
+        """The reason of an epoch bump, the members that caused it, and how many members joined since the last bump."""
         state = self.state
         causes = state.causes or state.older_causes
         changes = sum((kind == JOINED) - (kind in (LEFT, FENCED)) for kind, _ in state.causes)
@@ -314,7 +314,7 @@ class GroupTracker:
             rise = EpochBump(state.ts, by, not state.has_new_who, state.has_converged, trigger)
             windows.note_epoch_bump(state, rise)
             if state.type != "streams":
-                windows.evaluator(state, counted, self.limits)
+                windows.update_alarm(state, counted, self.limits)
         state.has_new_who = False
 
     def adopt(self, epoch: int, assignment_epoch: int) -> None:
@@ -346,7 +346,7 @@ class GroupTracker:
             state.reconciling += not member.is_reconciled
 
     def _note_warmup_step(self) -> None:
-        """Note a warm-up step of a streams assignor: the target differs only in tasks that warm up, or did."""
+        """Note a warm-up step of a streams assignor: the target differs only in tasks with a warm-up, now or before."""
         state = self.state
         if state.type != "streams":
             return
@@ -357,7 +357,7 @@ class GroupTracker:
                 state.rebalance.trigger = "warmup_step"
         state.target_tasks_changed, state.target_tasks_warming = set(), set()
         if state.rises:
-            windows.evaluator(state, self.counted, self.limits)
+            windows.update_alarm(state, self.counted, self.limits)
 
     def _is_reconciled(self, member: Member) -> bool:
         if member.epoch == AWAY_EPOCH:
@@ -368,7 +368,7 @@ class GroupTracker:
         self, member: Member, epoch: int, member_state: int, active: frozenset[str],
         pending: frozenset[str] = NOTHING, standby: frozenset[str] = NOTHING, warmup: frozenset[str] = NOTHING,
     ) -> None:  # fmt: skip
-        """What a member has now, and which epoch it has reached."""
+        """The current assignment of a member, and the epoch that it has reached."""
         state = self.state
         if epoch != member.epoch:
             self.event("member_epoch", member.id, str(member.epoch), str(epoch))

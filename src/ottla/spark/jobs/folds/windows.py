@@ -1,4 +1,4 @@
-"""How steady a group is, counted in windows of an hour, and the alarm of epochs that climb for no reason."""
+"""The stability of a group in windows of an hour, and the alarm of epochs that climb for no reason."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ottla.spark.jobs.folds.rows import Out, Window
 from ottla.spark.jobs.folds.state import NOBODY, Counted, EpochBump, Member, State
 from ottla.spark.jobs.params import DAY_MS, HOUR_MS, Params
 
-__all__ = ["Limits", "count_left", "evaluator", "note_duration", "note_epoch_bump", "roll", "spend", "window_rows"]
+__all__ = ["Limits", "count_left", "note_duration", "note_epoch_bump", "roll", "spend", "update_alarm", "window_rows"]
 
 SHORT_MS: Final = 10_000
-"""Two heartbeats, at the interval that Kafka uses when nobody says otherwise."""
+"""Two heartbeats at Kafka's default interval."""
 LIFETIMES: Final = 1_000
 RISES: Final = 256
 _QUIET: Final = frozenset(("Stable", "Empty"))
@@ -31,7 +31,7 @@ _CAUSES: Final = {
 
 
 class Limits(NamedTuple):
-    """What the fold takes from the settings."""
+    """The thresholds and durations of the fold."""
 
     window_ms: int = HOUR_MS
     forget_ms: int = 7 * DAY_MS
@@ -45,7 +45,7 @@ class Limits(NamedTuple):
 
 
 def spend(state: State, until_ms: int) -> None:
-    """Time has passed in the state in which the group is."""
+    """Count the time that has passed in the group's present state."""
     spent_ms = max(0, until_ms - state.state_since_ms)
     if state.counted is not None and state.state != "Empty":
         state.counted.peopled_ms += spent_ms
@@ -54,7 +54,7 @@ def spend(state: State, until_ms: int) -> None:
 
 
 def roll(state: State, ts: int, out: Out, window_ms: int) -> Counted:
-    """The window of a moment. Those before it are told: all in which something was, or was not at rest."""
+    """The window of a time. Windows before it become rows if something happened, or the group was not stable."""
     counted = state.counted
     if counted is None:
         counted = state.counted = Counted(ts - ts % window_ms)
@@ -70,7 +70,7 @@ def roll(state: State, ts: int, out: Out, window_ms: int) -> Counted:
 
 
 def window_rows(state: State, counted: Counted, window_ms: int, *, at_ms: int) -> Iterator[Window]:
-    """The row of a window, if there was a group in it. A state that has not ended is taken to last to its end."""
+    """The row of a window in which the group existed. A state that has not ended lasts to the window's end."""
     kind = state.type or counted.deleted
     if not kind:
         return
@@ -124,15 +124,15 @@ def count_left(counted: Counted, member: Member, ts: int, *, is_fenced: bool) ->
 
 
 def note_epoch_bump(state: State, rise: EpochBump) -> None:
-    """Remembers a rise as long as the alarm asks for it."""
+    """Remember a bump for as long as the alarm needs it."""
     from_ms = rise.at_ms - WINDOW_MS
     if state.rises and (state.rises[0].at_ms <= from_ms or len(state.rises) >= RISES):
         state.rises = [each for each in state.rises[-RISES + 1 :] if each.at_ms > from_ms]
     state.rises.append(rise)
 
 
-def evaluator(state: State, counted: Counted, limits: Limits) -> None:
-    """What the rule epochs-climb says at the last rise; the worst that it says in a window is kept."""
+def update_alarm(state: State, counted: Counted, limits: Limits) -> None:
+    """Evaluate the rule epochs-climb at the last bump, and keep the worst result of the window."""
     rises = _unprovoked(state.rises)
     count = sum(each.by for each in rises)
     if count < limits.rises:
@@ -145,7 +145,7 @@ def evaluator(state: State, counted: Counted, limits: Limits) -> None:
 
 
 def _unprovoked(rises: list[EpochBump]) -> list[EpochBump]:
-    """The rises back to the last that came with other members, subscriptions, topology or topics."""
+    """The bumps since members, subscriptions, topology or topics last changed."""
     found: list[EpochBump] = []
     for rise in reversed(rises):
         if not rise.is_same_who or rise.at_ms <= rises[-1].at_ms - WINDOW_MS:
