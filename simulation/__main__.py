@@ -37,7 +37,7 @@ def main(
     crash_points: bool,
     trace: bool,
 ) -> None:
-    logging.disable(logging.CRITICAL)  # the coordinator warns of each fault that is made on purpose
+    logging.disable(logging.CRITICAL)  # the coordinator warns of each injected fault
     if crash_points:
         _run_crash_points(trace)
         return
@@ -57,7 +57,7 @@ def main(
 
 
 def _run_crash_points(whole_trace: bool) -> None:
-    """Run each plan three times, with other bytes left of the write that was cut off."""
+    """Run each plan three times; each time other bytes remain of the interrupted write."""
     points = runs = 0
     for plan in all_plans():
         try:
@@ -84,7 +84,7 @@ def _seeds(first: int, count: int | None, minutes: float | None) -> Iterator[int
 
 
 class _Progress:
-    """A line now and then, and one for each failure."""
+    """Prints a line once in a while, and one for each failure."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""The commands of scenarios. `command` adds one: a function of the scenario and of the words behind the command's name.
+"""The commands of scenarios. `command` adds one: a function of the scenario and of the words after its name.
 
 @command("join")
 def join(scenario: Scenario, words: Words) -> None:
@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "Words", "command", "run_command"]
 
 
 class Words:
-    """What stands behind a command's name: words, options `name=value`, and short-hand up to the end of the line."""
+    """The text after a command's name: words, options `name=value`, and short-hand up to the end of the line."""
 
     def __init__(self, text: str) -> None:
         self.text = text.strip()
@@ -41,7 +41,7 @@ class Words:
         return int(self.next()) if re.match(r"-?\d+(\s|$)", self.text) else None
 
     def options(self) -> dict[str, str]:
-        """All that is left, as `name=value`; a value in brackets may have spaces."""
+        """The rest of the line, as `name=value`; a value in brackets may have spaces."""
         found = dict(re.findall(r"([\w.-]+)=(\[.*?\](?=\s|$)|\{.*\}|\"[^\"]*\"|\S*)", self.text))
         self.text = ""
         return found

@@ -1,4 +1,4 @@
-"""The coordinators that can be simulated: the same cores that a broker makes."""
+"""The coordinators that can be simulated, with the cores of a broker."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MakeCore = Callable[[CorePartition], Core]
 
 
 class CoordinatorKind(NamedTuple):
-    """A kind of coordinator: the topic of its log, and how an empty core is made."""
+    """A kind of coordinator: the topic of its log, and a function that makes an empty core."""
 
     topic: str
     make_core: MakeCore
     is_compacted: bool = True
-    """Or pruned from its start."""
+    """False if the log is pruned from its start instead."""
 
 
 KINDS: Final = {

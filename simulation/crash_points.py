@@ -1,9 +1,9 @@
 """A crash at every write of a transaction, one world for each.
 
-First a program runs undisturbed, and the operations of the disk are counted from its InitProducerId to the complete
+First a program runs without faults, and the operations of the disk are counted from its InitProducerId to the complete
 record of its last transaction: each is a crash point. Then, for each point, the same world runs again and the process
-is killed in the middle of that operation; what was being written is on the disk up to some byte. The program goes on by
-itself after the restart, and in the end the invariants of `TransactionWorld` must hold.
+is killed in the middle of that operation, which is on the disk up to some byte. The program continues after the
+restart, and at the end the invariants of `TransactionWorld` must hold.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["CrashPoints", "Plan", "all_plans", "count_points", "run_plan"]
 _TRANSACTIONS: Final = 2
 _END_MS: Final = 120_000
 _QUIET_MS: Final = 40_000
-"""By then a transaction that its program has left is aborted."""
+"""After this time an abandoned transaction is aborted."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Which transactions are crashed, and how."""
+    """The transactions that are interrupted, and how."""
 
     transaction_version: int
     commits: bool
     is_killed_twice: bool = False
-    """Also in the middle of the start that follows, or of what it resumes."""
+    """Whether the process is killed again, during the restart or what it resumes."""
 
     @property
     def name(self) -> str:
@@ -41,14 +41,14 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class CrashPoints(msgspec.Struct, frozen=True):
-    """How many there are, and how many runs were made over them."""
+    """The number of crash points, and of runs."""
 
     points: int
     runs: int
 
 
 def run_plan(plan: Plan, *, tears: int = 1) -> CrashPoints:
-    """Crash at every point, `tears` times with other bytes left. Raises Violation, whose world is in `world`."""
+    """Crash at every point, `tears` times with other remaining bytes. Raises Violation, whose world is in `world`."""
     first, last = count_points(plan)
     for point in range(first, last + 1):
         for tear in range(tears):
@@ -64,7 +64,7 @@ def run_plan(plan: Plan, *, tears: int = 1) -> CrashPoints:
 
 
 def count_points(plan: Plan) -> tuple[int, int]:
-    """The first and the last operation of the disk that belongs to the transactions."""
+    """The first and the last disk operation of the transactions."""
     world = _world(plan)
     first = world.disk_operations() + 1
     program = world.programs[0]
@@ -104,14 +104,14 @@ def _run(world: TransactionWorld, plan: Plan) -> None:
 
 
 def _has_one_more(world: TransactionWorld, program: TransactionalProducer) -> None:
-    """One more transaction, committed, so that it shows whether the crash has left anything in the way."""
+    """One more transaction is committed, which fails if the crash has left something behind."""
     wanted = program.committed_count + 1
     world.run_until(world.now_ms() + _END_MS, lambda: program.committed_count >= wanted)
     world.hold("converges", program.committed_count >= wanted, "no further transaction got through")
 
 
 def _kill_again(world: TransactionWorld) -> None:
-    """Stop the first start short, too: it crashes with one of its first writes."""
+    """Interrupt the restart, too: it crashes at one of its first writes."""
 
     def crash_soon(disk: VirtualDisk) -> None:
         world.node.machine.crashed = lambda _: None

@@ -38,9 +38,9 @@ class VirtualSettings(Mapping[str, Any]):
 
 
 class CountedIds:
-    """Uuids that count up, and their texts as `#1`, `#2`: a trace is readable and the same each time.
+    """Uuids that count up, with the texts `#1`, `#2`, so that a trace is readable and reproducible.
 
-    They carry the bits of a random uuid, so that code that sets those changes nothing.
+    They have the version bits of a random uuid, so that code that sets these changes nothing.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class CountedIds:
         return bytes(value)
 
     def shorten(self, text: str) -> str:
-        """Write `#n` where the text of an id stands. Later ids first: no text is part of another's."""
+        """Replace the texts of ids by `#n`."""
         if len(text) < 22:
             return text
         for number, texts in enumerate(self._texts, 1):
@@ -69,7 +69,7 @@ class CountedIds:
 
 
 class Environment:
-    """Makes the `World` of a core, and lets tests change it."""
+    """Makes the `World` of a core, which tests can change."""
 
     def __init__(self, draw: Callable[[], float] = lambda: 0.5) -> None:
         self.settings = VirtualSettings()
@@ -91,7 +91,7 @@ class Environment:
         self.world.settings_version += 1
 
     def group_setting(self, group_id: str, name: str) -> Any:  # noqa: ANN401
-        """A group's own, else the broker's of the same name with `group.` before it, else the default."""
+        """A group's own setting, else the broker's with the prefix `group.`, else the default."""
         if (group_id, name) in self.group_settings:
             return self.group_settings[group_id, name]
         if f"group.{name}" in broker_defs():

@@ -1,4 +1,4 @@
-"""The faults of a world of groups: chosen from its seed, and undone when the calm begins."""
+"""The faults of a world of groups: the seed determines them, and they end when the calm begins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSALS: Final = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLO
 _HOUR_MS: Final = 3_600_000
 _PARTITIONS_MAX: Final = 12
 _CHANGING: Final = ("t0", "t1")
-"""Topics that grow and go while they are used."""
+"""Topics that grow and are deleted while they are used."""
 
 
 class Faults:
@@ -137,7 +137,7 @@ class Faults:
             world.put_topic(name, topic.partition_count + world.random.randint(1, 3))
 
     def _delete_topic(self) -> None:
-        """It comes back a little later, as a new topic."""
+        """Delete a topic and create it again a little later."""
         world = self._world
         name = world.random.choice(_CHANGING)
         if world.topics.by_name(name) is not None and world.is_up:

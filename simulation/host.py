@@ -1,8 +1,8 @@
 """One coordinator with its log on a virtual disk: a broker around a shard, without sockets and without an event loop.
 
 A host works in *turns*, as a broker does: the core decides about all requests, then `turn` writes the batch, moves the
-high watermark and releases responses, until nothing is left to do. `restart` is a kill: what the disk has is all that
-remains. `check_law` compares the live core with one that replays the log, and with one that replays the compacted log.
+high watermark and releases responses, until nothing is left to do. `restart` is a kill: only the disk remains.
+`check_law` compares the live core with one that replays the log, and with one that replays the compacted log.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WRITE_TIMEOUT_MS: Final = 5_000
 
 
 class Observer(Protocol):
-    """Is told what happens in a host."""
+    """Observes a host."""
 
     def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
-        """A new core has taken over the log, and has not said anything yet. `new_core` makes others like it."""
+        """A new core has replayed the log, and has not decided anything yet. `new_core` makes others like it."""
         ...
 
     def replied(self, token: Any, message: Any) -> None: ...  # noqa: ANN401
@@ -76,9 +76,9 @@ class _WatchedCore:
 
 
 class CoordinatorHost:
-    """A coordinator of one partition. `make_core` gives an empty core; a new one is made at each start.
+    """A coordinator of one partition. `make_core` makes an empty core, at each start.
 
-    `leader_epochs` gives a higher epoch for each start; a new host for an old log goes on with the old ones.
+    `leader_epochs` gives a higher epoch for each start; a new host for an old log continues the old epochs.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class CoordinatorHost:
         self.machine = machine
         self.clock = machine.clock
         self.is_held = False
-        """Whether the high watermark stands still."""
+        """Whether the high watermark is held back."""
         self._make_core = make_core
         self._observer = observer
         self._topic_partition = TopicPartition(topic, 0)
@@ -106,12 +106,12 @@ class CoordinatorHost:
     # --- starting and stopping ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Recover the log from the disk and begin anew with what it says."""
+        """Recover the log from the disk, and load it."""
         self.partition = self.machine.open(self._topic_partition, COORDINATOR_LOG)
         self.load()
 
     def load(self) -> None:
-        """Make the shard, from the log as it stands."""
+        """Make the shard from the present log."""
         self._is_lost = False
         self.is_held = False
         self._leader_epoch = next(self._leader_epochs)
@@ -128,12 +128,12 @@ class CoordinatorHost:
         self.turn()
 
     def new_core(self) -> Core:
-        """An empty core, as one is made at this place."""
+        """An empty core of this coordinator."""
         settings = self.environment.world.settings
         return self._make_core(CorePartition(0, self._leader_epoch, lambda topic, partition: True, settings))
 
     def restart(self) -> None:
-        """The process is killed; another starts on what the disk has left."""
+        """The process is killed; another starts with the disk that remains."""
         self.machine.crash()
         self.start()
 
@@ -144,7 +144,7 @@ class CoordinatorHost:
     # --- what comes in ------------------------------------------------------------------------------------------------
 
     def handle(self, request: Any, token: Any, **context: Any) -> None:  # noqa: ANN401
-        """Put a request to the core, without ending the turn."""
+        """Pass a request to the core, without ending the turn."""
         if not self.shard.is_loaded:
             self._observer.refused(token, ErrorCode.NOT_COORDINATOR, None)
             return
@@ -200,7 +200,7 @@ class CoordinatorHost:
         """Every turn ends with a flush here."""
 
     def due_at(self, shard: Shard, at_ms: int) -> None:
-        """Nothing to do: the world asks for `next_at_ms` when it moves the clock."""
+        """Nothing to do: the world calls `next_at_ms` when it moves the clock."""
 
     def lost(self, shard: Shard, error: Exception) -> None:
         self._is_lost = True
@@ -209,7 +209,7 @@ class CoordinatorHost:
     # --- judgement ----------------------------------------------------------------------------------------------------
 
     def check_law(self, *, compacted: bool = True) -> list[str]:
-        """How the live core differs from what its log says; nothing if the law holds."""
+        """The differences between the live core and its replayed log; none if the law holds."""
         live = self.core.hard_state()
         found = _told("replayed log", differences(live, self._replayed(self.partition).hard_state()))
         if compacted:
@@ -219,7 +219,7 @@ class CoordinatorHost:
         return found
 
     def _replayed(self, partition: Partition) -> Core:
-        """A new core that has taken over what a log says."""
+        """A new core that has replayed a log."""
         core = self.new_core()
         for fault in replay_partition(core, partition):
             self._observer.failed("replay", AssertionError(f"the log has {fault}"))
@@ -227,7 +227,7 @@ class CoordinatorHost:
 
 
 def differences(live: Mapping[Any, Any], other: Mapping[Any, Any]) -> list[str]:
-    """Entry by entry, what one state has and the other has not."""
+    """The differences of two states, entry by entry."""
     keys = sorted(live.keys() | other.keys(), key=repr)
     return [
         f"{key!r}: live {live.get(key, 'has none')!r}, there {other.get(key, 'has none')!r}"

@@ -2,19 +2,20 @@
 
 ===============  =======================================================================================================
 epochs           group epochs, target epochs and generations in the log only grow, until the group is deleted
-owned once       no partition (or active task) belongs to two members of a group at once, as far as the log says; no two
+owned once       no partition (or active task) belongs to two members of a group at once, according to the log; no two
                  members are given the same one in one generation or epoch; no two clients work on the same one, as long
                  as the coordinator counts both as members (this holds only if requests do not overtake each other)
-kept             an offset whose commit was answered without an error is there, unless a later commit has replaced it
-replay           hard state is what the log says: live, replayed, replayed after compaction
-answers          nobody is answered twice, or with an error that no client can make sense of
+kept             an offset whose commit was answered without an error is kept, unless a later commit has replaced it
+replay           hard state equals the replayed log, also after compaction
+answers          no request is answered twice, or with an error that the protocol does not allow
 warm-ups         of a group with the highly available assignor (see `warmups`): every task has one owner in every
                  target, none with state moves to a process that has not caught up, and there are no more warm-ups than
                  allowed
-described        of a group whose members describe their topology (see `described`): what it says that the plugin holds
-                 is held; and where it says nothing of that, or is gone, nothing is held unless a push is under way
-converges        once the faults stop, every group settles within a bound: all members know their part, and all
-                 partitions are given out
+described        of a group whose members describe their topology (see `topology_descriptions`): if the group says that
+                 the plugin holds a description, it does; if not, or if the group is gone, the plugin holds nothing
+                 unless a push is under way
+converges        once the faults stop, every group settles within a bound: all members know their assignment, and all
+                 partitions are assigned
 ===============  =======================================================================================================
 """
 
@@ -38,13 +39,13 @@ _GROWING: Final = {
     "StreamsGroupMetadataKey": "epoch",
     "StreamsGroupTargetAssignmentMetadataKey": "assignment_epoch",
 }
-"""Type of record -> the field that only grows."""
+"""Type of record -> the field that must grow."""
 
 _HELD: Final = {
     "ConsumerGroupCurrentMemberAssignmentKey": ("assigned_partitions", "partitions_pending_revocation"),
     "StreamsGroupCurrentMemberAssignmentKey": ("active_tasks", "active_tasks_pending_revocation"),
 }
-"""Type of record -> the fields that say what a member holds alone."""
+"""Type of record -> the fields with what a member owns alone."""
 
 
 class LogModel:
@@ -56,7 +57,7 @@ class LogModel:
 
     @classmethod
     def of(cls, records: Iterable[KeyedRecord]) -> LogModel:
-        """The model of a whole log. Only its end is checked, since compaction removes records from the middle."""
+        """The model of a whole log. Only its end is checked, because compaction removes records from the middle."""
         model = cls()
         model._take_all(records)
         for where in sorted(model._held):
@@ -185,7 +186,7 @@ class CommitRegister:
 
 
 def commit_writes(request: Any) -> list[tuple[OffsetKey, int | None]]:  # noqa: ANN401
-    """What an OffsetCommit writes."""
+    """The offsets that an OffsetCommit writes."""
     return [
         ((request.group_id, topic.name, each.partition_index), each.committed_offset)
         for topic in request.topics
@@ -202,7 +203,7 @@ def commit_codes(answer: Any) -> Callable[[OffsetKey], int]:  # noqa: ANN401
 
 
 def _is_unclear(code: ErrorCode) -> bool:
-    """Whether the commit may have been written all the same."""
+    """Whether the commit may have been written despite the error."""
     return code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
 
 

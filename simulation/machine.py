@@ -27,7 +27,7 @@ COORDINATOR_LOG: Final = LogConfig(
     max_message_bytes=_SMALL.max_message_bytes,
     cleanup_policy=frozenset(("compact",)),
 )
-"""Small segments, so that a short life has several."""
+"""Small segments, so that a short run has several."""
 
 
 class Machine:
@@ -35,7 +35,7 @@ class Machine:
         self.clock = clock
         self.disk = disk or VirtualDisk()
         self.crashed: Callable[[VirtualDisk], None] = lambda disk: None
-        """Sees the disk that the next start finds before that start does."""
+        """Called with the disk after a crash, before the next start."""
         if not self.disk.exists(_ROOT):
             self._format()
         self._start()
@@ -50,7 +50,7 @@ class Machine:
         self._directory.begin()
 
     def crash(self, *, power_loss: bool = False) -> None:
-        """The process is killed, or the power fails; what the disk has left is all there is. Logs are opened anew."""
+        """The process is killed, or the power fails; only the disk remains. Logs are opened again."""
         self.disk.crash_at = None
         self.disk = self.disk.crash(power_loss=power_loss)
         self.crashed(self.disk)
@@ -61,7 +61,7 @@ class Machine:
         return Machine(self.clock, self.disk.crash(power_loss=False))
 
     def open(self, topic_partition: TopicPartition, config: LogConfig) -> Partition:
-        """A partition's log as recovery finds it, all of it committed; made if there is none."""
+        """A partition's log after recovery, committed to its end; created if there is none."""
         path = f"{_ROOT}/{topic_partition}"
         if not self.disk.exists(path):
             create_partition_directory(self.disk, path, bytes(range(16)))

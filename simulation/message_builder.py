@@ -15,11 +15,11 @@ from simulation.shorthand import Call, ShorthandError
 __all__ = ["Builder", "field_name"]
 
 Resolve = Callable[[str], Any]
-"""Puts values in place of what a text names, such as an id."""
+"""Replaces a text that names something, such as an id, by its value."""
 
 
 class Builder:
-    """Builds values. `resolve` is asked for every text; `topic_id` knows the ids of topics by name."""
+    """Builds values. `resolve` is called for every text; `topic_id` returns the id of a topic."""
 
     def __init__(self, resolve: Resolve, topic_id: Callable[[str], bytes]) -> None:
         self._resolve = resolve
@@ -110,7 +110,7 @@ def _hints(target: type) -> dict[str, Any]:
 
 
 def field_name(target: type, name: str) -> str:
-    """The field that is meant: in our spelling or in Kafka's, whatever the case."""
+    """The field of a name, in our spelling or in Kafka's, in any case."""
     wanted = _folded(name)
     for each in _hints(target):
         if _folded(each) == wanted:

@@ -1,4 +1,4 @@
-"""Renders messages and records as one short line: what differs from the defaults, with readable ids and times."""
+"""Renders messages and records as one short line: values that are not defaults, with readable ids and times."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ottla.wire.keyed import KeyedRecord, decode_versioned
 __all__ = ["Renderer"]
 
 _ALWAYS: Final = frozenset({"partition", "partition_index", "partition_id", "committed_offset", "offset"})
-"""Fields that say something even where they have their default."""
+"""Fields that are shown even at their default."""
 _YEAR_MS: Final = 366 * 86_400_000
 _UNSET: Final = object()
 
 
 class Renderer:
-    """`shorten` makes long ids short; `topic_name` knows the names of topic ids."""
+    """`shorten` shortens ids; `topic_name` returns the name of a topic id."""
 
     def __init__(self, shorten: Callable[[str], str], topic_name: Callable[[bytes], str | None]) -> None:
         self._shorten = shorten
         self._topic_name = topic_name
 
     def message(self, message: Any) -> str:  # noqa: ANN401
-        """The fields of a message, `name=value` with spaces between."""
+        """The fields of a message as `name=value`, separated by spaces."""
         return " ".join(f"{name}={text}" for name, text in self._fields(message))
 
     def record(self, record: KeyedRecord) -> str:
@@ -65,7 +65,7 @@ class Renderer:
     def _compound(self, value: Any) -> str:  # noqa: ANN401
         if isinstance(value, Mapping):
             entries = [f"{self.value(key)}: {self.value(each)}" for key, each in value.items()]
-            # Names of fields stand in their order; other keys may come from a set, which has none.
+            # Names of fields keep their order; other keys may come from a set, which has none.
             is_named = all(isinstance(key, str) for key in value)
             return "{" + ", ".join(entries if is_named else sorted(entries)) + "}"
         if isinstance(value, msgspec.Struct) or hasattr(value, "_fields"):
@@ -94,7 +94,7 @@ class Renderer:
 
 
 _DEFAULTS: Final[dict[type, list[tuple[str, Any]]]] = {}
-"""Class -> names and defaults of its fields; msgspec works them out anew each time."""
+"""Class -> names and defaults of its fields; msgspec computes them at each call."""
 
 
 def _parts(message: Any) -> Iterable[tuple[str, Any, Any]]:  # noqa: ANN401
@@ -113,14 +113,14 @@ def _defaults(kind: type) -> list[tuple[str, Any]]:
 
 
 def _number(value: int) -> str:
-    """Times of the wall clock are told from its start."""
+    """Times of the wall clock are relative to its start."""
     if abs(value - WALL_START_MS) < _YEAR_MS:
         return f"T{value - WALL_START_MS:+}"
     return str(value)
 
 
 def _opened(data: bytes, name: str) -> str | None:
-    """What a consumer's subscription or assignment says, if the bytes are one."""
+    """The content of a consumer's subscription or assignment, if the bytes are one."""
     kinds = {"assignment": "ConsumerProtocolAssignment", "metadata": "ConsumerProtocolSubscription"}
     kind = kinds.get("metadata" if name == "subscription" else name)
     if kind is None or len(data) < 6:

@@ -26,7 +26,7 @@ FAMILY_NAMES: Final = (*FAMILIES, TRANSACTIONS, SHARE)
 
 _CHAOS_MS: Final = (40_000, 180_000)
 _CALM_MS: Final = 180_000
-"""Within this every group must settle: several session and rebalance time-outs one after another."""
+"""Within this time every group must settle: several session and rebalance timeouts in sequence."""
 _STEADY_MS: Final = 50_000
 """How long it must stay converged: longer than any session, so that no crashed member is left in a group."""
 
@@ -51,7 +51,7 @@ class Tally(msgspec.Struct):
     faults: Counter[str] = msgspec.field(default_factory=Counter)
     failures: list[Failure] = []
     settled_ms_max: int = 0
-    """The longest that any world took to settle."""
+    """The longest time that a world took to settle."""
 
 
 def run_seed(seed: int, families: Sequence[str]) -> AnyWorld:
@@ -78,7 +78,7 @@ def _world(seed: int, family: str) -> AnyWorld:
 
 
 def _transactions(seed: int) -> TransactionWorld:
-    """Half of them speak each transaction version, whatever other families there are."""
+    """A world of transactions; half of them use each transaction version."""
     return TransactionWorld(seed, feature_level=1 + (seed // 7) % 2)
 
 
@@ -123,7 +123,7 @@ def _calm_down(world: World) -> None:
 
 
 class _Convergence:
-    """Measures for how long all workloads have converged without a break."""
+    """Measures for how long all workloads have been converged without a break."""
 
     def __init__(self, world: World) -> None:
         self._world = world

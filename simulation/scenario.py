@@ -1,14 +1,14 @@
 """Scenarios: conversations with a coordinator, as text.
 
-A file is a row of blocks with empty lines between them. A block is commands, a line `----`, and what they brought:
+A file is a sequence of blocks, separated by empty lines. A block is commands, a line `----`, and their output:
 
     send c1 JoinGroup {group_id: g, protocol_type: consumer, protocols: [{name: range, metadata: subscription(t)}]}
     ----
     c1 <- JoinGroup error=MEMBER_ID_REQUIRED member_id=c1-#1
 
-`run_text` gives the same text with the output that was really seen, so a test compares two texts and a rewrite replaces
-one by the other. After every block the law of `ottla.core.coordinator.contract` is checked, with compaction after the
-last one; where it fails, the output says so and `Scenario.faults` has it.
+`run_text` returns the same text with the actual output, so a test compares two texts and a rewrite replaces one by the
+other. After every block the law of `ottla.core.coordinator.contract` is checked, with compaction after the last one; if
+it fails, the output says so and `Scenario.faults` has it.
 
 The commands are in `simulation.commands`; docs/testing.md describes them.
 """
@@ -53,20 +53,20 @@ CHECKS: Final[Mapping[type, Callable[[Any, World, Authorize], None]]] = {
     ShareGroupHeartbeatRequest: share.check_heartbeat,
     StreamsGroupHeartbeatRequest: streams.check_heartbeat,
 }
-"""What handlers ask before a request reaches its coordinator."""
+"""Checks of the handlers before a request reaches its coordinator."""
 _NAMED: Final = re.compile(r"\$(\w+)(?:\.(\w+))?|#(\d+)|T\+(\d+)\b")
 
 
 class ScenarioError(Exception):
-    """A scenario that cannot be run: a command that does not exist, a field that a message has not."""
+    """A scenario that cannot be run: a command or a field does not exist."""
 
 
 class Block(NamedTuple):
     commands: list[str]
-    """With the comments before them."""
+    """The commands, with the comments before them."""
     expected: list[str]
     has_output: bool
-    """Whether there is a rule; comments alone have none."""
+    """Whether there is a line `----`; comments alone have none."""
 
 
 class Token(NamedTuple):
@@ -78,13 +78,13 @@ class Token(NamedTuple):
 
 
 class Client:
-    """What is known of a client: how it introduces itself, and what it was last told."""
+    """A client: how it introduces itself, and the last values that it received."""
 
     def __init__(self, name: str) -> None:
         self.client_id = name
         self.host = "/127.0.0.1"
         self.told: dict[str, Any] = {}
-        """Field of an answer -> its last value."""
+        """Field of a response -> its last value."""
 
 
 class Scenario:
@@ -128,7 +128,7 @@ class Scenario:
     # --- running ------------------------------------------------------------------------------------------------------
 
     def run_block(self, block: Block, *, is_last: bool) -> list[str]:
-        """Carry out the commands; gives what they brought."""
+        """Run the commands; returns their output."""
         from simulation.commands import run_command
 
         self.lines = []
@@ -155,7 +155,7 @@ class Scenario:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def send(self, client: str, api: str, version: int | None, fields: Mapping[str, Any]) -> None:
-        """Put a request to the coordinator. One of Kafka's goes through the codec first, so that its version counts."""
+        """Send a request to the coordinator. Kafka's requests go through the codec, so that their version counts."""
         name = f"{api}Request"
         target = self._request_class(api)
         given = {field_name(target, key): value for key, value in self.defaults.get(api, {}).items()}
@@ -192,7 +192,7 @@ class Scenario:
         return (int(operation), int(resource_type), name) not in self.denied
 
     def _resolve(self, text: str) -> Any:  # noqa: ANN401
-        """`$c1` and `$c1.generation_id`: what c1 was told; `#3`: the third id; `T+5`: five milliseconds after start."""
+        """`$c1`, `$c1.generation_id`: values that c1 received; `#3`: the third id; `T+5`: 5 ms after the start."""
         whole = _NAMED.fullmatch(text)
         if whole is not None and whole[3] is None:
             return self._named(whole)
@@ -212,7 +212,7 @@ class Scenario:
     # --- what leaves the host -----------------------------------------------------------------------------------------
 
     def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
-        """A start says nothing by itself."""
+        """A start has no output."""
 
     def replied(self, token: Token, message: Any) -> None:  # noqa: ANN401
         trouble = ""
@@ -264,7 +264,7 @@ class Scenario:
 
 
 def _other(scenario: Scenario, value: Any) -> str:  # noqa: ANN401
-    """A value that is no message of Kafka's."""
+    """A value that is not a message of Kafka."""
     if hasattr(value, "_fields"):
         return scenario.renderer.message(value)
     return scenario.renderer.value(value)
@@ -291,7 +291,7 @@ def parse_blocks(text: str) -> list[Block]:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Commands without comments; a line that begins with a space goes on with the one before."""
+    """Commands without comments; a line that begins with a space continues the one before."""
     found: list[str] = []
     for line in lines:
         if line.startswith("#") or not line.strip():
@@ -304,7 +304,7 @@ def _joined(lines: list[str]) -> list[str]:
 
 
 def run_text(text: str, kind: CoordinatorKind, make_core: MakeCore | None = None) -> tuple[str, list[str]]:
-    """The text with the output that was seen, and where the law was broken."""
+    """The text with the actual output, and the violations of the law."""
     scenario = Scenario(kind, make_core)
     blocks = parse_blocks(text)
     seen = []

@@ -2,8 +2,8 @@
 
     {group_id: g, topics: [{name: t, partitions: [0, 1]}], metadata: subscription(t, u), reason: "two words"}
 
-`parse` gives dicts, lists, texts, numbers, True, False, None and `Call`s; what a text or a call means is decided by the
-field that it goes into.
+`parse` returns dicts, lists, texts, numbers, True, False, None and `Call`s; the field to which a text or a call goes
+decides its meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def parse(text: str) -> Any:  # noqa: ANN401
-    """The value that a text stands for."""
+    """The value of a text."""
     reader = _Reader(text)
     value = reader.value()
     reader.space()

@@ -24,7 +24,7 @@ class VirtualTopic(msgspec.Struct, frozen=True):
 
 
 class VirtualTopics:
-    """The `Topics` of a coordinator. Ids follow from the name and from how often it was created."""
+    """The `Topics` of a coordinator. An id depends on the name and on how often it was created."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, VirtualTopic] = {}
@@ -47,15 +47,15 @@ class VirtualTopics:
         return self._by_name.keys()
 
     def name_of_id(self, topic_id: bytes) -> str | None:
-        """The name that an id belongs to, or belonged to before the topic was deleted."""
+        """The name of a topic id, also of a deleted topic."""
         return self._names_of_ids.get(topic_id)
 
     def name_was_used(self, name: str) -> bool:
-        """Whether there is, or was, a topic of that name."""
+        """Whether a topic of that name exists or existed."""
         return self._created[name] > 0
 
     def put(self, name: str, partition_count: int, racks: Sequence[frozenset[str]] = ()) -> TopicsChange:
-        """Create a topic, or let it grow."""
+        """Create a topic, or add partitions."""
         self._version += 1
         known = self._by_name.get(name)
         topic_id = self._new_id(name) if known is None else known.topic_id

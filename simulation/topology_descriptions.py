@@ -1,13 +1,13 @@
-"""A streams group whose members describe their topology (KIP-1331), a plugin that keeps what they say, and what must
-hold of the two.
+"""A streams group whose members describe their topology (KIP-1331), a plugin that keeps descriptions, and the
+invariants of the two.
 
-The plugin outlives the broker. It works at once or at the end of its call, and in the chaos it fails: before its work,
-after it, or for good; or it is given up, and works on after that. Calls wait for each other as in a broker, also for
-those of a coordinator that has moved away meanwhile. A call whose broker dies has done its work or never will. Members
-are of either version; those of version 0 are never asked.
+The plugin outlives the broker. It stores at the beginning or at the end of its call, and in the chaos it fails: before
+it stores, after it, or for good; or its call is given up, and it stores later. Calls wait for each other as in a
+broker, also for calls of a coordinator that has moved away in the meantime. A call whose broker dies has stored already
+or never will. Members have either version; those of version 0 are never asked.
 
-The invariant is checked with every record of the group, every call that ends and every start: what a group says that
-the plugin holds is held; and where a group says that nothing is held, or where there is no group, nothing is held
+The invariant is checked with every record of the group, every call that ends and every start: if the group says that
+the plugin holds a description, it does; if it says that there is none, or if there is no group, the plugin holds none
 unless a push is under way. In the calm the group must be described, if it has a member that can, and if it does not
 wait before it asks again.
 """
@@ -45,13 +45,13 @@ Done = Callable[[Outcome], None]
 
 
 class Plugin:
-    """What it holds, and how many pushes are under way, by group."""
+    """The descriptions, and how many pushes are under way, by group."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.held: dict[str, int] = {}
         self.judges: dict[str, Callable[[], None]] = {}
-        """By group: what looks at it when a call has ended."""
+        """By group: the check to run when a call has ended."""
         self._process: Partition | None = None
         self.begin()
         settings = world.environment.settings
@@ -62,13 +62,13 @@ class Plugin:
 
     @classmethod
     def of(cls, world: World) -> Plugin:
-        """The plugin of a world, made when it is first asked for."""
+        """The plugin of a world, created when it is first needed."""
         known = getattr(world.performers.get(SetDescription), "__self__", None)
         return known if isinstance(known, cls) else cls(world)
 
     def begin(self) -> None:
-        """A coordinator has begun. If its process is a new one, which has opened the log anew, then the calls of the
-        one before are gone."""
+        """A coordinator has started. If its process is new and has opened the log again, the calls of the old process
+        are gone."""
         if self._process is not self._world.host.partition:
             self._process = self._world.host.partition
             self._order = CallOrder()
@@ -130,11 +130,11 @@ class Plugin:
 
 
 class DescribingMember(StreamsMember):
-    """Pushes when it is asked, and forgets about it. In the chaos the application may end soon after that, be deleted,
-    and come back."""
+    """Pushes a description when it is asked. In the chaos the application may end soon after that, be deleted, and come
+    back."""
 
     application: Sequence[Client] = ()
-    """All members."""
+    """All members of the group."""
 
     def _take(self, answer: Any) -> None:  # noqa: ANN401
         super()._take(answer)
@@ -159,7 +159,7 @@ class DescribingMember(StreamsMember):
 
 
 class _Law:
-    """What the records of a group say of the plugin."""
+    """Compares the records of a group with the plugin."""
 
     def __init__(self, world: World, group_id: str) -> None:
         self._world = world
@@ -200,7 +200,7 @@ def _stored_in(record: KeyedRecord) -> int:
 
 
 def description_law(world: World, group_id: str) -> Callable[[], str | None]:
-    """Lets a world have a plugin, and a group be judged by it; gives what says why the group is not described yet."""
+    """Adds a plugin to a world, and the law for a group; returns a function that says why it is not described yet."""
     world.laws.append(_Law(world, group_id))
     plugin = Plugin.of(world)
 

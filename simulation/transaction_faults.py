@@ -29,7 +29,7 @@ _MARKER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIM
 
 
 def run_transactions(world: TransactionWorld, transaction_version: int) -> None:
-    """Chaos, then calm: everybody stops, and the invariants are checked."""
+    """Chaos, then calm: all clients stop, and the invariants are checked."""
     faults = _Faults(world, transaction_version)
     for number in range(world.random.randint(1, 3)):
         faults.start(f"s{number}")
@@ -96,7 +96,7 @@ class _Faults:
             request_lost=0.08 * draw() ** 2,
             answer_lost=0.08 * draw() ** 2,
             doubled=0.2 * draw() ** 2,
-            # Only since version 2 can a request that comes too late be told from one of the next transaction.
+            # Only with version 2 can a late request be distinguished from one of the next transaction.
             late=0.05 * draw() ** 2 if self._version >= 2 else 0.0,
             slow=0.05 * draw() ** 2,
         )
@@ -129,7 +129,7 @@ class _Faults:
             world.after(world.random.randint(100, 3_000), lambda: self._regain(host.partition.topic_partition.topic))
 
     def _regain(self, topic: str) -> None:
-        """By then it may be another process."""
+        """Elect a leader again; the process may have been replaced since."""
         host = next(each for each in self._world.node.hosts if each.partition.topic_partition.topic == topic)
         if self._world.is_up and not host.shard.is_loaded:
             host.load()
@@ -158,7 +158,7 @@ class _Faults:
             program.start_unless_alive()
 
     def _replace_program(self) -> None:
-        """Another process with the same id starts, while the first one is alive and knows nothing of it."""
+        """Another process with the same id starts, while the first one still runs."""
         program = self._world.random.choice(self._world.programs)
         if program.is_alive and not program.is_replaced:
             self._world.note_fault("program replaced", program.name)

@@ -1,7 +1,7 @@
-"""A broker with transactions, as small as can be: both coordinators and some partitions, on one machine.
+"""A minimal broker with transactions: both coordinators and some partitions, on one machine.
 
-The cores, shards and logs are the product's. What a broker's handlers do between them is done here in their way: before
-a producer's first batch in a partition the transaction's coordinator is asked, with a guard that a marker makes void;
+The cores, shards and logs are the product's. The work of a broker's handlers is done here in the same way: before a
+producer's first batch in a partition the transaction's coordinator is asked, with a guard that a marker invalidates;
 markers go into data partitions directly and into `__consumer_offsets` through the group coordinator; everything of one
 turn is written together, and answered when it is written.
 """
@@ -34,7 +34,7 @@ GROUPS_PART: Final = Part("__consumer_offsets", 0)
 _V2: Final = 2
 
 Answer = Callable[[Any], None]
-"""Takes an answer: a message, an ErrorCode, or what a core gives."""
+"""Takes an answer: a message, an ErrorCode, or a reply of a core."""
 
 
 class ProduceRecords(NamedTuple):
@@ -50,7 +50,7 @@ class ProduceRecords(NamedTuple):
 
 
 class TransactionNode:
-    """`told` hears of everything worth a line; `fault` of failures of a core."""
+    """`told` is called with each line of the trace; `fault` with failures of a core."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class TransactionNode:
         self.machine = machine
         self.environment = environment
         self.marker_delay: Callable[[Callable[[], None]], None] = lambda call: call()
-        """When a marker is written: at once, or when a test says so."""
+        """Decides when a marker is written: at once, or later."""
         self.marker_error: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
         self._parts = parts
         self._told = told
@@ -74,7 +74,7 @@ class TransactionNode:
 
     def _start(self) -> None:
         self.life = object()
-        """What was begun in another life of the process is void."""
+        """Work that began in another life of the process is void."""
         self._after_write: list[Callable[[], None]] = []
         self.data = {part: self.machine.open(TopicPartition(*part), DATA_LOG) for part in self._parts}
         self.groups = self._host("groups")
@@ -88,7 +88,7 @@ class TransactionNode:
         )
 
     def restart(self) -> None:
-        """Killed, and started again from the disk. Producer ids are never given out twice, as the controller's."""
+        """Kill the process and start it again from the disk. Like the controller, it assigns no producer id twice."""
         self.machine.crash()
         self._start()
         self.turn()
@@ -108,7 +108,7 @@ class TransactionNode:
             host.expire()
 
     def turn(self) -> None:
-        """Write and answer until nothing moves."""
+        """Write and respond until nothing is left to do."""
         while True:
             before = self._progress()
             for host in self.hosts:
@@ -171,7 +171,7 @@ class TransactionNode:
         self._after_write.append(lambda: answer(ErrorCode.NONE))
 
     def commit_offsets(self, request: TxnOffsetCommitRequest, version: int, answer: Answer) -> None:
-        """As handlers/txn_offset_commit does: the transaction's coordinator first, then the group's."""
+        """Like handlers/txn_offset_commit: asks the transaction's coordinator first, then the group's."""
         producers = self.groups.partition.producers
         guard = producers.verification_guard(request.producer_id)
         transaction_version = _V2 if version >= 5 else 0
@@ -279,7 +279,7 @@ class _MarkerWrite:
 
     def _write(self, part: Part) -> None:
         if self._node.life is not self._life:
-            return  # the process that asked for it is gone
+            return  # the process that requested it is gone
         error = self._node.marker_error()
         if error:
             self._take(part, error)

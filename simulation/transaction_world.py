@@ -3,10 +3,10 @@
 Invariants, beside those of `invariants` that apply:
 
 ===============  =======================================================================================================
-never taken back what a reader of committed data has once found stays, in its place
+never taken back records that a reader of committed data has found stay where they are
 exactly once     each number of a program's input, up to the offset that its group has committed, is found once by
                  readers of committed data, in order within a partition, and nothing else is
-nothing open     once everybody has stopped, no transaction is open in any partition: readers see all there is
+nothing open     once all programs have stopped, no transaction is open in any partition: readers see all records
 ===============  =======================================================================================================
 """
 
@@ -114,7 +114,7 @@ class TransactionWorld(Timeline):
         self.check_law(compacted=False)
 
     def is_quiet(self) -> bool:
-        """Whether every program has come to its end, and no transaction is open."""
+        """Whether every program has ended, and no transaction is open."""
         partitions = [*self.node.data.values(), self.node.groups.partition]
         return all(program.is_idle or not program.is_alive for program in self.programs) and all(
             partition.last_stable_offset == partition.log_end_offset for partition in partitions
@@ -123,7 +123,7 @@ class TransactionWorld(Timeline):
     # --- judgement ----------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Read all that is committed: what was found before must still be there."""
+        """Read all committed records: those that were found before must still be there."""
         for part, partition in self.node.data.items():
             found, before = read_committed(partition), self._seen[part]
             self.hold("never taken back", found[: len(before)] == before, f"{part} was {before[-5:]}, now {found[-5:]}")
@@ -153,7 +153,7 @@ class TransactionWorld(Timeline):
         self.check()
 
     def _committed_offsets(self) -> dict[str, int]:
-        """By stream, as the group coordinator's state says."""
+        """The committed offsets by stream, from the group coordinator's state."""
         found = {}
         for program in self.programs:
             answers: list[Any] = []
@@ -177,8 +177,8 @@ def _brief(message: Any) -> str:  # noqa: ANN401
 
 
 def read_committed(partition: Partition) -> list[bytes]:
-    """The values that a reader of committed data finds, as consumers work it out: up to the last stable offset, without
-    the batches of aborted transactions, which the index names with their first offsets."""
+    """The values that a reader of committed data finds, in the way of consumers: up to the last stable offset, without
+    the batches of aborted transactions, which the index lists with their first offsets."""
     end_offset = partition.last_stable_offset
     aborted = sorted(partition.aborted_transactions(0, end_offset), key=lambda each: each.first_offset)
     gone: set[int] = set()

@@ -23,7 +23,7 @@ __all__ = ["VirtualReplica", "compact_fully", "compact_live", "read_log", "repla
 
 
 class VirtualReplica:
-    """The replica of a `ReplicaWriter`. `appended` is told of every batch; appends can be made to fail."""
+    """The replica of a `ReplicaWriter`. `appended` is called with every batch; appends can be made to fail."""
 
     is_leader = True
     is_offline = False
@@ -35,7 +35,7 @@ class VirtualReplica:
         self.log = partition
         self.leader_epoch = leader_epoch
         self.refusals: deque[ErrorCode] = deque()
-        """What the next appends are refused with."""
+        """The errors of the next appends."""
         self._clock = clock
         self._appended = appended
 
@@ -61,7 +61,7 @@ class VirtualReplica:
 
 
 def replay_partition(core: Core, partition: Partition) -> list[str]:
-    """Let a new core take over what a log says; gives what it could not read, which is never the case in our own."""
+    """Let a new core replay a log; returns the errors, of which our own logs have none."""
     replay = Replay(core, partition.topic_partition.topic)
     for _ in load_steps(partition, replay):
         pass
@@ -69,7 +69,7 @@ def replay_partition(core: Core, partition: Partition) -> list[str]:
 
 
 def read_log(partition: Partition) -> list[KeyedRecord]:
-    """All records of a log, decided or not."""
+    """All records of a log, committed or not."""
     listener = _Listener()
     replay_partition(cast(Core, listener), partition)
     return listener.records
@@ -89,7 +89,7 @@ class _Listener:
 
 
 def compact_fully(partition: Partition, now_ms: int) -> None:
-    """Compact until nothing is left to remove: the second run meets tombstones whose time is over."""
+    """Compact until nothing is left to remove: the second run removes expired tombstones."""
     partition.update_high_watermark(partition.log_end_offset)
     partition.roll(now_ms)
     for run in range(2):
@@ -98,7 +98,7 @@ def compact_fully(partition: Partition, now_ms: int) -> None:
 
 
 def compact_live(partition: Partition, now_ms: int) -> bool:
-    """Close the active segment and let the cleaner run over what can be cleaned now; whether there was anything."""
+    """Close the active segment and run the cleaner; returns whether there was anything to clean."""
     partition.roll(now_ms)
     work = cleanable(partition, None, now_ms)
     if work.end_offset <= work.first_dirty_offset:

@@ -1,10 +1,10 @@
-"""A streams group with the highly available assignor, and what must hold for it.
+"""A streams group with the highly available assignor, and its invariants.
 
-Its members restore state and report on it, some of them at version 0, which does not; processes have up to two threads;
-a process whose disk is lost comes back as another. In half of the worlds the application is scaled out in the calm.
+Its members restore state and report their offsets, except those of version 0; processes have up to two threads; a
+process that loses its disk comes back as another. In half of the worlds the application is scaled out in the calm.
 
-The log is judged record by record, by what the simulated disks hold in truth: a lag may be a little above the limit by
-then, since it was reported some time before.
+The log is checked record by record against the simulated disks: a lag may be a little above the limit by then, because
+it was reported some time before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["WarmupGroup"]
 
 _ACCEPTABLE_LAG: Final = 10_000
 _WARMTH: Final = 4 * _ACCEPTABLE_LAG
-"""What is further behind than that was never within the limit while it could be reported."""
+"""A task with a larger lag cannot have been within the limit when it was reported."""
 
 Task = tuple[str, int]
 
@@ -66,7 +66,7 @@ class WarmupGroup:
         world.laws.append(_WarmupLaw(self))
 
     def _member(self, name: str, process: int) -> _Instance:
-        """The first two are threads of one process, which is of one version as a whole."""
+        """The first two are threads of one process, which have the same version."""
         process_id = f"{self.group_id}-p{process}"
         member = _Instance(self._world, name, self.group_id, self.source, disks=self.disks, process_id=process_id)
         member.version = 0 if process in self._old_processes else 1
@@ -104,7 +104,7 @@ class WarmupGroup:
 
 
 class _Instance(RestoringMember):
-    """A member whose machine is sometimes lost with its disk and replaced by a new one. A late instance starts in the
+    """A member whose machine sometimes is lost with its disk and replaced by a new one. A late instance starts in the
     calm, unless it is started before."""
 
     comes_late = False
@@ -133,7 +133,7 @@ class _WarmupLaw:
         self._targets: dict[str, _Target] = {}
         self._held: dict[str, frozenset[Task]] = {}
         self._owners: dict[Task, str] = {}
-        """In the last target."""
+        """The owners in the last target."""
         for record in self._own(records):
             self._follow(record)
         self._owners = self._current_owners()

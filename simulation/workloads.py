@@ -17,7 +17,7 @@ from simulation.world import Workload, World
 __all__ = ["FAMILIES", "OtherClients"]
 
 _TOLD_TO_SKIP_FROM: Final = 9
-"""The version of JoinGroup in which a static leader that comes back learns that it leads."""
+"""The first version of JoinGroup in which a returning static leader learns that it leads."""
 
 
 class ClassicGroup:
@@ -54,7 +54,7 @@ class ClassicGroup:
             return f"members of {self.group_id} are in generations {sorted(generations)}"
         owned = [partition for each in alive for partition in each.owned]
         if any(each.instance_id is not None and each.version < _TOLD_TO_SKIP_FROM for each in alive):
-            # A leader that came back is not told that it leads, so nobody may be watching the topics.
+            # A returning leader is not told that it leads, so perhaps no member watches the topics.
             return None if len(owned) == len(set(owned)) else f"{sorted(owned)} is given out"
         wanted = _all_partitions(self._world, {topic for each in alive for topic in each.topics})
         return _difference(self.group_id, owned, wanted)
@@ -96,7 +96,7 @@ class ConsumerGroup:
 
 
 class MixedGroup:
-    """A group that is being rolled from one protocol to the other, and back: some members speak each of them."""
+    """A group that migrates from one protocol to the other, and back: some members use each of them."""
 
     def __init__(self, world: World, group_id: str) -> None:
         self._world = world
@@ -147,7 +147,7 @@ class StreamsGroup:
         self.has_internal_topics = world.random.random() < 0.5
         self.source = "t0"
         if self.has_internal_topics:
-            # Its internal topics have as many partitions as the source had; so that one is left alone.
+            # Its internal topics have as many partitions as the source had, so the source must not change.
             self.source = f"source-of-{group_id}"
             world.put_topic(self.source, world.random.randint(1, 4) * max(1, member_counts[0] // 8))
         if world.random.random() < 0.5:
@@ -179,7 +179,7 @@ class StreamsGroup:
 
 
 class DescribedGroup(StreamsGroup):
-    """An application whose members describe their topology; one in three is older and cannot."""
+    """An application whose members describe their topology; one in three has an old version and cannot."""
 
     def __init__(self, world: World, group_id: str) -> None:
         self._undescribed = description_law(world, group_id)
@@ -254,4 +254,4 @@ FAMILIES: Final[dict[str, Callable[[World, str], Workload]]] = {
     "streams-warmups": WarmupGroup,
     "streams-described": DescribedGroup,
 }
-"""Family -> what makes a group of it."""
+"""Family -> the function that makes its workload."""

@@ -1,7 +1,7 @@
 """A world of groups: one group coordinator, its disk, a network and clients, all from a seed.
 
 A run has two parts: *chaos*, in which faults happen (see `faults`), and *calm*, in which every group must settle. After
-every step the invariants are checked (see `invariants`). The seed decides all; `Trace.digest` proves it.
+every step the invariants are checked (see `invariants`). The seed determines everything; `Trace.digest` proves it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Token:
     def __init__(self, in_flight: InFlightRequest) -> None:
         self.in_flight = in_flight
         self.candidates: dict[OffsetKey, set[int | None]] = {}
-        """For a reader of offsets: what may be found."""
+        """For a reader of offsets: the values that it may find."""
         self.is_answered = False
 
 
@@ -94,13 +94,13 @@ class World(Timeline):
         self.has_late_requests = False
         """Whether requests may overtake each other."""
         self.offsets_expire = False
-        """Whether offsets may go by themselves."""
+        """Whether offsets may expire."""
         self._kind = kind
         self._offsets = count(1)
         self.claims = Claims()
         self._renderer = Renderer(self.environment.ids.shorten, self.topics.name_of_id)
         self.performers: dict[type, Perform] = {CreateInternalTopics: self._create_topics}
-        """By the class of an effect."""
+        """Class of an effect -> its performer."""
         machine = Machine(self.clock, VirtualDisk(random.Random(self.random.random())))
         self.host = CoordinatorHost(kind.make_core, kind.topic, self.environment, machine, self)
 
@@ -177,7 +177,7 @@ class World(Timeline):
         self.read_commits()
 
     def replayed(self, partition: Partition, new_core: Callable[[], Core]) -> None:
-        """What the models know of the log is what it holds: what was appended and not written has never been."""
+        """Rebuild the models from the log: batches that were appended and not written are gone."""
         records = list(read_log(partition))
         self._log = LogModel.of(records)
         for law in self.laws:
@@ -278,7 +278,7 @@ class World(Timeline):
         perform(effect, settle)
 
     def _create_topics(self, effect: CreateInternalTopics, done: Callable[[Outcome], None]) -> None:
-        """The controller takes its time, and may refuse."""
+        """The controller answers after some time, and may refuse."""
 
         def create() -> None:
             if not self.is_calm and self.random.random() < 0.2:
@@ -301,7 +301,7 @@ class World(Timeline):
     # --- judgement ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at what changed since the last time; raises the first violation."""
+        """Check everything that changed since the last check; raises the first violation."""
         if self._is_changed and self.is_up:
             self._is_changed = False
             found = differences(self.host.core.hard_state(), self._shadow.hard_state())
@@ -309,7 +309,7 @@ class World(Timeline):
         super().check()
 
     def check_law(self) -> None:
-        """The whole log, also compacted."""
+        """Check the law over the whole log, also compacted."""
         found = self.host.check_law()
         self.hold("replay", not found, "; ".join(found))
         self.check()

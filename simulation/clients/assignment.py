@@ -50,9 +50,9 @@ def _grouped(partitions: Partitions) -> dict[str, list[int]]:
 
 
 def assign(subscriptions: Mapping[str, bytes], topics: VirtualTopics, *, cooperative: bool) -> dict[str, Partitions]:
-    """Deal the partitions out in turn, letting who has one keep it if there are not too many.
+    """Assign the partitions in turn. Members keep what they have, up to an even share.
 
-    A cooperative leader leaves out what still belongs to another member: it is given up now and assigned next time.
+    A cooperative leader leaves out partitions of another member: they are revoked now and assigned next time.
     """
     read = {
         name: decode_versioned("ConsumerProtocolSubscription", data).message for name, data in subscriptions.items()

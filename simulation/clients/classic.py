@@ -1,11 +1,11 @@
-"""A member of a classic group: joins, syncs, beats, commits, leaves. The leader assigns.
+"""A member of a classic group: joins, syncs, heartbeats, commits, leaves. The leader assigns.
 
 States::
 
     away -> joining -> syncing -> stable -> joining (the coordinator asks for it, or does not know the member any more)
 
-An eager member gives up everything before it joins again; a cooperative one keeps what it has until its assignment says
-otherwise, and then joins once more so that somebody else can get it.
+An eager member revokes everything before it joins again; a cooperative one keeps its partitions until its assignment
+lacks them, and then joins once more so that another member can get them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COOPERATIVE: Final = "cooperative-sticky"
 _LOST: Final = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION))
 _GOING_ON: Final = frozenset((ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REBALANCE_IN_PROGRESS))
 _STATIC_FROM: Final = 5
-"""The version of JoinGroup that knows static members."""
+"""The first version of JoinGroup with static members."""
 
 
 class ClassicMember(Client):
@@ -70,7 +70,7 @@ class ClassicMember(Client):
         self._round = 0
         self._leads = False
         self._watched: dict[str, int] = {}
-        """Topics of the whole group, and how many partitions they had at the beginning of the generation."""
+        """The topics of the whole group, with their partition counts at the beginning of the generation."""
 
     def begin(self) -> None:
         self._join()
@@ -79,7 +79,7 @@ class ClassicMember(Client):
         return self.state == "stable"
 
     def stop(self) -> None:
-        """Leave the group. A static member just goes: it means to come back."""
+        """Leave the group. A static member sends no LeaveGroup, because it will come back."""
         if self.member_id and self.instance_id is None:
             version = 4 if self.version >= 3 else 1
             member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
@@ -129,7 +129,7 @@ class ClassicMember(Client):
             self._refused("JoinGroup", code)
 
     def _refused(self, api: str, code: ErrorCode) -> None:
-        """Fenced by another process with the same name, or not wanted: the application ends."""
+        """The member is fenced by another process with the same name, or not accepted: the application ends."""
         if code not in (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED):
             self.unexpected(api, code)
         self.crash()
@@ -144,7 +144,7 @@ class ClassicMember(Client):
         subscriptions = {each.member_id: each.metadata for each in joined.members}
         self._watched = {name: self._partition_count(name) for name in subscribed_topics(subscriptions.values())}
         if joined.skip_assignment:
-            # What has changed while it was away it cannot tell; so it asks for another generation.
+            # It cannot know what has changed while it was away, so it asks for another generation.
             self._watched = dict.fromkeys(self._watched, -1)
         if self._leads and not joined.skip_assignment:
             chosen = assign(subscriptions, self.world.topics, cooperative=self.cooperative)
@@ -205,7 +205,7 @@ class ClassicMember(Client):
 
     def _beaten(self, answer: Any, round_number: int) -> None:  # noqa: ANN401
         if self.state not in ("syncing", "stable") or self._round != round_number:
-            return  # it has gone on since
+            return  # the state has changed since
         code = ErrorCode.REQUEST_TIMED_OUT if answer is None else ErrorCode(answer.error_code)
         if self.state == "stable" and (code is ErrorCode.REBALANCE_IN_PROGRESS or self._sees_other_topics()):
             self._join()
@@ -219,7 +219,7 @@ class ClassicMember(Client):
             self._refused("Heartbeat", code)
 
     def _sees_other_topics(self) -> bool:
-        """It is the leader that watches the topics and asks for another generation."""
+        """Whether topics have changed: the leader watches them and asks for another generation."""
         return self._leads and any(count != self._partition_count(name) for name, count in self._watched.items())
 
     def _commit(self) -> None:

@@ -15,7 +15,7 @@ __all__ = ["RETRIED", "Client", "ClientPorts"]
 RETRIED: Final = frozenset(
     (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 )
-"""A client looks for the coordinator again and tries once more."""
+"""After these errors a client finds the coordinator again and retries."""
 
 
 class ClientPorts(Protocol):
@@ -35,7 +35,7 @@ class ClientPorts(Protocol):
         ...
 
     def check_belief(self, client: Client) -> None:
-        """A client believes to own something: no other current member of its group may believe the same."""
+        """Check that no other member of a client's group believes to own the same partitions or tasks."""
         ...
 
     def next_offset(self) -> int:
@@ -83,7 +83,7 @@ class Client:
         self.crash()
 
     def ended(self) -> None:
-        """Forget what a process holds in memory."""
+        """Forget the state that a process holds in memory."""
 
     def believes_to_own(self) -> frozenset[Any]:
         """The partitions or tasks that it believes to own alone."""
@@ -120,5 +120,5 @@ class Client:
         self.world.after(delay_ms, due)
 
     def unexpected(self, api: str, code: int) -> None:
-        """An error that no client can make sense of in this place."""
+        """An error that the protocol does not allow here."""
         self.world.hold("answers", False, f"{self.name} got {ErrorCode(code).name} from {api}")

@@ -1,8 +1,8 @@
-"""A member of a consumer group (KIP-848): one heartbeat after another, in which everything is said.
+"""A member of a consumer group (KIP-848), which sends nothing but heartbeats.
 
-The coordinator tells what the member may own now. What it must give up it gives up in its own time, and the heartbeat
-that follows lists what it owns: that is how the coordinator learns of it. A member that is fenced owns nothing any more
-and joins anew, with epoch 0.
+The coordinator sends the partitions that the member may own now. The member revokes the others after some time, and its
+next heartbeat lists what it owns, so that the coordinator knows. A fenced member owns nothing and joins again with
+epoch 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STEP_AWAY: Final = -2
 _FENCED: Final = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND))
 _UNRELEASED_RETRY_MS: Final = 1_000
 _STUCK_CHANCE: Final = 0.02
-"""An application that hangs while its heartbeats go on."""
+"""How likely the application hangs while its heartbeats go on."""
 
 Owned = frozenset[tuple[bytes, int]]
 """Topic id and partition."""
@@ -60,12 +60,12 @@ class ConsumerMember(Client):
         self.owned: Owned = frozenset()
         self.target: Owned = frozenset()
         self._told: Owned | None = None
-        """What the coordinator was last told to be owned, if it is sure to know."""
+        """The owned partitions in the last heartbeat, if the coordinator has certainly received it."""
         self._is_asking = False
         self._is_giving_up = False
         self._beats = 0
         self._joined = 0
-        """How often it has joined: what was begun before the last time is void."""
+        """How often it has joined: work that began before the last join is void."""
 
     def begin(self) -> None:
         self.member_id = f"{self.name}-{self.life}"
@@ -75,7 +75,7 @@ class ConsumerMember(Client):
         return self.epoch > 0 and self.owned == self.target and not self._is_giving_up
 
     def subscription(self) -> Iterable[str]:
-        """The topics that it wants: those that it names, or those that its pattern matches now."""
+        """The topics that it subscribes to: those that it names, or those that its pattern matches now."""
         if self.regex is None:
             return self.topics
         return [name for name in self.world.topics.names() if re.fullmatch(self.regex, name)]
@@ -157,7 +157,7 @@ class ConsumerMember(Client):
         self._beat_later(self.heartbeat_ms)
 
     def _reconcile(self) -> None:
-        """Give up what was taken away, which takes some time, then take what was given."""
+        """Revoke what is no longer assigned, which takes some time, then take what is new."""
         if not self.owned - self.target:
             self._own()
             return

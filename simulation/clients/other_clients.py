@@ -36,7 +36,7 @@ class LoneCommitter(Client):
 
 
 class Administrator(Client):
-    """Deletes groups now and then; those that have members are not deleted."""
+    """Sometimes deletes groups; those with members are not deleted."""
 
     def __init__(self, world: ClientPorts, name: str, groups: tuple[str, ...]) -> None:
         super().__init__(world, name)

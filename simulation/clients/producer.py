@@ -1,9 +1,9 @@
 """A program that reads, processes and writes exactly once: a transactional producer that commits its input's offsets.
 
-Its input is the endless row 0, 1, 2, …; it goes on from the offset that its group has committed, writes some of the
-numbers, each to the partition that the number decides, commits the offset behind the last one in the same transaction,
-and ends that, now and then with an abort. Whatever happens to it, what readers of committed data find must be the row
-from 0 up to the committed offset, each number once. Both transaction versions are spoken.
+Its input is the endless sequence 0, 1, 2, …; it continues from the offset that its group has committed, writes some of
+the numbers, each to a partition that depends on the number, commits the offset after the last one in the same
+transaction, and ends the transaction, sometimes with an abort. In any case readers of committed data must find the
+numbers from 0 up to the committed offset, each once. It uses both transaction versions.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class TransactionalProducer(Client):
         self.outputs = outputs
         self.version = transaction_version
         self.is_replaced = False
-        """Another process with the same id has started: this one ends when it notices."""
+        """Whether another process with the same id has started: this one ends when it notices."""
         self.is_finishing = False
-        """It begins no further transaction."""
+        """Whether it begins no further transaction."""
         self.commit_chance = _COMMIT_CHANCE
         self.ended()
 
@@ -71,7 +71,7 @@ class TransactionalProducer(Client):
         self._try(request, 5 if self.version >= 2 else 4, self._initialized)
 
     def _try(self, request: Any, version: int, then: Callable[[Any], None]) -> None:  # noqa: ANN401
-        """Ask until there is an answer that stands."""
+        """Send a request until there is a final response."""
 
         def answered(answer: Any) -> None:  # noqa: ANN401
             code = ErrorCode.REQUEST_TIMED_OUT if answer is None else _code_of(answer)
@@ -85,7 +85,7 @@ class TransactionalProducer(Client):
         self.ask(request, version, answered)
 
     def _start_over(self, what: str, code: ErrorCode) -> None:
-        """Give the transaction up, whatever has become of it."""
+        """Give up the transaction without knowing its outcome."""
         self.world.note(f"{self.name} got {code.name} from {what}")
         if self.is_replaced:
             self.crash()
@@ -176,7 +176,7 @@ class TransactionalProducer(Client):
 
 
 def _code_of(answer: Any) -> ErrorCode:  # noqa: ANN401
-    """The error of an answer, wherever it stands in it."""
+    """The error of a response, in whichever field it is."""
     if isinstance(answer, int):
         return ErrorCode(answer)
     code = getattr(answer, "error_code", 0)

@@ -1,7 +1,7 @@
 """A member of a streams group whose tasks have state, which it restores from changelogs and reports on.
 
-Changelogs grow all the time. A process restores what its members have, at a fixed speed, and keeps on its disk what
-they had: `Disks` knows how far each process has come with each task.
+Changelogs grow all the time. A process restores the tasks of its members at a fixed speed, and keeps earlier ones on
+its disk: `Disks` knows the offset of each process for each task.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Disks:
         self._acceptable_lag = acceptable_lag
         self._restored_per_ms = restored_per_ms
         self._offsets: dict[tuple[str, Task], tuple[int, int | None]] = {}
-        """By process and task: an offset, and when it was there if it goes on since."""
+        """By process and task: an offset and, if it is still being restored, the time of that offset."""
 
     def end(self) -> int:
         """The present end offset of all changelogs."""
@@ -57,13 +57,13 @@ class Disks:
         self._offsets[process_id, task] = (self.offset(process_id, task), None)
 
     def ready_in_ms(self, process_id: str, task: Task) -> int:
-        """In how many milliseconds an open task will be within the acceptable lag."""
+        """After how many milliseconds an open task will be within the acceptable lag."""
         missing = self.lag(process_id, task) - self._acceptable_lag
         return 1 + max(0, missing) // (self._restored_per_ms - 1)
 
 
 class RestoringMember(StreamsMember):
-    """A member that restores state. With version 0 of the request it does not report on that."""
+    """A member that restores state. With version 0 of the request it does not report its offsets."""
 
     report_interval_ms = 15_000
 
@@ -87,13 +87,13 @@ class RestoringMember(StreamsMember):
         self._opened = opened
 
     def _caught_up(self, task: Task) -> None:
-        """Say so at once."""
+        """Report at once that a task has caught up."""
         if task in self.owned.warmup or task in self.owned.standby:
             self._report_at_ms = 0
             self.beat()
 
     def news(self) -> dict[str, Any]:
-        """A report with a join, once in an interval, and when something has caught up."""
+        """A report with a join, once in an interval, and when a task has caught up."""
         if self.version == 0 or (self.epoch != 0 and self.world.now_ms() < self._report_at_ms):
             return {}
         self._report_at_ms = self.world.now_ms() + self.report_interval_ms

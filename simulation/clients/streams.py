@@ -1,6 +1,6 @@
-"""A member of a streams group (KIP-1071): a thread of an application that joins with its topology and is given tasks.
+"""A member of a streams group (KIP-1071): a thread of an application that joins with its topology and gets tasks.
 
-Works as a member of a consumer group does, with tasks in the place of partitions. Only active ones are anybody's alone.
+It works like a member of a consumer group, with tasks instead of partitions. Only active tasks have a single owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEAVE: Final = -1
 _FENCED: Final = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND))
 _UNRELEASED_RETRY_MS: Final = 1_000
 _STUCK_CHANCE: Final = 0.06
-"""An application that hangs while its heartbeats go on."""
+"""How likely the application hangs while its heartbeats go on."""
 
 Units = frozenset[tuple[str, int]]
 """Subtopology and partition."""
@@ -34,12 +34,12 @@ class Tasks(NamedTuple):
     warmup: Units = frozenset()
 
     def exceed(self, other: Tasks) -> bool:
-        """Whether one of these is not among the others in the same role."""
+        """Whether one of these tasks is not among the others in the same role."""
         return any(mine - others for mine, others in zip(self, other, strict=True))
 
 
 def topology_of(group_id: str, source: str, *, has_internal_topics: bool) -> Topology:
-    """One subtopology over the source; with internal topics a second one, behind a repartitioning, that keeps state."""
+    """One subtopology over the source; with internal topics a second one, after a repartitioning, that keeps state."""
     if not has_internal_topics:
         only = StreamsGroupHeartbeatRequest.Subtopology(subtopology_id="0", source_topics=(source,))
         return StreamsGroupHeartbeatRequest.Topology(subtopologies=(only,))
@@ -93,7 +93,7 @@ class StreamsMember(Client):
         return self.owned.active
 
     def hold(self, tasks: Tasks) -> None:
-        """Have these, and no others."""
+        """Own exactly these tasks."""
         self.owned = tasks
 
     def news(self) -> dict[str, Any]:
@@ -150,8 +150,8 @@ class StreamsMember(Client):
         elif code in RETRIED or code is ErrorCode.REQUEST_TIMED_OUT:
             self._beat_later(self.backoff_ms)
         elif code is ErrorCode.INVALID_REQUEST and self.owned.active:
-            # It works on a task that is no more, since a topic was replaced by a smaller one: such a thread dies, and
-            # the application starts another.
+            # Its task no longer exists, because a topic was replaced by a smaller one: such a thread dies, and the
+            # application starts another.
             self.crash()
             self.world.after(1_000, self.start_unless_alive)
         else:
@@ -174,7 +174,7 @@ class StreamsMember(Client):
         self._beat_later(min(answer.heartbeat_interval_ms, self.heartbeat_ms))
 
     def _reconcile(self) -> None:
-        """Close what was taken away, which takes some time, then open what was given."""
+        """Close tasks that are no longer assigned, which takes some time, then open new ones."""
         if not self.owned.exceed(self.target):
             self._own()
             return
@@ -193,7 +193,7 @@ class StreamsMember(Client):
         self.beat()
 
     def _commit(self) -> None:
-        """Offsets of the source's partitions, which the first subtopology reads."""
+        """Commit offsets of the source's partitions, which the first subtopology reads."""
         topic = self.world.topics.by_name(self.source)
         partitions = sorted(partition for subtopology, partition in self.owned.active if subtopology == "0")
         if topic is None or not partitions or self.world.random.random() < 0.4:

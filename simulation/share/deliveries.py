@@ -4,13 +4,13 @@ It is built from responses that leave a broker, whether or not they arrive, and 
 
 ===============  =======================================================================================================
 done once        a record whose acceptance (or rejection) was answered without an error is never delivered again
-one holder       within one life of the share partition nobody is given what somebody else holds. A life ends with a
-                 restart and a change of leaders; holding ends with an acknowledgement, a session or a lock
+one holder       within one life of the share partition, no record is delivered while another member holds it. A life
+                 ends with a restart and a change of leaders; holding ends with an acknowledgement, a session or a lock
 counted          the delivery count is greater than the one that was last written, and in one life it grows by one
-ends             in the end every record was accepted, rejected or delivered as often as is allowed
+ends             at the end every record was accepted, rejected or delivered as often as the limit allows
 ===============  =======================================================================================================
 
-An acknowledgement that got no answer, or an error after which it may have been written, counts either way.
+An acknowledgement without a response, or with an error after which it may have been written, counts either way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FINAL: Final = frozenset((AcknowledgeType.GAP, AcknowledgeType.ACCEPT, Acknowle
 _NOT_WRITTEN: Final = frozenset(
     (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 )
-"""Errors of acknowledgements that never came to a write."""
+"""Errors of acknowledgements that were not written."""
 
 
 class PendingAcknowledgements(NamedTuple):
@@ -66,25 +66,25 @@ class _Holder(NamedTuple):
 
 
 class _StateHistory:
-    """The history of records since the start offset was last set: all records from there on are delivered again,
-    whatever was acknowledged before."""
+    """The history of records since the start offset was last set: all records from there on are delivered again, even
+    acknowledged ones."""
 
     def __init__(self) -> None:
         self.done: set[int] = set()
         self.unclear: dict[int, set[int]] = {}
-        """Offset -> the acknowledgements that may have settled it."""
+        """Offset -> the acknowledgements that may have finished it."""
         self.last: dict[int, _Delivery] = {}
         self.counts: dict[int, int] = {}
-        """Offset -> how often it was delivered at least."""
+        """Offset -> the least number of its deliveries."""
         self.holders: dict[int, _Holder] = {}
         self.written: dict[int, int] = {}
-        """Offset -> the delivery count that the state has of it."""
+        """Offset -> its delivery count in the state."""
         self.open: set[int] = set()
-        """Acknowledgements without an answer, by the number of their request."""
+        """Acknowledgements without a response, by the number of their request."""
         self.start: int | None = None
-        """Where the group began, as soon as that is written."""
+        """The first start offset, once it is written."""
         self.first: int | None = None
-        """What was delivered first, if that was before."""
+        """The first delivered offset, if it was delivered before that."""
 
 
 class Deliveries:
@@ -93,10 +93,10 @@ class Deliveries:
     def __init__(self, name: str) -> None:
         self._name = name
         self._chapters = {0: _StateHistory()}
-        """By state epoch. The last one counts; but a kill may undo it."""
+        """By state epoch. The last one counts, but a kill may undo it."""
         self._now = self._chapters[0]
         self.slack = 0
-        """How many fetches were given up: what they had acquired counts as a delivery without a response."""
+        """How many fetches were dropped: the records that they acquired count as delivered without a response."""
 
     # --- what the state says ------------------------------------------------------------------------------------------
 
@@ -153,9 +153,9 @@ class Deliveries:
                 chapter.unclear[offset].discard(asked.number)
 
     def delivered(self, member_id: str, ranges: Sequence[AcquiredRange], life: Any, until_ms: int, now_ms: int) -> None:  # noqa: ANN401
-        """An answer gives records to a member, whose locks hold at least until `until_ms`. Raises Violation.
+        """A response delivers records to a member, whose locks hold at least until `until_ms`. Raises Violation.
 
-        `life` is None if the share partition was dropped while the answer was being made.
+        `life` is None if the share partition was dropped while the response was being made.
         """
         for first, last, count in ranges:
             for offset in range(first, last + 1):
@@ -189,7 +189,7 @@ class Deliveries:
             raise Violation("counted", detail)
 
     def released(self, member_id: str) -> None:
-        """A session is over."""
+        """A session has ended."""
         holders = self._now.holders
         for offset in [offset for offset, holder in holders.items() if holder.member_id == member_id]:
             del holders[offset]

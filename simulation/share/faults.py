@@ -28,7 +28,7 @@ _WEATHER_EVERY_MS: Final = 10_000
 
 
 def run_share(world: ShareWorld) -> None:
-    """Chaos, then calm: everything that is left is accepted, and the history is judged."""
+    """Chaos, then calm: members accept all remaining records, and the history is checked."""
     faults = _Faults(world)
     for number in range(world.random.randint(1, 5)):
         world.members.append(ShareMember(world, f"m{number}", GROUP))

@@ -1,8 +1,8 @@
 """A member of a share group. Like a Kafka client it has a share session with each broker, and one request in flight in
 each.
 
-What it does with records is random: accept, release, reject, renew and decide again, acknowledge too late,
-or forget. In the calm it accepts.
+It chooses at random what to do with records: accept, release, reject, renew and decide again, acknowledge too late, or
+forget. In the calm it accepts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BAD_LUCK: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
 )
-"""What may be said of a partition that is fetched in this world."""
+"""The errors that a fetched partition may have in this world."""
 _FATES: Final = (
     (AcknowledgeType.ACCEPT, 60),
     (AcknowledgeType.RELEASE, 15),
@@ -44,7 +44,7 @@ _FATES: Final = (
     (AcknowledgeType.RENEW, 8),
     (None, 10),
 )
-"""None: forgotten until the lock has ended, then accepted too late, or never."""
+"""None: the record is forgotten until the lock has ended, then accepted too late, or never."""
 
 
 class Call(NamedTuple):
@@ -81,7 +81,7 @@ class ShareMemberPorts(ClientPorts, Protocol):
         ...
 
     def hang_up(self, broker: int, connection: ShareConnection, delay_ms: int) -> None:
-        """Let a broker notice, after a while, that a connection is gone."""
+        """Let a broker notice, after a while, that a connection is closed."""
         ...
 
 
@@ -131,7 +131,7 @@ class _BrokerSession:
         self._in_session: set[int] = set()
         self._verdicts: list[_Verdict] = []
         self._serial = object()
-        """Answers that belong to another session are not listened to."""
+        """Responses to another session are ignored."""
 
     def hang_up(self) -> None:
         chance = self._world.random
@@ -219,8 +219,8 @@ class _BrokerSession:
         return message(self._member.group_id, self._member.member_id, epoch, is_renewal, topics)
 
     def _take_verdicts(self, *, renewals: bool = False) -> list[_Verdict]:
-        """What is to be said of records, in the order of their offsets. Who has got a record again says one thing of it
-        and forgets the other."""
+        """The acknowledgements of records, ordered by offset. A member that got a record twice acknowledges it once and
+        forgets the other."""
         taken: list[_Verdict] = []
         for each in sorted(each for each in self._verdicts if renewals or not each.is_renewal):
             if not taken or taken[-1].partition != each.partition or taken[-1].last_offset < each.first_offset:
@@ -266,7 +266,7 @@ class _BrokerSession:
         self.go_on(self._world.random.randint(0, 100))
 
     def _decide(self, partition: int, first: int, last: int) -> None:
-        """Think about records for a while, all together or one by one."""
+        """Decide about records after a while, all together or one by one."""
         chance = self._world.random
         if self._world.is_calm:
             self._say(_Verdict(partition, first, last, (AcknowledgeType.ACCEPT,)), 0)

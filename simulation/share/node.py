@@ -1,8 +1,8 @@
 """Two brokers that lead share partitions, and the coordinator of their state, on one machine.
 
-Leaders, sessions, the way of requests, the persister, the core, its shard and all logs are the product's. What a node
-of the product does around them is done here without a loop: turns, deadlines, delayed fetches. The brokers reach the
-coordinator over a line of their own that may be slow, as if it were another node.
+Leaders, sessions, request handling, the persister, the core, its shard and all logs are the product's. The rest of a
+node is done here without an event loop: turns, deadlines, delayed fetches. The brokers reach the coordinator over a
+connection of their own that may be slow, as if it were another node.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Answer = Callable[[Any], None]
 
 
 class StateLog(NamedTuple):
-    """Is told the records of `__share_group_state`."""
+    """Observes the records of `__share_group_state`."""
 
     begun: Callable[[Partition], None]
     appended: Callable[[BatchView], None]
@@ -68,7 +68,7 @@ class ShareConnection:
 
 
 class _Source:
-    """A partition, as long as one broker leads it."""
+    """A partition while one broker leads it."""
 
     has_log = True
 
@@ -94,16 +94,16 @@ class ShareMachine:
         self.environment = environment
         self.state_log = state_log
         self.delay: Callable[[], int] = lambda: 0
-        """How long a request of a broker is on its way to the coordinator."""
+        """How long a broker's request takes to the coordinator."""
         self.later = later
-        """Does something after so many milliseconds."""
+        """Calls a function after so many milliseconds."""
         self.asked_count = 0
         """How many requests have reached the coordinator."""
         self._partitions = range(partition_count)
         self._state_epochs = count()
         self.leader_epochs = dict.fromkeys(self._partitions, 0)
         self.leaders: dict[int, int | None] = {number: number % BROKERS for number in self._partitions}
-        """By partition; None while there is none."""
+        """Partition -> broker; None while there is no leader."""
         self._start()
 
     def _start(self) -> None:
@@ -132,7 +132,7 @@ class ShareMachine:
         self.brokers[broker].sources[number] = _Source(self.data[number], self.leader_epochs[number])
 
     def resign(self, number: int) -> None:
-        """A partition has no leader, until `elect`."""
+        """The partition has no leader until `elect`."""
         broker = self.leaders[number]
         if broker is not None:
             self.leaders[number] = None
@@ -171,7 +171,7 @@ class ShareMachine:
             broker.expire()
 
     def turn(self) -> None:
-        """Write and answer until nothing moves."""
+        """Write and respond until nothing is left to do."""
         while True:
             before = (self.state.shard.end_offset, self.asked_count)
             self.state.turn()
@@ -233,7 +233,7 @@ class Broker:
         result.deliver_to(deliver)
 
     def disconnect(self, connection: ShareConnection) -> bool:
-        """The connection is gone; whether a fetch was given up with it."""
+        """The connection is closed; returns whether a fetch was dropped with it."""
         given_up = bool(connection.waiting)
         connection.is_open = False
         for later in list(connection.waiting):
@@ -243,7 +243,7 @@ class Broker:
         return given_up
 
     def dead_letter(self, key: Key, source: Source, letters: DeadLetters, done: Callable[[], None]) -> None:
-        """No group has a dead-letter queue here."""
+        """Groups have no dead-letter queue here."""
         raise AssertionError(letters)
 
     # --- time and waiting ---------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class Broker:
         self._delayed.expire(self.monotonic_ms())
 
     def rouse(self) -> bool:
-        """Let delayed fetches try again whose partitions have changed; whether there were any."""
+        """Retry delayed fetches whose partitions have changed; returns whether there were any."""
         woken, self._woken = self._woken, {}
         for key in woken:
             self._delayed.wake(key)
@@ -273,7 +273,7 @@ class Broker:
         self._woken[key] = None
 
     def due_at(self, at_ms: int) -> None:
-        """Nothing to do: the world asks for `next_at_ms` when it moves the clock."""
+        """Nothing to do: the world calls `next_at_ms` when it moves the clock."""
 
     # --- what a leader looks up ---------------------------------------------------------------------------------------
 
@@ -316,13 +316,13 @@ class Broker:
     # --- the line to the coordinator ----------------------------------------------------------------------------------
 
     def send(self, call: Callable[[], None]) -> None:
-        """In the order in which it is asked for, as on one connection."""
+        """Calls are made in order, as on one connection."""
         now_ms, life, machine = self.monotonic_ms(), self._machine.life, self._machine
         at_ms = max(now_ms + machine.delay(), self._line_free_at_ms)
         self._line_free_at_ms = at_ms
 
         def arrive() -> None:
-            if machine.life is life:  # otherwise it went with its process
+            if machine.life is life:  # otherwise its process is gone
                 call()
 
         if at_ms == now_ms:
@@ -341,14 +341,14 @@ class _StateToken(NamedTuple):
 
 
 class _NoTopics:
-    """The topic of the share coordinator is there from the start."""
+    """The topic of the share coordinator exists from the start."""
 
     def ensure(self, topic: InternalTopic, done: Callable[[ErrorCode], None]) -> None:
         raise AssertionError(topic)
 
 
 class _StateRuntime:
-    """The runtime of share coordinators, as a persister uses it."""
+    """The part of the runtime of share coordinators that a persister uses."""
 
     partition_count = 1
 

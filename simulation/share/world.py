@@ -1,4 +1,4 @@
-"""A world of one share group. What must hold is in `deliveries`; beside that, the state is what its log says."""
+"""A world of one share group. Its invariants are in `deliveries`, and the state must equal its replayed log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ShareWorld(Timeline):
         self.members: list[ShareMember] = []
         self._deliveries = [Deliveries(f"{TOPIC}-{number}") for number in range(self.partition_count)]
         self._deleted_below = [0] * self.partition_count
-        """By partition: a kill may bring back what was deleted, but nobody needs to hear of it."""
+        """By partition: a kill may restore deleted records, which need not be delivered."""
         self._uninitialized = set(range(self.partition_count))
         self._state_epoch = 1
         machine = Machine(self.clock, VirtualDisk(random.Random(chance.random())))
@@ -82,7 +82,7 @@ class ShareWorld(Timeline):
         return topic.topic_id
 
     def led_by(self, broker: int) -> Sequence[int]:
-        """The partitions that a broker leads and that have state: a group assigns no others."""
+        """The partitions with state that a broker leads: a group assigns no others."""
         if self._uninitialized:
             return []
         return [number for number, leader in self.node.leaders.items() if leader == broker]
@@ -161,7 +161,7 @@ class ShareWorld(Timeline):
             self.found(violation)
 
     def _check_records(self, answer: Any) -> None:  # noqa: ANN401
-        """The batches of an answer hold all that was acquired, and no offset is listed twice."""
+        """The batches of a response hold all acquired records, and no offset is listed twice."""
         span: FileSpan = answer.records
         batches = [each for each in split_batches(span.read(len(span))) if isinstance(each, BatchView)]
         known = {record.offset for batch in batches for record in batch.records()}
@@ -184,7 +184,7 @@ class ShareWorld(Timeline):
             self._deliveries[record.key.partition].take_state(record)
 
     def _begin(self) -> None:
-        """Have state made for partitions that have none, as the group's coordinator does, again and again."""
+        """Initialize the state of partitions that have none, repeatedly, as the group's coordinator does."""
         if not self._uninitialized or not self.is_up:
             return
 
@@ -196,9 +196,9 @@ class ShareWorld(Timeline):
         self.node.brokers[0].persist(self._initialization(dict.fromkeys(sorted(self._uninitialized), -1)), answered)
 
     def alter(self) -> None:
-        """Send the group back, or ahead. What was done before is none of its business any more.
+        """Move the start offset of the group back or ahead. Earlier acknowledgements no longer count.
 
-        It is tried once: what went through may have been answered with an error, and must not come again later."""
+        It is tried once: a request may succeed and be answered with an error, so it must not be repeated later."""
         self._state_epoch += 1
         partitions = enumerate(self.node.data)
         starts = {
@@ -240,7 +240,7 @@ class ShareWorld(Timeline):
         self._begin()
 
     def is_quiet(self) -> bool:
-        """Whether the group is done with all there is."""
+        """Whether the group has finished all records."""
         return all(self._is_finished(number) for number in range(self.partition_count))
 
     def _is_finished(self, number: int) -> bool:
@@ -278,7 +278,7 @@ class ShareWorld(Timeline):
 
 
 def _acknowledged(body: Any) -> Iterator[tuple[int, list[Acknowledgement]]]:  # noqa: ANN401
-    """By partition, what a request says of records."""
+    """The acknowledgements in a request, by partition."""
     for topic in body.topics:
         for each in topic.partitions:
             if each.acknowledgement_batches:
